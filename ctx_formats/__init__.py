@@ -1,0 +1,1 @@
+"""Bytes on disk as frozen values: ONNX models, EPContext nodes, payload containers."""

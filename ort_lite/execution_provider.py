@@ -1,0 +1,255 @@
+"""The interface between the core and an execution provider (EP)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, runtime_checkable
+
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.errors import Reason
+    from ctx_formats.identity import HardwareIdentity
+    from ctx_formats.onnx_model import ValueInfo
+    from ort_lite.graph import Graph
+
+Value = Any
+"""A run-time value: a numpy array, a list of values (sequence), a dict (map), or None."""
+
+
+class CompiledModelCompatibility(IntEnum):
+    """OrtCompiledModelCompatibility of onnxruntime_c_api.h."""
+
+    EP_NOT_APPLICABLE = 0
+    EP_SUPPORTED_OPTIMAL = 1
+    EP_SUPPORTED_PREFER_RECOMPILATION = 2
+    EP_UNSUPPORTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """Whether a payload may run here, and why not.
+
+    Attributes:
+        reason: Of the closed list; None unless the verdict is EP_UNSUPPORTED.
+        message: What it was built with and what is here, one line; "" when optimal.
+    """
+
+    verdict: CompiledModelCompatibility
+    reason: Reason | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """What an EP is asked about.
+
+    Attributes:
+        graph: The whole graph.
+        candidates: Indices of the nodes that no EP before this one has taken.
+    """
+
+    graph: Graph
+    candidates: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """An EP's answer: which nodes it would run, and why not the others.
+
+    Attributes:
+        supported: Indices that the EP would run, alone or together.
+        refused: For every other candidate the reason, one line for a person.
+    """
+
+    supported: frozenset[int]
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionIo:
+    """Inputs and outputs of a partition, in the order in which `run` takes and gives them."""
+
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
+
+
+class Runnable(Protocol):
+    """A prepared graph or partition; many threads may run it at once."""
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs, in order; they own their memory and are not reused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedNode:
+    """A partition that an EP is to compile.
+
+    Attributes:
+        name: `<EP>_<metadef>_<id>`; the same model gives the same name on every machine.
+        graph: The partition as a graph of its own.
+        bodies: For an EP that runs control flow through the session: (node index in
+            `graph`, attribute name) to the prepared body. Its `run` takes the body's inputs,
+            then its `captured` values, in that order.
+    """
+
+    name: str
+    graph: Graph
+    bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
+
+
+class CompiledPartition(ABC):
+    """A partition ready to run on one device; many threads may run it at once."""
+
+    @abstractmethod
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs, in the partition's order.
+
+        Results own their memory: a later run never changes an array already returned.
+        Inputs are C-contiguous arrays of the declared types and are not written to.
+
+        Raises:
+            EPFail: The SDK or the device failed.
+        """
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give device memory and mapped bytes back; the partition is not run after it."""
+
+
+class CompileRefused(EPFail):
+    """An EP cannot compile a partition after all; its nodes go to the next EP.
+
+    Attributes:
+        fused_name: Which partition.
+        refused: Indices in that partition's graph to reasons; empty refuses all of it.
+    """
+
+    def __init__(self, fused_name: str, message: str, refused: Mapping[int, str] | None = None):
+        super().__init__(message)
+        self.fused_name = fused_name
+        self.refused = dict(refused or {})
+
+
+class ExecutionProvider(ABC):
+    """One device, seen through one SDK.
+
+    Subclasses own their SDK objects and share no module-level state, so that two sessions
+    can hold two instances. Methods may raise `EPFail` only.
+    """
+
+    name: ClassVar[str]
+    """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""
+
+    runs_bodies_through_session: ClassVar[bool] = False
+    """Whether the session partitions and prepares the bodies of control flow for this EP."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> HardwareIdentity:
+        """The device and SDK that this instance would run on now."""
+
+    @abstractmethod
+    def get_capability(self, view: GraphView) -> Capability:
+        """Say for every candidate whether this EP runs it, with a reason where it does not."""
+
+    @abstractmethod
+    def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        """Compile each partition; the result has one entry per element of `fused`.
+
+        Raises:
+            CompileRefused: A partition turns out not to be supported.
+            EPFail: The SDK or the device failed.
+        """
+
+    def release(self) -> None:  # noqa: B027 - most EPs hold nothing between partitions
+        """Let go of the SDK; the EP is not used after it."""
+
+
+@runtime_checkable
+class SupportsEpContext(Protocol):
+    """An EP whose compiled form can be kept in an EPContext node."""
+
+    def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
+        """Write the compiled form to `out`; the core digests and stores it."""
+        ...
+
+    def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
+        """Load what `export_model` wrote.
+
+        Args:
+            payload: Read-only or copy-on-write mapped bytes that passed their digest check.
+                The result keeps a reference to it for as long as the SDK may read it.
+            io: As the EPContext node declares it; a mismatch is an error.
+
+        Raises:
+            InvalidGraph: With reason `shape` or `vendor_rejected`.
+        """
+        ...
+
+    def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        """Whether a payload built for `recorded` runs here; imports nothing, runs nothing."""
+        ...
+
+    def compatibility_info(self) -> str:
+        """The text for model metadata `ep_compatibility_info.<EP>`, in the vendor's form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceInfo:
+    """A device that an EP found.
+
+    Attributes:
+        name: What the EP's device option takes, e.g. "CPU", "GPU.0".
+        kind: "CPU", "GPU", "NPU" or "ACCELERATOR".
+        description: Full name for a person.
+    """
+
+    name: str
+    kind: str
+    description: str
+    identity: HardwareIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What an EP finds on this machine.
+
+    Attributes:
+        reason: Why there are no devices, or why not more of them; "" if nothing is missing.
+        tried: What was looked at, one line each.
+    """
+
+    devices: tuple[DeviceInfo, ...] = ()
+    reason: str = ""
+    tried: tuple[str, ...] = ()
+
+
+class EpFactory(Protocol):
+    """What an entry point of the group `ort_lite.execution_providers` names.
+
+    Importing it and calling `probe` on a machine without the SDK imports no SDK.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    """Every provider option that `create` knows, with one line of help."""
+
+    def probe(self) -> Probe:
+        """Look for devices; never raises for a missing SDK, driver or device."""
+        ...
+
+    def create(self, options: Mapping[str, str]) -> ExecutionProvider:
+        """Open the device that `options` name.
+
+        Raises:
+            InvalidArgument: An option has a value that it cannot have.
+            EPFail: No such SDK, driver or device; says what was looked for.
+        """
+        ...

@@ -1,0 +1,298 @@
+"""A graph with its edges resolved: who makes a value, who uses it, what type it has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import AttributeType, GraphDef, Node, ValueInfo
+from ort_lite.status import InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ctx_formats.onnx_model import Tensor, ValueType
+
+
+class Graph:
+    """A GraphDef, immutable, indexed, its nodes in topological order.
+
+    Attributes:
+        definition: What the model says; its nodes are sorted as `nodes`.
+        nodes: In topological order; a node's index in this tuple is its name here.
+        inputs: What a caller must feed: graph inputs that no initializer backs.
+        overridable: Graph inputs that an initializer backs and a caller may feed (IR 4 on).
+        outputs: In the model's order.
+        initializers: Constants by name, those of outer graphs that this one uses included;
+            without the overridable ones.
+        captured: Names of non-constant values of an outer graph that this graph or a body
+            in it uses, in order of first use.
+        opset_imports: Domain ("" for ai.onnx) to version.
+        outer: The graph that holds the node whose attribute this graph is, or None.
+    """
+
+    def __init__(
+        self,
+        definition: GraphDef,
+        opset_imports: Mapping[str, int],
+        *,
+        outer: Graph | None = None,
+        types_from: Graph | None = None,
+        constant_inputs: bool = False,
+    ) -> None:
+        """Resolve `definition`.
+
+        Args:
+            definition: Nodes in any order.
+            opset_imports: Of the model, or of the function the graph came from.
+            outer: Where names that are not defined here may come from.
+            types_from: Where types come from that `definition` does not give.
+            constant_inputs: Whether an initializer that is also a graph input is a constant
+                (true below IR version 4).
+
+        Raises:
+            InvalidGraph: A value has two makers or none, or nodes form a cycle.
+        """
+        self.outer = outer
+        self.opset_imports = dict(opset_imports)
+        self.name = definition.name
+        self.outputs = definition.outputs
+        in_names = {info.name for info in definition.inputs}
+        backed = in_names & definition.initializers.keys()
+        self.inputs = tuple(i for i in definition.inputs if i.name not in backed)
+        self.overridable = (
+            ()
+            if constant_inputs
+            else tuple(i for i in definition.inputs if i.name in backed)
+        )
+        free = {info.name for info in self.overridable}
+        self.initializers: dict[str, Tensor] = {
+            name: tensor
+            for name, tensor in definition.initializers.items()
+            if name not in free
+        }
+        self._types = _declared_types(definition)
+        self._types_from = types_from or outer
+        self._own = in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
+        self.nodes = self._sorted(definition.nodes)
+        self.definition = replace(definition, nodes=self.nodes)
+        self._producers = {
+            name: i for i, node in enumerate(self.nodes) for name in node.outputs if name
+        }
+        self._bodies = tuple(self._resolve_bodies(node) for node in self.nodes)
+        self.captured = self._resolve_names()
+        self._consumers: dict[str, list[int]] = {}
+        for i in range(len(self.nodes)):
+            for name in dict.fromkeys(self.node_inputs(i)):
+                self._consumers.setdefault(name, []).append(i)
+
+    def producer(self, value: str) -> int | None:
+        """Index of the node that makes `value`; None for inputs, constants, outer values."""
+        return self._producers.get(value)
+
+    def consumers(self, value: str) -> Sequence[int]:
+        """Indices of the nodes that use `value`, bodies included, ascending."""
+        return self._consumers.get(value, ())
+
+    def bodies(self, index: int) -> Mapping[str, Graph]:
+        """The subgraphs of a node: attribute name (of GRAPHS: name#i) to graph."""
+        return self._bodies[index]
+
+    def implicit_inputs(self, index: int) -> tuple[str, ...]:
+        """Names that the bodies of a node take from this graph or further out."""
+        bodies = self._bodies[index]
+        if not bodies:
+            return ()
+        return tuple(dict.fromkeys(n for body in bodies.values() for n in body.captured))
+
+    def node_inputs(self, index: int) -> tuple[str, ...]:
+        """Names a node reads: its inputs without the omitted ones, then the implicit ones."""
+        named = tuple(name for name in self.nodes[index].inputs if name)
+        return named + self.implicit_inputs(index) if self._bodies[index] else named
+
+    def type_of(self, value: str) -> ValueType | None:
+        """Declared or inferred type of a value, here or further out; None if unknown."""
+        found = self._types.get(value)
+        if found is None and self._types_from is not None:
+            return self._types_from.type_of(value)
+        return found
+
+    def constant(self, value: str) -> Tensor | None:
+        """The constant called `value`, here or further out."""
+        found = self.initializers.get(value)
+        if found is None and self.outer is not None and value not in self._own:
+            return self.outer.constant(value)
+        return found
+
+    def info(self, value: str) -> ValueInfo:
+        """`value` with its type, as an input or output of a partition has it."""
+        return ValueInfo(value, self.type_of(value))
+
+    def extract(self, indices: Iterable[int], name: str) -> Graph:
+        """The subgraph of some nodes, as a graph of its own.
+
+        Its inputs are the non-constant values that come from outside, in order of first use;
+        its outputs what the rest of this graph or its caller needs, in order of making; its
+        initializers the constants that it uses, by reference.
+        """
+        chosen = sorted(set(indices))
+        inside = set(chosen)
+        made = {out for i in chosen for out in self.nodes[i].outputs if out}
+        wanted = {info.name for info in self.outputs}
+        needs = dict.fromkeys(
+            n for i in chosen for n in self.node_inputs(i) + self._body_constants(i)
+        )
+        constants: dict[str, Tensor] = {}
+        inputs = []
+        for need in needs:
+            constant = self.constant(need)
+            if constant is not None:
+                constants[need] = constant
+            elif need not in made:
+                inputs.append(self.info(need))
+        outputs = tuple(
+            self.info(out)
+            for i in chosen
+            for out in self.nodes[i].outputs
+            if out and (out in wanted or not inside.issuperset(self.consumers(out)))
+        )
+        definition = GraphDef(
+            name=name,
+            nodes=tuple(self.nodes[i] for i in chosen),
+            inputs=tuple(inputs),
+            outputs=outputs,
+            initializers=constants,
+            sparse_initializers={
+                n: t for n, t in self.definition.sparse_initializers.items() if n in needs
+            },
+        )
+        return Graph(definition, self.opset_imports, types_from=self)
+
+    def _body_constants(self, index: int) -> tuple[str, ...]:
+        """Constants of this graph or further out that the bodies of a node use."""
+        return tuple(
+            name
+            for body in self._bodies[index].values()
+            for name in body.initializers
+            if name not in body._own  # noqa: SLF001 - another instance of this class
+        )
+
+    def _resolve_bodies(self, node: Node) -> dict[str, Graph]:
+        return {
+            key: Graph(body, self.opset_imports, outer=self)
+            for key, body in body_definitions(node)
+        }
+
+    def _resolve_names(self) -> tuple[str, ...]:
+        """Check that every name has a maker; adopt outer constants, list the rest."""
+        captured: dict[str, None] = {}
+        known = self._own | self._producers.keys()
+        uses = ((self.nodes[i].name, n) for i in range(len(self.nodes)) for n in self.node_inputs(i))
+        results = (("the graph's outputs", info.name) for info in self.outputs)
+        for user, name in (*uses, *results):
+            if name in known:
+                continue
+            if self.outer is None or not self.outer.defines(name):
+                raise InvalidGraph(
+                    f"This is an invalid model. In '{user}': '{name}' is not a graph input, "
+                    "initializer, or output of a previous node."
+                )
+            known.add(name)
+            constant = self.outer.constant(name)
+            if constant is None:
+                captured[name] = None
+            else:
+                self.initializers[name] = constant
+        for i in range(len(self.nodes)):
+            for name in self._body_constants(i):
+                if name not in self._own and self.outer is not None:
+                    self.initializers.setdefault(name, self._bodies_constant(i, name))
+        return tuple(captured)
+
+    def _bodies_constant(self, index: int, name: str) -> Tensor:
+        return next(
+            body.initializers[name]
+            for body in self._bodies[index].values()
+            if name in body.initializers
+        )
+
+    def defines(self, name: str) -> bool:
+        """Whether `name` exists here or further out."""
+        if name in self._own or name in self._producers:
+            return True
+        return self.outer is not None and self.outer.defines(name)
+
+    def _sorted(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+        """`nodes` in a topological order: as they are if they are in one (Kahn otherwise)."""
+        maker: dict[str, int] = {}
+        for i, node in enumerate(nodes):
+            for name in node.outputs:
+                if not name:
+                    continue
+                if name in maker or name in self._own:
+                    raise InvalidGraph(
+                        f"This is an invalid model. Error: Duplicate definition of name ({name})."
+                    )
+                maker[name] = i
+        needs = [
+            {maker[n] for n in (*node.inputs, *free_names(node)) if n in maker} for node in nodes
+        ]
+        if all(j < i for i, need in enumerate(needs) for j in need):
+            return tuple(nodes)
+        return tuple(nodes[i] for i in _topological(needs))
+
+
+def body_definitions(node: Node) -> tuple[tuple[str, GraphDef], ...]:
+    """The subgraphs in a node's attributes, keyed as `Graph.bodies` keys them."""
+    found: list[tuple[str, GraphDef]] = []
+    for attribute in node.attributes.values():
+        if attribute.type == AttributeType.GRAPH and isinstance(attribute.value, GraphDef):
+            found.append((attribute.name, attribute.value))
+        elif attribute.type == AttributeType.GRAPHS and isinstance(attribute.value, tuple):
+            found += [(f"{attribute.name}#{i}", g) for i, g in enumerate(attribute.value)]
+    return tuple(found)
+
+
+def free_names(node: Node) -> tuple[str, ...]:
+    """Names that the bodies of a node use and do not define, in order of first use."""
+    free: dict[str, None] = {}
+    for _, body in body_definitions(node):
+        defined = {i.name for i in body.inputs} | body.initializers.keys()
+        defined |= body.sparse_initializers.keys()
+        defined |= {name for inner in body.nodes for name in inner.outputs}
+        used = [n for inner in body.nodes for n in (*inner.inputs, *free_names(inner))]
+        used += [info.name for info in body.outputs]
+        free.update(dict.fromkeys(n for n in used if n and n not in defined))
+    return tuple(free)
+
+
+def _declared_types(definition: GraphDef) -> dict[str, ValueType]:
+    return {
+        info.name: info.type
+        for infos in (definition.value_info.values(), definition.inputs, definition.outputs)
+        for info in infos
+        if info.type is not None
+    }
+
+
+def _topological(needs: Sequence[set[int]]) -> list[int]:
+    """Kahn's algorithm, lowest index first among the ready."""
+    import heapq  # noqa: PLC0415 - most models are sorted and never come here
+
+    users: dict[int, list[int]] = {}
+    missing = [len(need) for need in needs]
+    for i, need in enumerate(needs):
+        for j in need:
+            users.setdefault(j, []).append(i)
+    ready = [i for i, count in enumerate(missing) if not count]
+    order = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for user in users.get(i, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    if len(order) != len(needs):
+        raise InvalidGraph("This is an invalid model. Error: the graph is not acyclic.")
+    return order
