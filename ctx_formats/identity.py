@@ -22,7 +22,8 @@ class FieldDifference:
 class HardwareIdentity:
     """Recorded in the EPContext node at export, compared at import.
 
-    A field that the driver or SDK does not report is "", never a guess.
+    A field that the driver, the SDK or the producer of a file does not report is "", never a
+    guess; it is then left out of comparisons.
 
     Attributes:
         vendor: As the driver spells it, e.g. "Intel(R) Corporation".
@@ -36,16 +37,11 @@ class HardwareIdentity:
 
     vendor: str = ""
     device: str = ""
-    architecture: str
+    architecture: str = ""
     driver_version: str = ""
     sdk_version: str = ""
     sdk_build: str = ""
     requirements: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse an identity that could not tell two machines apart."""
-        if not self.architecture:
-            raise ValueError("HardwareIdentity.architecture must not be empty")
 
     def differences(self, present: HardwareIdentity) -> tuple[FieldDifference, ...]:
         """Fields that both sides report and that differ, in declaration order."""
@@ -65,10 +61,10 @@ class HardwareIdentity:
         """Read what `to_mapping` wrote; unknown keys of newer writers are ignored.
 
         Raises:
-            ValueError: `architecture` is missing or a value is not text.
+            ValueError: A value is not text.
         """
         known = {f.name for f in fields(cls)}
         picked = {key: value for key, value in values.items() if key in known}
         if not all(isinstance(value, str) for value in picked.values()):
             raise ValueError("every field of a HardwareIdentity is text")
-        return cls(**{"architecture": "", **picked})
+        return cls(**picked)

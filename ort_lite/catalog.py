@@ -1,0 +1,123 @@
+"""Execution providers that are installed, found through their entry points."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ort_lite.status import EPFail, Fail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ort_lite.execution_provider import EpFactory, ExecutionProvider, Probe
+
+GROUP = "ort_lite.execution_providers"
+DEFAULT_PROVIDER = "CPUExecutionProvider"
+"""The EP that runs what no other takes; appended when the user leaves it out."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry point: an EP's name and `module:attribute` of its factory."""
+
+    name: str
+    target: str
+
+    def load(self) -> EpFactory:
+        """Import the factory.
+
+        Raises:
+            EPFail: The distribution is broken; says what is wrong with it.
+        """
+        module, _, attribute = self.target.partition(":")
+        try:
+            return cast("EpFactory", getattr(import_module(module), attribute))
+        except (ImportError, AttributeError) as exc:
+            raise EPFail(
+                f"the execution provider '{self.name}' is installed but its factory "
+                f"{self.target} cannot be imported: {exc}"
+            ) from exc
+
+
+def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
+    """Installed EPs in order of preference: by name, the default EP last.
+
+    Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
+    importlib.metadata takes longer to import than a cached model takes to load.
+
+    Raises:
+        Fail: Two distributions provide the same name with different targets.
+    """
+    found: dict[str, Entry] = {}
+    for entry in _scan(sys.path if search_path is None else search_path):
+        known = found.setdefault(entry.name, entry)
+        if known.target != entry.target:
+            raise Fail(
+                f"two installed distributions provide '{entry.name}': "
+                f"{known.target} and {entry.target}; uninstall one"
+            )
+    order = sorted(found, key=lambda name: (name == DEFAULT_PROVIDER, name))
+    return {name: found[name] for name in order}
+
+
+def get_available_providers() -> list[str]:
+    """Names of installed EPs in order of preference, the default EP last."""
+    return list(entries())
+
+
+def probe_all() -> dict[str, Probe]:
+    """What each installed EP finds on this machine."""
+    return {name: entry.load().probe() for name, entry in entries().items()}
+
+
+def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider:
+    """Open one EP.
+
+    Raises:
+        InvalidArgument: An option that the EP does not know, or a value it cannot take.
+        EPFail: Its SDK, driver or device is not there.
+    """
+    factory = entry.load()
+    unknown = [key for key in options if key not in factory.options]
+    if unknown:
+        known = ", ".join(sorted(factory.options)) or "none"
+        raise InvalidArgument(
+            f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: {known}"
+        )
+    return factory.create(options)
+
+
+def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
+    for folder in dict.fromkeys(search_path):
+        try:
+            names = sorted(
+                path for path in Path(folder or ".").iterdir() if path.suffix == ".dist-info"
+            )
+        except OSError:
+            continue  # a zip or a path that is not there holds no distribution of ours
+        for dist in names:
+            try:
+                text = (dist / "entry_points.txt").read_text(encoding="utf-8")
+            except FileNotFoundError:
+                continue
+            if GROUP in text:
+                yield from _parse(text)
+
+
+def _parse(text: str) -> Iterator[Entry]:
+    """The lines of our group in an entry_points.txt (packaging specification)."""
+    inside = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            inside = line == f"[{GROUP}]"
+        elif inside and "=" in line and not line.startswith(("#", ";")):
+            name, _, target = line.partition("=")
+            yield Entry(name.strip(), target.split("[")[0].strip())

@@ -1,0 +1,169 @@
+"""Session and run options, with ONNX Runtime's names and defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_KEY_LENGTH = 1024
+MAX_VALUE_LENGTH = 8192
+
+
+class GraphOptimizationLevel(IntEnum):
+    """How much the graph may be rewritten before it is partitioned."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """Whether independent parts of a graph may run at the same time."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(IntEnum):
+    """In which order ready nodes run."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+@dataclass(slots=True)
+class SessionOptions:
+    """Options of one session; a copy is taken when the session is made.
+
+    The attributes that steer memory arenas and profiling files exist so that code written
+    for onnxruntime runs; what an option does here is said in docs/options.md.
+    """
+
+    enable_cpu_mem_arena: bool = True
+    enable_mem_pattern: bool = True
+    enable_mem_reuse: bool = True
+    enable_profiling: bool = False
+    execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
+    execution_order: ExecutionOrder = ExecutionOrder.DEFAULT
+    graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
+    inter_op_num_threads: int = 0
+    intra_op_num_threads: int = 0
+    log_severity_level: int = -1
+    log_verbosity_level: int = 0
+    logid: str = ""
+    optimized_model_filepath: str = ""
+    profile_file_prefix: str = "onnxruntime_profile_"
+    use_deterministic_compute: bool = False
+    use_per_session_threads: bool = True
+    _config: dict[str, str] = field(default_factory=dict, repr=False)
+    _providers: list[tuple[str, dict[str, str]]] = field(default_factory=list, repr=False)
+    _dimensions: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
+
+        Raises:
+            InvalidArgument: The key is empty or over 1,024 characters, or the value is over
+                8,192.
+            TypeError: One of them is not text.
+        """
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError(
+                f"session configuration entries are text, not {key!r}: {value!r}"
+            )
+        if not key or len(key) > MAX_KEY_LENGTH:
+            raise InvalidArgument(
+                f"Config key is empty or longer than maximum length {MAX_KEY_LENGTH}"
+            )
+        if len(value) > MAX_VALUE_LENGTH:
+            raise InvalidArgument(
+                f"Config value is longer than maximum length: {MAX_VALUE_LENGTH}"
+            )
+        self._config[key] = value
+
+    def get_session_config_entry(self, key: str) -> str:
+        """The value of an entry.
+
+        Raises:
+            RuntimeError: Not set; ONNX Runtime raises the same.
+        """
+        if key not in self._config:
+            raise RuntimeError(
+                f"SessionOptions does not have configuration with key: {key}"
+            )
+        return self._config[key]
+
+    def add_provider(
+        self, provider_name: str, provider_options: Mapping[str, str] | None = None
+    ) -> None:
+        """Append an execution provider; the order of calls is the order of preference."""
+        self._providers.append((provider_name, dict(provider_options or {})))
+
+    def has_providers(self) -> bool:
+        """Whether `add_provider` was called."""
+        return bool(self._providers)
+
+    def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
+        """Fix the symbolic dimension `name` to `value` when the model is loaded."""
+        if value < 1:
+            raise InvalidArgument(f"free dimension override {name}={value} is not positive")
+        self._dimensions[name] = value
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """All entries, read-only by convention."""
+        return self._config
+
+    @property
+    def providers(self) -> tuple[tuple[str, Mapping[str, str]], ...]:
+        """Providers added so far, with their options."""
+        return tuple(self._providers)
+
+    @property
+    def free_dimensions(self) -> Mapping[str, int]:
+        """Overrides by name."""
+        return self._dimensions
+
+    def snapshot(self) -> SessionOptions:
+        """A copy that later changes to this object do not reach."""
+        return replace(
+            self,
+            _config=dict(self._config),
+            _providers=[(name, dict(options)) for name, options in self._providers],
+            _dimensions=dict(self._dimensions),
+        )
+
+    def flag(self, key: str) -> bool:
+        """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
+        return self._config.get(key) == "1"
+
+
+@dataclass(slots=True)
+class RunOptions:
+    """Options of one call of `run`."""
+
+    log_severity_level: int = -1
+    log_verbosity_level: int = 0
+    logid: str = ""
+    only_execute_path_to_fetches: bool = False
+    terminate: bool = False
+    _config: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        """Set a configuration entry of this run."""
+        self._config[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        """The value of an entry; RuntimeError if it is not set."""
+        if key not in self._config:
+            raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
+        return self._config[key]

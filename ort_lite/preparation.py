@@ -1,0 +1,215 @@
+"""From a graph and execution providers to something that runs: partition, fuse, compile."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
+from ort_lite.executor import Plan, PlannedStep
+from ort_lite.naming import metadef_id
+from ort_lite.partitioner import Part, assign
+from ort_lite.status import EPFail, Fail, ModelRequiresCompilation
+from ort_lite.tensor_values import to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.execution_provider import (
+        CompiledPartition,
+        ExecutionProvider,
+        Runnable,
+        Value,
+    )
+    from ort_lite.graph import Graph
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 200
+"""Bound on "an EP cannot compile this after all": each round takes nodes from an EP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition of a prepared graph.
+
+    Attributes:
+        nodes: Indices in the prepared graph.
+        graph: The partition as a graph of its own.
+        bodies: Prepared bodies of the control flow in it, for an EP that asked for them.
+    """
+
+    ep: ExecutionProvider
+    name: str
+    nodes: tuple[int, ...]
+    graph: Graph
+    compiled: CompiledPartition
+    bodies: Mapping[tuple[int, str], PreparedGraph] = field(default_factory=dict)
+
+
+class PreparedGraph:
+    """A graph whose every node has a compiled home; many threads may run it at once.
+
+    Attributes:
+        graph: What was prepared.
+        partitions: In the order in which they run.
+        refusals: Node index to {EP name: reason}, for nodes that some EP declined.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        partitions: Sequence[Partition],
+        refusals: Mapping[int, Mapping[str, str]],
+    ) -> None:
+        self.graph = graph
+        self.partitions = tuple(partitions)
+        self.refusals = dict(refusals)
+        self._plan = Plan(
+            [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
+            [
+                PlannedStep(
+                    runnable=part.compiled,
+                    inputs=[info.name for info in part.graph.inputs],
+                    outputs=[info.name for info in part.graph.outputs],
+                )
+                for part in partitions
+            ],
+            [info.name for info in graph.outputs],
+            _constant_outputs(graph),
+        )
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Inputs, overridable initializers, captured values, in this order, to outputs."""
+        return self._plan.run(inputs)
+
+    def release(self) -> None:
+        """Release every partition, bodies first."""
+        for partition in self.partitions:
+            for body in partition.bodies.values():
+                body.release()
+            partition.compiled.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What preparing needs besides the graph.
+
+    Attributes:
+        eps: In order of preference, the default EP last.
+        forbid_compile: `session.disable_model_compile`.
+        progress: Called with (partition name, how many are done, how many there are at this
+            level) before each compile; an exception from it cancels.
+    """
+
+    eps: Sequence[ExecutionProvider]
+    forbid_compile: bool = False
+    progress: Callable[[str, int, int], None] | None = None
+
+
+def prepare(
+    graph: Graph, shop: Workshop, settled: Mapping[Part, Partition] | None = None
+) -> PreparedGraph:
+    """Partition `graph` among the EPs and compile every partition.
+
+    An EP that turns out not to be able to compile some nodes loses them to the next EP; the
+    rest is partitioned anew, and what was compiled already is kept where it is unchanged.
+
+    Args:
+        graph: Resolved, with the types that inference found.
+        shop: The EPs and the session's rules.
+        settled: Partitions that need no compile (EPContext nodes that were imported).
+
+    Raises:
+        NotImplemented: No EP runs some node.
+        EPFail: An SDK or device failed in another way than not supporting a node.
+        ModelRequiresCompilation: `forbid_compile`, and an EP with a compiled form would.
+    """
+    done: dict[Part, Partition] = dict(settled or {})
+    declined: dict[int, dict[int, str]] = {}
+    for _ in range(ROUNDS):
+        assignment = assign(graph, shop.eps, declined=declined, fixed=tuple(settled or ()))
+        wanted = set(assignment.parts)
+        for part in [p for p in done if p not in wanted]:
+            done.pop(part).compiled.release()
+        try:
+            _compile_missing(graph, shop, assignment.parts, done)
+        except _Declined as exc:
+            declined.setdefault(exc.part.owner, {}).update(exc.reasons)
+            continue
+        except Exception:
+            _release(done)
+            raise
+        return PreparedGraph(graph, [done[p] for p in assignment.parts], assignment.refusals)
+    _release(done)
+    raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
+
+
+class _Declined(Exception):  # noqa: N818 - a signal inside this module, not an error
+    def __init__(self, part: Part, reasons: Mapping[int, str]) -> None:
+        super().__init__(part)
+        self.part = part
+        self.reasons = reasons
+
+
+def _release(done: Mapping[Part, Partition]) -> None:
+    for partition in done.values():
+        partition.compiled.release()
+
+
+def _compile_missing(
+    graph: Graph, shop: Workshop, parts: Sequence[Part], done: dict[Part, Partition]
+) -> None:
+    missing = [part for part in parts if part not in done]
+    for count, part in enumerate(missing):
+        ep = shop.eps[part.owner]
+        if shop.forbid_compile and isinstance(ep, SupportsEpContext):
+            raise ModelRequiresCompilation(
+                f"User disabled EP compilation but EP '{ep.name}' needs to compile one or more "
+                "nodes."
+            )
+        subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
+        name = f"{ep.name}_{metadef_id(subgraph)}_{parts.index(part)}"
+        if shop.progress is not None:
+            shop.progress(name, count, len(missing))
+        bodies = _bodies(ep, subgraph, shop)
+        fused = FusedNode(name=name, graph=subgraph, bodies=bodies)
+        compiled = _compile_one(ep, fused, part)
+        done[part] = Partition(
+            ep=ep, name=name, nodes=part.nodes, graph=subgraph, compiled=compiled, bodies=bodies
+        )
+
+
+def _bodies(
+    ep: ExecutionProvider, subgraph: Graph, shop: Workshop
+) -> dict[tuple[int, str], PreparedGraph]:
+    if not ep.runs_bodies_through_session:
+        return {}
+    return {
+        (i, key): prepare(body, shop)
+        for i in range(len(subgraph.nodes))
+        for key, body in subgraph.bodies(i).items()
+    }
+
+
+def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> CompiledPartition:
+    try:
+        results = ep.compile([fused])
+    except CompileRefused as exc:
+        refused = exc.refused or dict.fromkeys(range(len(part.nodes)), exc.message)
+        log.debug("%s declines %d nodes of %s: %s", ep.name, len(refused), fused.name, exc.message)
+        raise _Declined(part, {part.nodes[i]: why for i, why in refused.items()}) from exc
+    if len(results) != 1:
+        raise EPFail(f"{ep.name} did not return correct number of compiled functions")
+    return results[0]
+
+
+def _constant_outputs(graph: Graph) -> dict[str, Value]:
+    """Values of graph outputs that are constants."""
+    found: dict[str, Runnable] = {}
+    for info in graph.outputs:
+        constant = graph.initializers.get(info.name)
+        if constant is not None:
+            found[info.name] = to_numpy(constant)
+    return found

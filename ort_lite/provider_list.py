@@ -1,0 +1,139 @@
+"""The execution providers of one session, from the ways in which a user can name them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ort_lite import catalog
+from ort_lite.status import EPFail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.options import SessionOptions
+
+ProviderSpec = "str | tuple[str, Mapping[str, str]]"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One EP that the session is to have.
+
+    Attributes:
+        explicit: Whether the user named it; an explicit one that cannot be opened is an error.
+    """
+
+    name: str
+    options: Mapping[str, str]
+    explicit: bool
+
+
+def requested(
+    options: SessionOptions,
+    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
+    provider_options: Sequence[Mapping[str, str]] | None,
+) -> tuple[Request, ...]:
+    """Providers in the user's order, with the default EP appended when it is missing.
+
+    Raises:
+        ValueError: `providers` is one string, or the lists differ in length; ONNX Runtime's
+            Python raises the same class.
+        InvalidArgument: `session.disable_cpu_ep_fallback` together with an explicit CPU EP.
+    """
+    if isinstance(providers, str):
+        raise ValueError(f"providers must be a sequence of names, not the string {providers!r}")  # noqa: TRY004 - ValueError is onnxruntime's class for it
+    specs = list(providers or ())
+    if provider_options is not None and len(provider_options) != len(specs):
+        raise ValueError(
+            "'providers' and 'provider_options' should be the same length if both are given: "
+            f"{len(specs)} and {len(provider_options)}"
+        )
+    found = [_request(spec) for spec in specs]
+    if provider_options is not None:
+        found = [
+            Request(r.name, {**r.options, **_texts(o)}, explicit=True)
+            for r, o in zip(found, provider_options, strict=True)
+        ]
+    found += [Request(name, dict(o), explicit=True) for name, o in options.providers]
+    if not found:
+        found = [Request(name, {}, explicit=False) for name in catalog.entries()]
+    return _with_default(options, found)
+
+
+def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Request, ...]:
+    names = [request.name for request in found]
+    doubled = {name for name in names if names.count(name) > 1}
+    if doubled:
+        raise InvalidArgument(f"providers named twice: {sorted(doubled)}")
+    explicit_default = any(r.explicit and r.name == catalog.DEFAULT_PROVIDER for r in found)
+    if options.flag("session.disable_cpu_ep_fallback") and explicit_default:
+        raise InvalidArgument(
+            "Conflicting session configuration: explicitly added the CPU EP to the session, but "
+            "also disabled fallback to the CPU EP via session configuration options."
+        )
+    if catalog.DEFAULT_PROVIDER not in names:
+        found = [*found, Request(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
+    return tuple(found)
+
+
+def open_all(requests: Sequence[Request], *, fallback: bool) -> list[ExecutionProvider]:
+    """Open the requested EPs.
+
+    Args:
+        requests: From `requested`.
+        fallback: Whether an explicit EP that cannot be opened is left out with a warning
+            (`enable_fallback=1`, which the user must ask for).
+
+    Raises:
+        InvalidArgument: An unknown provider name or option.
+        EPFail: An explicit EP's SDK, driver or device is not there.
+    """
+    installed = catalog.entries()
+    opened: list[ExecutionProvider] = []
+    for request in requests:
+        entry = installed.get(request.name)
+        if entry is None:
+            problem = (
+                f"Unknown Provider Type: {request.name}. Installed: {list(installed)}. "
+                "pip install 'ort-lite[all]' brings those of ort_lite."
+            )
+            if not fallback:
+                _close(opened)
+                raise InvalidArgument(problem)
+            log.warning("%s Going on without it.", problem)
+            continue
+        try:
+            opened.append(catalog.open_provider(entry, request.options))
+        except EPFail as exc:
+            if request.explicit and not fallback:
+                _close(opened)
+                raise
+            level = logging.WARNING if request.explicit else logging.INFO
+            log.log(level, "%s is left out: %s", request.name, exc.message)
+        except InvalidArgument:
+            _close(opened)
+            raise
+    return opened
+
+
+def _close(opened: Sequence[ExecutionProvider]) -> None:
+    for provider in opened:
+        provider.release()
+
+
+def _request(spec: str | tuple[str, Mapping[str, str]]) -> Request:
+    if isinstance(spec, str):
+        return Request(spec, {}, explicit=True)
+    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):  # noqa: PLR2004 - a pair
+        return Request(spec[0], _texts(spec[1]), explicit=True)
+    raise ValueError(f"a provider is a name or a pair (name, options), not {spec!r}")
+
+
+def _texts(options: Mapping[str, object]) -> dict[str, str]:
+    """Option values as text, as onnxruntime's binding makes them."""
+    return {str(key): str(value) for key, value in options.items()}
