@@ -38,6 +38,7 @@ class Partition:
         nodes: Indices in the prepared graph.
         graph: The partition as a graph of its own.
         bodies: Prepared bodies of the control flow in it, for an EP that asked for them.
+        origin: "compiled", or "context" when it came out of an EPContext node.
     """
 
     ep: ExecutionProvider
@@ -46,6 +47,13 @@ class Partition:
     graph: Graph
     compiled: CompiledPartition
     bodies: Mapping[tuple[int, str], PreparedGraph] = field(default_factory=dict)
+    origin: str = "compiled"
+
+    def release(self) -> None:
+        """Release the compiled form, bodies first."""
+        for body in self.bodies.values():
+            body.release()
+        self.compiled.release()
 
 
 class PreparedGraph:
@@ -85,11 +93,9 @@ class PreparedGraph:
         return self._plan.run(inputs)
 
     def release(self) -> None:
-        """Release every partition, bodies first."""
+        """Release every partition."""
         for partition in self.partitions:
-            for body in partition.bodies.values():
-                body.release()
-            partition.compiled.release()
+            partition.release()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ def prepare(
         assignment = assign(graph, shop.eps, declined=declined, fixed=tuple(settled or ()))
         wanted = set(assignment.parts)
         for part in [p for p in done if p not in wanted]:
-            done.pop(part).compiled.release()
+            done.pop(part).release()
         try:
             _compile_missing(graph, shop, assignment.parts, done)
         except _Declined as exc:
@@ -155,7 +161,7 @@ class _Declined(Exception):  # noqa: N818 - a signal inside this module, not an 
 
 def _release(done: Mapping[Part, Partition]) -> None:
     for partition in done.values():
-        partition.compiled.release()
+        partition.release()
 
 
 def _compile_missing(
@@ -207,7 +213,7 @@ def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> Compile
 
 def _constant_outputs(graph: Graph) -> dict[str, Value]:
     """Values of graph outputs that are constants."""
-    found: dict[str, Runnable] = {}
+    found: dict[str, Value] = {}
     for info in graph.outputs:
         constant = graph.initializers.get(info.name)
         if constant is not None:

@@ -1,0 +1,90 @@
+"""Initializers whose bytes lie in other files, mapped in place of being read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
+from ctx_formats.safe_path import resolve_payload
+from ctx_formats.tensor_size import tensor_bytes
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ctx_formats.onnx_model import Node
+
+
+class ExternalFiles:
+    """The data files of one model, each mapped once; `close` unmaps them.
+
+    Views handed out stay valid after `close` for as long as somebody holds them.
+    """
+
+    def __init__(self, base: Path, model_path: Path | None) -> None:
+        """`base` is the folder that locations are relative to and must stay inside."""
+        self._base = base
+        self._model_path = model_path
+        self._maps: dict[str, MappedFile] = {}
+
+    def attach(self, graph: GraphDef) -> GraphDef:
+        """`graph` with every external tensor's data replaced by a view of the mapped file.
+
+        Raises:
+            Fail: A location leaves the folder or is not there, or its bytes do not fit the
+                tensor; the texts are those of ONNX Runtime.
+        """
+        initializers = {n: self._attached(t) for n, t in graph.initializers.items()}
+        nodes = tuple(self._attached_node(node) for node in graph.nodes)
+        return replace(graph, initializers=initializers, nodes=nodes)
+
+    def close(self) -> None:
+        """Let go of the maps."""
+        for mapped in self._maps.values():
+            mapped.close()
+        self._maps.clear()
+
+    def _attached_node(self, node: Node) -> Node:
+        changed = {}
+        for name, attribute in node.attributes.items():
+            value = attribute.value
+            if isinstance(value, Tensor) and isinstance(value.data, ExternalData):
+                changed[name] = replace(attribute, value=self._attached(value))
+            elif attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
+                changed[name] = replace(attribute, value=self.attach(value))
+            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
+                changed[name] = replace(attribute, value=tuple(map(self.attach, value)))
+        return replace(node, attributes={**node.attributes, **changed}) if changed else node
+
+    def _attached(self, tensor: Tensor) -> Tensor:
+        if not isinstance(tensor.data, ExternalData):
+            return tensor
+        where = tensor.data
+        view = self._view(tensor.name, where.location)
+        size = tensor_bytes(tensor.data_type, tensor.dims)
+        if where.length is not None and where.length != size:
+            raise Fail(
+                f"External initializer: {tensor.name}: its shape and type take {size} bytes, "
+                f"external_data says {where.length}"
+            )
+        if where.offset < 0 or where.offset + size > len(view):
+            raise Fail(
+                f"External initializer: {tensor.name} offset: {where.offset} size to read: "
+                f"{size} given file_length: {len(view)} are out of bounds or can not be read in "
+                f"full. File: {where.location}"
+            )
+        return replace(tensor, data=view[where.offset : where.offset + size])
+
+    def _view(self, tensor: str, location: str) -> memoryview:
+        mapped = self._maps.get(location)
+        if mapped is None:
+            try:
+                path = resolve_payload(self._base, location, model_path=self._model_path)
+                mapped = MappedFile(path)
+            except FormatError as exc:
+                raise Fail(f"External data of initializer '{tensor}': {exc}") from exc
+            self._maps[location] = mapped
+        return mapped.view

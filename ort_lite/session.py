@@ -1,0 +1,236 @@
+"""InferenceSession: a model, plain or compiled, made ready and run."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Self
+
+from ort_lite import explain, model_loader
+from ort_lite.context_nodes import has_context_nodes
+from ort_lite.feeds import Feeds
+from ort_lite.model_info import ModelMetadata, NodeArg
+from ort_lite.options import RunOptions, SessionOptions
+from ort_lite.placement import check_placement, placement_line
+from ort_lite.preparation import PreparedGraph, Workshop, prepare
+from ort_lite.provider_list import open_all, requested
+from ort_lite.status import Fail, InvalidArgument
+from ort_lite.tensor_values import to_numpy
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.execution_provider import ExecutionProvider, Value
+    from ort_lite.graph import Graph
+    from ort_lite.model_loader import LoadedModel
+
+log = logging.getLogger(__name__)
+
+
+class InferenceSession:
+    """A model ready to run; `run` may be called from many threads at once.
+
+    A model with EPContext nodes is reloaded from its payloads; anything wrong with one is
+    InvalidGraph, and nothing falls back. With `ep.context_enable` a plain model is compiled
+    and its context model written before the session is ready.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+        *,
+        enable_fallback: bool = False,
+    ) -> None:
+        """Load, partition and compile, or reload.
+
+        Args:
+            path_or_bytes: A model file, or the bytes of one.
+            sess_options: Copied; later changes do not reach the session.
+            providers: Execution providers in order of preference, each a name or a pair
+                (name, options). None takes all that are installed and have a device. The CPU
+                EP is appended when it is missing.
+            provider_options: Options for each of `providers`.
+            enable_fallback: Whether to go on without a provider that cannot be opened.
+
+        Raises:
+            OrtLiteError: One of its subclasses, as ONNX Runtime would.
+            ValueError: The provider lists do not fit each other.
+            TypeError: `path_or_bytes` is of the wrong type.
+        """
+        self._options = (sess_options or SessionOptions()).snapshot()
+        wanted = requested(self._options, providers, provider_options)
+        self._loaded: LoadedModel | None = model_loader.load(path_or_bytes, self._options)
+        self._eps: list[ExecutionProvider] = []
+        self._prepared: PreparedGraph | None = None
+        try:
+            self._eps = open_all(wanted, fallback=enable_fallback)
+            self._provider_options = {
+                ep.name: dict(r.options) for ep in self._eps for r in wanted if r.name == ep.name
+            }
+            self._prepared = self._make_ready(self._loaded)
+        except BaseException:
+            self.close()
+            raise
+        graph = self._prepared.graph
+        inputs = (*graph.inputs, *graph.overridable)
+        backed = self._loaded.model.graph.initializers
+        defaults = {i.name: to_numpy(backed[i.name]) for i in graph.overridable}
+        self._feeds = Feeds(inputs, defaults)
+        self._input_args = [NodeArg.of(info) for info in graph.inputs]
+        self._overridable_args = [NodeArg.of(info) for info in graph.overridable]
+        self._output_args = [NodeArg.of(info) for info in graph.outputs]
+        self._positions = {info.name: i for i, info in enumerate(graph.outputs)}
+
+    def _make_ready(self, loaded: LoadedModel) -> PreparedGraph:
+        shop = Workshop(
+            eps=self._eps,
+            forbid_compile=self._options.flag("session.disable_model_compile"),
+        )
+        if has_context_nodes(loaded.model.graph):
+            from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
+
+            prepared = reload(loaded, shop, self._options)
+        else:
+            prepared = self._compile(loaded, shop)
+        try:
+            check_placement(prepared, self._options)
+        except Fail:
+            prepared.release()
+            raise
+        line = placement_line(prepared, loaded.described)
+        if line is not None:
+            log.warning("%s", line)
+        return prepared
+
+    def _compile(self, loaded: LoadedModel, shop: Workshop) -> PreparedGraph:
+        target = None
+        if self._options.flag("ep.context_enable"):
+            from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
+
+            target = session_target(loaded, self._options)
+        graph: Graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
+        prepared = prepare(graph, shop)
+        if target is not None:
+            from ort_lite.context_writer import write_context  # noqa: PLC0415 - see above
+
+            try:
+                write_context(prepared, loaded, target)
+            except BaseException:
+                prepared.release()
+                raise
+        return prepared
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Value]:
+        """Compute outputs.
+
+        Args:
+            output_names: Which outputs, in which order; None or empty for all.
+            input_feed: Input name to numpy array (or a list, a scalar, an OrtValue).
+            run_options: `terminate` set before the call refuses it.
+
+        Returns:
+            Arrays that belong to the caller; no later run changes them.
+
+        Raises:
+            ValueError: A required input is missing.
+            InvalidArgument: A wrong name, type, rank or dimension.
+            Fail: The session is closed, or `terminate` is set.
+            EPFail: An execution provider failed.
+        """
+        prepared = self._prepared
+        if prepared is None:
+            raise Fail("the session is closed")
+        if run_options is not None and run_options.terminate:
+            raise Fail("Exiting due to terminate flag being set to true.")
+        results = prepared.run(self._feeds.ordered(input_feed))
+        if not output_names:
+            return list(results)
+        return [results[self._position(name)] for name in output_names]
+
+    def _position(self, name: str) -> int:
+        position = self._positions.get(name)
+        if position is None:
+            raise InvalidArgument(
+                f"Invalid output name:{name}. Outputs: {list(self._positions)}"
+            )
+        return position
+
+    def get_inputs(self) -> list[NodeArg]:
+        """What a feed must hold."""
+        return list(self._input_args)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """What a feed may hold besides."""
+        return list(self._overridable_args)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """What `run` gives, in order."""
+        return list(self._output_args)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """Descriptions in the model file."""
+        return ModelMetadata.of(self._open_model().model)
+
+    def get_providers(self) -> list[str]:
+        """Names of the session's execution providers, in order of preference."""
+        return [ep.name for ep in self._eps]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Options that each provider was opened with."""
+        return {name: dict(options) for name, options in self._provider_options.items()}
+
+    def get_session_options(self) -> SessionOptions:
+        """A copy of the options that the session was made with."""
+        return self._options.snapshot()
+
+    def explain(self) -> explain.SessionReport:
+        """Which node runs where, and why not elsewhere."""
+        if self._prepared is None:
+            raise Fail("the session is closed")
+        return explain.report(
+            self._prepared,
+            model=self._open_model().described,
+            providers=tuple(self.get_providers()),
+            notes=(),
+        )
+
+    def _open_model(self) -> LoadedModel:
+        if self._loaded is None:
+            raise Fail("the session is closed")
+        return self._loaded
+
+    def close(self) -> None:
+        """Release devices, payloads and maps; calling it twice does nothing.
+
+        Must not be called while another thread is inside `run`.
+        """
+        if self._prepared is not None:
+            self._prepared.release()
+            self._prepared = None
+        for ep in self._eps:
+            ep.release()
+        self._eps = []
+        if self._loaded is not None:
+            self._loaded.close()
+            self._loaded = None
+
+    def __enter__(self) -> Self:
+        """The session itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Model and providers."""
+        name = self._loaded.described if self._loaded is not None else "closed"
+        return f"<InferenceSession {name} {self.get_providers()}>"

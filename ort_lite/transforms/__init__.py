@@ -1,0 +1,1 @@
+"""Model-to-model rewritings that come before partitioning, each a function of values."""

@@ -1,0 +1,98 @@
+"""Constant nodes become initializers, in bodies too, as ONNX Runtime does at load."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import (
+    Attribute,
+    AttributeType,
+    DataType,
+    GraphDef,
+    Node,
+    Tensor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def lift_constants(graph: GraphDef) -> GraphDef:
+    """`graph` with every Constant node but sparse ones turned into an initializer.
+
+    Constant-1 to Constant-25: attributes `value`, `value_float(s)`, `value_int(s)`,
+    `value_string(s)`. A Constant without any of them, or with several, is left for the
+    checker to complain about. A constant that is a graph output directly stays a node, since
+    a graph output that nobody makes would lose its place in the order of nodes.
+    """
+    outputs = {info.name for info in graph.outputs}
+    lifted: dict[str, Tensor] = {}
+    kept: list[Node] = []
+    for node in graph.nodes:
+        tensor = None
+        if node.op_type == "Constant" and node.domain == "" and len(node.outputs) == 1:
+            tensor = _constant(node)
+        if tensor is None or node.outputs[0] in outputs:
+            kept.append(_with_lifted_bodies(node))
+        else:
+            lifted[node.outputs[0]] = tensor
+    if not lifted and all(a is b for a, b in zip(kept, graph.nodes, strict=True)):
+        return graph
+    return replace(
+        graph, nodes=tuple(kept), initializers={**graph.initializers, **lifted}
+    )
+
+
+def _with_lifted_bodies(node: Node) -> Node:
+    changed = {}
+    for name, attribute in node.attributes.items():
+        value = attribute.value
+        if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
+            body: object = lift_constants(value)
+        elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
+            body = tuple(lift_constants(item) for item in value)
+        else:
+            continue
+        if body is not value:
+            changed[name] = replace(attribute, value=body)
+    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+
+
+def _constant(node: Node) -> Tensor | None:
+    if len(node.attributes) != 1:
+        return None
+    (attribute,) = node.attributes.values()
+    name = node.outputs[0]
+    if attribute.ref_attr_name:
+        return None
+    if isinstance(attribute.value, Tensor) and attribute.name == "value":
+        return replace(attribute.value, name=name)
+    return _from_scalars(name, attribute)
+
+
+def _from_scalars(name: str, attribute: Attribute) -> Tensor | None:
+    value = attribute.value
+    match attribute.name, value:
+        case "value_float", float():
+            return _packed(name, DataType.FLOAT, (), "f", (value,))
+        case "value_floats", tuple():
+            return _packed(name, DataType.FLOAT, (len(value),), "f", value)
+        case "value_int", int():
+            return _packed(name, DataType.INT64, (), "q", (value,))
+        case "value_ints", tuple():
+            return _packed(name, DataType.INT64, (len(value),), "q", value)
+        case "value_string", bytes():
+            return Tensor(name, DataType.STRING, (), (value,))
+        case "value_strings", tuple():
+            return Tensor(name, DataType.STRING, (len(value),), value)
+        case _:
+            return None
+
+
+def _packed(
+    name: str, data_type: DataType, dims: tuple[int, ...], code: str, values: Sequence[object]
+) -> Tensor:
+    data = struct.pack(f"<{len(values)}{code}", *values)
+    return Tensor(name, data_type, dims, memoryview(data))
