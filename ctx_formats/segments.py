@@ -1,0 +1,75 @@
+"""A protobuf message under construction, as pieces whose bulk is never copied."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ctx_formats.wire import FIXED32, LENGTH_DELIMITED, VARINT, write_tag, write_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COPIED = 1 << 12
+"""Smaller data is copied into the running piece: fewer pieces are faster than fewer copies."""
+
+
+class Segments:
+    """Pieces of a message and how many bytes they are together."""
+
+    def __init__(self) -> None:
+        self._done: list[bytes | memoryview] = []
+        self._running = bytearray()
+        self.size = 0
+
+    @property
+    def pieces(self) -> list[bytes | memoryview]:
+        """Everything written so far, in order."""
+        return [*self._done, bytes(self._running)] if self._running else list(self._done)
+
+    def integer(self, number: int, value: int, *, always: bool = False) -> None:
+        """A varint field; 0 is left out unless `always`."""
+        if value or always:
+            self._put(write_tag(number, VARINT) + write_varint(value))
+
+    def integers(self, number: int, values: Sequence[int]) -> None:
+        """A packed repeated varint field; left out when empty."""
+        if values:
+            self.data(number, b"".join(write_varint(value) for value in values))
+
+    def single(self, number: int, value: object) -> None:
+        """A float field."""
+        self._put(write_tag(number, FIXED32) + struct.pack("<f", value))
+
+    def text(self, number: int, value: str, *, always: bool = False) -> None:
+        """A string field; "" is left out unless `always`."""
+        if value or always:
+            self.data(number, value.encode())
+
+    def data(self, number: int, value: bytes | memoryview) -> None:
+        """A bytes field; a large one is kept as it is, not copied."""
+        self._put(write_tag(number, LENGTH_DELIMITED) + write_varint(len(value)))
+        if len(value) < COPIED:
+            self._put(value)
+        else:
+            self._append(value)
+
+    def message(self, number: int, inner: Segments) -> None:
+        """A nested message."""
+        self._put(write_tag(number, LENGTH_DELIMITED) + write_varint(inner.size))
+        for piece in inner.pieces:
+            if len(piece) < COPIED:
+                self._put(piece)
+            else:
+                self._append(piece)
+
+    def _put(self, value: bytes | memoryview) -> None:
+        self._running += value
+        self.size += len(value)
+
+    def _append(self, value: bytes | memoryview) -> None:
+        if self._running:
+            self._done.append(bytes(self._running))
+            self._running = bytearray()
+        self._done.append(value)
+        self.size += len(value)
