@@ -1,0 +1,107 @@
+"""A regular file, mapped copy-on-write, and the owner of its bytes."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from ctx_formats.errors import FormatError, Reason
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """What tells one version of a file from another without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+class MappedFile:
+    """A file's bytes as a memoryview, for as long as somebody holds a part of it.
+
+    The map is private and writable (ACCESS_COPY): OpenVINO refuses read-only memory, and what
+    a reader writes by mistake never reaches the file. Pages that nobody writes stay shared.
+
+    Attributes:
+        view: All bytes; empty for an empty file.
+        stamp: Of the file at the time it was opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open and map.
+
+        Raises:
+            FormatError: Reason missing_payload where nothing is there or it may not be read;
+                unsafe_path where it is a folder, FIFO, socket or device.
+        """
+        self.path = path
+        descriptor = _open(path)
+        try:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise FormatError(
+                    "path", _kind(info.st_mode), "a regular file",
+                    file=str(path), reason=Reason.UNSAFE_PATH,
+                )
+            self.stamp = FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+            self._map = (
+                mmap.mmap(descriptor, info.st_size, access=mmap.ACCESS_COPY)
+                if info.st_size
+                else None
+            )
+        finally:
+            os.close(descriptor)
+        self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
+
+    def close(self) -> None:
+        """Let go; the map itself ends when the last view of it does."""
+        self.view = memoryview(b"")
+        self._map = None
+
+    def __enter__(self) -> Self:
+        """The file itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close."""
+        self.close()
+
+
+def _open(path: Path) -> int:
+    """O_NONBLOCK: opening a FIFO that nobody writes to must not hang."""
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags |= getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(path, flags)
+    except OSError as exc:
+        known = exc.errno in (errno.ENOENT, errno.ENOTDIR)
+        found = "no such file" if known else os.strerror(exc.errno or 0)
+        raise FormatError(
+            "path", found, "a readable file", file=str(path), reason=Reason.MISSING_PAYLOAD
+        ) from exc
+    except ValueError as exc:  # an embedded NUL
+        raise FormatError(
+            "path", repr(str(path)), "no NUL", file="", reason=Reason.UNSAFE_PATH
+        ) from exc
+
+
+def _kind(mode: int) -> str:
+    for test, name in (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a character device"),
+        (stat.S_ISBLK, "a block device"),
+    ):
+        if test(mode):
+            return name
+    return "no regular file"
