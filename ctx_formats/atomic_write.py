@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @contextmanager
@@ -60,6 +60,24 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+def publish_new(temporary: Path, names: Sequence[Path]) -> Path:
+    """Give a finished file the first of `names` that is free, and say which.
+
+    Raises:
+        FileExistsError: None of them is. The temporary file is gone in both cases.
+    """
+    try:
+        for name in names[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.link(temporary, name)
+                return name
+        os.link(temporary, names[-1])
+        return names[-1]
+    finally:
+        temporary.unlink()
+        sync_folder(temporary.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,125 @@
+"""ort_lite: compile ONNX models for the accelerator at hand, keep them, reload them fast.
+
+`import ort_lite as ort` serves code written for `import onnxruntime as ort`. Names are loaded
+when they are first used: importing the package costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ort_lite.catalog import get_available_providers
+    from ort_lite.check import check_compatibility
+    from ort_lite.execution_provider import CompiledModelCompatibility
+    from ort_lite.model_info import ModelMetadata, NodeArg
+    from ort_lite.options import (
+        ExecutionMode,
+        ExecutionOrder,
+        GraphOptimizationLevel,
+        RunOptions,
+        SessionOptions,
+    )
+    from ort_lite.session import InferenceSession
+    from ort_lite.status import (
+        DeviceReset,
+        EngineError,
+        EPFail,
+        Fail,
+        InvalidArgument,
+        InvalidGraph,
+        InvalidProtobuf,
+        ModelLoadCanceled,
+        ModelLoaded,
+        ModelRequiresCompilation,
+        NoModel,
+        NoSuchFile,
+        NotFound,
+        NotImplemented,
+        OrtLiteError,
+        RuntimeException,
+        StatusCode,
+    )
+    from ort_lite.version import VERSION as __version__
+
+__all__ = [
+    "CompiledModelCompatibility",
+    "DeviceReset",
+    "EPFail",
+    "EngineError",
+    "ExecutionMode",
+    "ExecutionOrder",
+    "Fail",
+    "GraphOptimizationLevel",
+    "InferenceSession",
+    "InvalidArgument",
+    "InvalidGraph",
+    "InvalidProtobuf",
+    "ModelLoadCanceled",
+    "ModelLoaded",
+    "ModelMetadata",
+    "ModelRequiresCompilation",
+    "NoModel",
+    "NoSuchFile",
+    "NodeArg",
+    "NotFound",
+    "NotImplemented",
+    "OrtLiteError",
+    "RunOptions",
+    "RuntimeException",
+    "SessionOptions",
+    "StatusCode",
+    "__version__",
+    "check_compatibility",
+    "get_available_providers",
+]
+
+_HOMES = {
+    "ort_lite.catalog": ("get_available_providers",),
+    "ort_lite.check": ("check_compatibility",),
+    "ort_lite.execution_provider": ("CompiledModelCompatibility",),
+    "ort_lite.model_info": ("ModelMetadata", "NodeArg"),
+    "ort_lite.options": (
+        "ExecutionMode",
+        "ExecutionOrder",
+        "GraphOptimizationLevel",
+        "RunOptions",
+        "SessionOptions",
+    ),
+    "ort_lite.session": ("InferenceSession",),
+    "ort_lite.status": (
+        "DeviceReset",
+        "EPFail",
+        "EngineError",
+        "Fail",
+        "InvalidArgument",
+        "InvalidGraph",
+        "InvalidProtobuf",
+        "ModelLoadCanceled",
+        "ModelLoaded",
+        "ModelRequiresCompilation",
+        "NoModel",
+        "NoSuchFile",
+        "NotFound",
+        "NotImplemented",
+        "OrtLiteError",
+        "RuntimeException",
+        "StatusCode",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what `name` lives in (PEP 562)."""
+    if name == "__version__":
+        return import_module("ort_lite.version").VERSION
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'ort_lite' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

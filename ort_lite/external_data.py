@@ -13,6 +13,7 @@ from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ctx_formats.onnx_model import Node
@@ -40,6 +41,11 @@ class ExternalFiles:
         initializers = {n: self._attached(t) for n, t in graph.initializers.items()}
         nodes = tuple(self._attached_node(node) for node in graph.nodes)
         return replace(graph, initializers=initializers, nodes=nodes)
+
+    def views(self) -> Iterator[memoryview]:
+        """The bytes of every data file in use, in the order of their names."""
+        for location in sorted(self._maps):
+            yield self._maps[location].view
 
     def close(self) -> None:
         """Let go of the maps."""

@@ -38,6 +38,8 @@ class Partition:
         nodes: Indices in the prepared graph.
         graph: The partition as a graph of its own.
         bodies: Prepared bodies of the control flow in it, for an EP that asked for them.
+        inputs: Names in the order in which `compiled` takes them.
+        outputs: Names in the order in which `compiled` gives them.
         origin: "compiled", or "context" when it came out of an EPContext node.
     """
 
@@ -46,6 +48,8 @@ class Partition:
     nodes: tuple[int, ...]
     graph: Graph
     compiled: CompiledPartition
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     bodies: Mapping[tuple[int, str], PreparedGraph] = field(default_factory=dict)
     origin: str = "compiled"
 
@@ -77,15 +81,11 @@ class PreparedGraph:
         self._plan = Plan(
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
             [
-                PlannedStep(
-                    runnable=part.compiled,
-                    inputs=[info.name for info in part.graph.inputs],
-                    outputs=[info.name for info in part.graph.outputs],
-                )
-                for part in partitions
+                PlannedStep(runnable=p.compiled, inputs=p.inputs, outputs=p.outputs)
+                for p in partitions
             ],
             [info.name for info in graph.outputs],
-            _constant_outputs(graph),
+            _constants(graph, partitions),
         )
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -107,16 +107,25 @@ class Workshop:
         forbid_compile: `session.disable_model_compile`.
         progress: Called with (partition name, how many are done, how many there are at this
             level) before each compile; an exception from it cancels.
+        settle: Gives the partitions of a graph that need no compile (EPContext nodes).
+        names: How often each `<EP>_<metadef>` was given out in this session.
     """
 
     eps: Sequence[ExecutionProvider]
     forbid_compile: bool = False
     progress: Callable[[str, int, int], None] | None = None
+    settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
+    names: dict[str, int] = field(default_factory=dict)
+
+    def partition_name(self, ep: str, subgraph: Graph) -> str:
+        """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
+        base = f"{ep}_{metadef_id(subgraph)}"
+        count = self.names.get(base, 0)
+        self.names[base] = count + 1
+        return f"{base}_{count}"
 
 
-def prepare(
-    graph: Graph, shop: Workshop, settled: Mapping[Part, Partition] | None = None
-) -> PreparedGraph:
+def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
     """Partition `graph` among the EPs and compile every partition.
 
     An EP that turns out not to be able to compile some nodes loses them to the next EP; the
@@ -125,21 +134,21 @@ def prepare(
     Args:
         graph: Resolved, with the types that inference found.
         shop: The EPs and the session's rules.
-        settled: Partitions that need no compile (EPContext nodes that were imported).
 
     Raises:
         NotImplemented: No EP runs some node.
         EPFail: An SDK or device failed in another way than not supporting a node.
         ModelRequiresCompilation: `forbid_compile`, and an EP with a compiled form would.
     """
-    done: dict[Part, Partition] = dict(settled or {})
+    done: dict[Part, Partition] = dict(shop.settle(graph)) if shop.settle else {}
+    settled = tuple(done)
     declined: dict[int, dict[int, str]] = {}
     for _ in range(ROUNDS):
-        assignment = assign(graph, shop.eps, declined=declined, fixed=tuple(settled or ()))
-        wanted = set(assignment.parts)
-        for part in [p for p in done if p not in wanted]:
-            done.pop(part).release()
         try:
+            assignment = assign(graph, shop.eps, declined=declined, fixed=settled)
+            wanted = set(assignment.parts)
+            for part in [p for p in done if p not in wanted]:
+                done.pop(part).release()
             _compile_missing(graph, shop, assignment.parts, done)
         except _Declined as exc:
             declined.setdefault(exc.part.owner, {}).update(exc.reasons)
@@ -176,14 +185,21 @@ def _compile_missing(
                 "nodes."
             )
         subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
-        name = f"{ep.name}_{metadef_id(subgraph)}_{parts.index(part)}"
+        name = shop.partition_name(ep.name, subgraph)
         if shop.progress is not None:
             shop.progress(name, count, len(missing))
         bodies = _bodies(ep, subgraph, shop)
         fused = FusedNode(name=name, graph=subgraph, bodies=bodies)
         compiled = _compile_one(ep, fused, part)
         done[part] = Partition(
-            ep=ep, name=name, nodes=part.nodes, graph=subgraph, compiled=compiled, bodies=bodies
+            ep=ep,
+            name=name,
+            nodes=part.nodes,
+            graph=subgraph,
+            compiled=compiled,
+            inputs=tuple(info.name for info in subgraph.inputs),
+            outputs=tuple(info.name for info in subgraph.outputs),
+            bodies=bodies,
         )
 
 
@@ -211,11 +227,13 @@ def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> Compile
     return results[0]
 
 
-def _constant_outputs(graph: Graph) -> dict[str, Value]:
-    """Values of graph outputs that are constants."""
+def _constants(graph: Graph, partitions: Sequence[Partition]) -> dict[str, Value]:
+    """Values of graph outputs, and of partition inputs, that are constants."""
+    names = [info.name for info in graph.outputs]
+    names += [name for part in partitions for name in part.inputs]
     found: dict[str, Value] = {}
-    for info in graph.outputs:
-        constant = graph.initializers.get(info.name)
+    for name in dict.fromkeys(names):
+        constant = graph.constant(name) if graph.producer(name) is None else None
         if constant is not None:
-            found[info.name] = to_numpy(constant)
+            found[name] = to_numpy(constant)
     return found

@@ -114,10 +114,10 @@ class InferenceSession:
         graph: Graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
         prepared = prepare(graph, shop)
         if target is not None:
-            from ort_lite.context_writer import write_context  # noqa: PLC0415 - see above
+            from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - see above
 
             try:
-                write_context(prepared, loaded, target)
+                write_context(prepared, source_of(loaded), target, self._provider_options)
             except BaseException:
                 prepared.release()
                 raise

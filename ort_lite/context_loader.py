@@ -1,0 +1,243 @@
+"""Reloads a context model: EPContext nodes become partitions without a compile."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_formats.ep_context import EpContextNode
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.identity import HardwareIdentity
+from ctx_formats.notes import read_notes
+from ort_lite.context_nodes import all_nodes, is_context_node
+from ort_lite.context_target import PATH_KEY
+from ort_lite.execution_provider import (
+    CompiledModelCompatibility,
+    PartitionIo,
+    SupportsEpContext,
+)
+from ort_lite.model_loader import as_graph
+from ort_lite.partitioner import Part
+from ort_lite.payload_store import PayloadStore
+from ort_lite.preparation import Partition, prepare
+from ort_lite.status import Fail, InvalidGraph
+from ort_lite.status import NotImplemented as NotImplementedByAny
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.notes import ContextNotes
+    from ctx_formats.onnx_model import Node
+    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.graph import Graph
+    from ort_lite.model_loader import LoadedModel
+    from ort_lite.options import SessionOptions
+    from ort_lite.preparation import PreparedGraph, Workshop
+
+log = logging.getLogger(__name__)
+
+DIGEST_KEY = "session.require_payload_digest"
+SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
+
+
+def reload(loaded: LoadedModel, shop: Workshop, options: SessionOptions) -> PreparedGraph:
+    """Import every payload of a context model and prepare the rest of its graph.
+
+    Raises:
+        InvalidGraph: Anything is wrong with a payload, its node or its fit to this machine;
+            `.reason` says what, and nothing falls back.
+        NotImplemented: A node's source is no EP of this session.
+    """
+    primaries = _primaries(loaded)
+    store = PayloadStore(base_folder(loaded.path, options), loaded.path)
+    importer = _Importer(loaded, shop, options, store, primaries)
+    try:
+        return prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
+    finally:
+        store.close()
+
+
+def base_folder(path: Path | None, options: SessionOptions) -> Path | None:
+    """The folder that payload paths are relative to: `ep.context_file_path` wins."""
+    given = options.config.get(PATH_KEY, "")
+    if given:
+        return Path(given).parent
+    return path.parent if path is not None else None
+
+
+def parse_node(node: Node, file: str) -> EpContextNode:
+    """An EPContext node.
+
+    Raises:
+        InvalidGraph: It is malformed.
+    """
+    try:
+        return EpContextNode.from_node(node)
+    except FormatError as exc:
+        raise refused(exc.in_file(file)) from exc
+
+
+def refused(exc: FormatError, *, recorded: HardwareIdentity | None = None) -> InvalidGraph:
+    """A file's problem as the session's error, with what mends it."""
+    hint = _HINTS.get(exc.reason, "compile the model again: ort-lite compile MODEL")
+    return InvalidGraph(
+        f"{exc} (reason: {exc.reason}). To mend it: {hint}.",
+        reason=exc.reason,
+        recorded=recorded,
+        hint=hint,
+    )
+
+
+_HINTS = {
+    Reason.MISSING_PAYLOAD: (
+        "put the payload file beside the model, or name the model's folder through "
+        "ep.context_file_path, or compile the model again: ort-lite compile MODEL"
+    ),
+    Reason.UNSAFE_PATH: "keep the payload beside the model; get the files from a source you trust",
+}
+
+
+def recorded_identity(node: EpContextNode, notes: ContextNotes | None) -> HardwareIdentity:
+    """What the payload was built for; a foreign node tells less.
+
+    The node's attributes win over the notes: they are what other tools read and edit.
+    """
+    identity = notes.identity if notes is not None else HardwareIdentity()
+    changes = {}
+    if node.ep_sdk_version:
+        changes["sdk_version"] = node.ep_sdk_version
+    if node.hardware_architecture:
+        changes["architecture"] = node.hardware_architecture
+    return replace(identity, **changes)
+
+
+def check_identity(
+    node: EpContextNode, recorded: HardwareIdentity, ep: SupportsEpContext, options: SessionOptions
+) -> str:
+    """Compare what a payload was built for with what is here; a warning text, or "".
+
+    Raises:
+        InvalidGraph: It does not run here.
+        Fail: It runs, but not at its best, and `session.fail_on_suboptimal_compiled_model`.
+    """
+    verdict = ep.check_compatibility(recorded)
+    if verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
+        present = getattr(ep, "identity", None)
+        hint = "compile the model again on this machine: ort-lite compile MODEL"
+        raise InvalidGraph(
+            f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "
+            f"(reason: {verdict.reason}). To mend it: {hint}.",
+            reason=verdict.reason or Reason.VENDOR_REJECTED,
+            recorded=recorded,
+            present=present,
+            hint=hint,
+        )
+    if verdict.verdict == CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION:
+        if options.flag(SUBOPTIMAL_KEY):
+            raise Fail(
+                f"Compiled model is suboptimal for execution provider: {node.source}. "
+                f"Recompilation recommended for better performance. {verdict.message}"
+            )
+        return verdict.message
+    return ""
+
+
+def _primaries(loaded: LoadedModel) -> tuple[EpContextNode, ...]:
+    nodes = [
+        parse_node(node, loaded.described)
+        for node in all_nodes(loaded.model.graph)
+        if is_context_node(node)
+    ]
+    return tuple(node for node in nodes if node.main_context)
+
+
+class _Importer:
+    """Turns the EPContext nodes of one graph into partitions."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        shop: Workshop,
+        options: SessionOptions,
+        store: PayloadStore,
+        primaries: Sequence[EpContextNode],
+    ) -> None:
+        self._loaded = loaded
+        self._eps = {ep.name: (i, ep) for i, ep in enumerate(shop.eps)}
+        self._options = options
+        self._store = store
+        self._primaries = primaries
+
+    def settle(self, graph: Graph) -> Mapping[Part, Partition]:
+        """Every EPContext node of `graph` as a partition of its own."""
+        found: dict[Part, Partition] = {}
+        try:
+            for index, node in enumerate(graph.nodes):
+                if is_context_node(node):
+                    part, partition = self._partition(graph, index)
+                    found[part] = partition
+        except BaseException:
+            for partition in found.values():
+                partition.release()
+            raise
+        return found
+
+    def _partition(self, graph: Graph, index: int) -> tuple[Part, Partition]:
+        node = parse_node(graph.nodes[index], self._loaded.described)
+        owner, ep = self._owner(node)
+        if not isinstance(ep, SupportsEpContext):
+            raise NotImplementedByAny(self._unclaimed(node))
+        payload = self._checked_payload(node, ep)
+        subgraph = graph.extract([index], node.name)
+        io = PartitionIo(
+            inputs=tuple(graph.info(name) for name in node.inputs),
+            outputs=tuple(graph.info(name) for name in node.outputs),
+        )
+        compiled = ep.import_model(payload, io)
+        partition = Partition(
+            ep=ep,
+            name=node.partition_name or node.name,
+            nodes=(index,),
+            graph=subgraph,
+            compiled=compiled,
+            inputs=node.inputs,
+            outputs=node.outputs,
+            origin="context",
+        )
+        return Part(owner, (index,)), partition
+
+    def _checked_payload(self, node: EpContextNode, ep: SupportsEpContext) -> memoryview:
+        seal: FormatError | None = None
+        notes: ContextNotes | None = None
+        try:
+            notes = read_notes(node)
+        except FormatError as exc:
+            seal = exc
+        recorded = recorded_identity(node, notes)
+        warning = check_identity(node, recorded, ep, self._options)
+        if warning:
+            log.warning("%s: %s: %s", self._loaded.described, node.name, warning)
+        try:
+            if seal is not None:
+                raise seal.in_file(self._loaded.described)
+            return self._store.payload(
+                node, notes, self._primaries, require_digest=self._options.flag(DIGEST_KEY)
+            )
+        except FormatError as exc:
+            raise refused(exc.in_file(self._loaded.described), recorded=recorded) from exc
+
+    def _owner(self, node: EpContextNode) -> tuple[int, ExecutionProvider]:
+        found = self._eps.get(node.source)
+        if found is None:
+            raise NotImplementedByAny(self._unclaimed(node))
+        return found
+
+    def _unclaimed(self, node: EpContextNode) -> str:
+        names = ", ".join(self._eps)
+        return (
+            f"EPContext node generated by '{node.source or '(unknown)'}' is not compatible with "
+            f"any execution provider added to the session. EPContext node name: '{node.name}'. "
+            f"Available session execution providers: [{names}]."
+        )

@@ -1,0 +1,122 @@
+"""The payloads that EPContext nodes point to: found, mapped once, checked, handed out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_formats.container import MAGIC, payload_digest, read_container
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.safe_path import resolve_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.container import Container
+    from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.notes import ContextNotes
+
+
+class PayloadStore:
+    """Contexts of one model; each file is mapped and its index read once.
+
+    `close` lets go of the maps; payloads handed out keep theirs alive.
+    """
+
+    def __init__(self, base: Path | None, model_path: Path | None) -> None:
+        """`base` is the folder that paths in nodes are relative to; None where none is known."""
+        self._base = base
+        self._model_path = model_path
+        self._files: dict[str, MappedFile] = {}
+        self._containers: dict[str, Container] = {}
+
+    def payload(
+        self,
+        node: EpContextNode,
+        notes: ContextNotes | None,
+        primaries: Sequence[EpContextNode],
+        *,
+        require_digest: bool = False,
+    ) -> memoryview:
+        """The node's payload, in which every byte is what was written.
+
+        Args:
+            node: Whose payload.
+            notes: Its notes, where ort_lite wrote it.
+            primaries: The model's nodes with main_context 1, for a node without.
+            require_digest: Refuse a context of a producer that records no digests.
+
+        Raises:
+            FormatError: With the reason under which a session refuses it.
+        """
+        container = self._container(node) if node.main_context else self._shared(node, primaries)
+        if require_digest and not container.has_digests:
+            raise FormatError(
+                f"EPContext node '{node.name}'", f"no digest recorded by '{container.producer}'",
+                "a digest (session.require_payload_digest is 1)", reason=Reason.INTEGRITY,
+            )
+        name = node.partition_name or node.name
+        if notes is None:
+            return container.verified(name)
+        payload = container.payload(name)
+        if len(payload) != notes.payload_size or payload_digest(payload) != notes.payload_blake3:
+            raise FormatError(
+                f"payload '{name}'", f"{len(payload)} bytes that are not the ones written",
+                f"{notes.payload_size} bytes with digest {notes.payload_blake3[:16]}...",
+                reason=Reason.INTEGRITY,
+            )
+        return payload
+
+    def close(self) -> None:
+        """Let go of every map."""
+        for mapped in self._files.values():
+            mapped.close()
+        self._files.clear()
+        self._containers.clear()
+
+    def _shared(self, node: EpContextNode, primaries: Sequence[EpContextNode]) -> Container:
+        """The container of the primary node that has this node's partition."""
+        for primary in primaries:
+            if primary.source == node.source:
+                container = self._container(primary)
+                if (node.partition_name or node.name) in container.entries:
+                    return container
+        raise FormatError(
+            f"EPContext node '{node.name}'.main_context",
+            f"0, and no node of source '{node.source}' with main_context 1 holds its partition "
+            f"'{node.partition_name}'", "one that does", reason=Reason.MISSING_PAYLOAD,
+        )
+
+    def _container(self, node: EpContextNode) -> Container:
+        if node.embed_mode:
+            return _parsed(memoryview(node.ep_cache_context), f"context in node '{node.name}'")
+        path = self._path(node)
+        if path not in self._containers:
+            mapped = self._files[path] = MappedFile(Path(path))
+            self._containers[path] = _parsed(mapped.view, path)
+        return self._containers[path]
+
+    def _path(self, node: EpContextNode) -> str:
+        name = node.payload_path
+        if self._base is None:
+            raise FormatError(
+                f"EPContext node '{node.name}'.ep_cache_context",
+                f"'{name}', and the model came from memory",
+                "the model's path in session option ep.context_file_path",
+                reason=Reason.MISSING_PAYLOAD,
+            )
+        return str(resolve_payload(self._base, name, model_path=self._model_path))
+
+
+def _parsed(data: memoryview, label: str) -> Container:
+    start = bytes(data[:64]).lstrip()
+    if not start.startswith(MAGIC):
+        found = "XML (OpenVINO IR?)" if start.startswith(b"<") else repr(start[:8])
+        raise FormatError(
+            "context", f"starts with {found}", "an OVEP_BIN container: a compiled payload", file=label
+        )
+    try:
+        return read_container(data)
+    except FormatError as exc:
+        raise exc.in_file(label) from exc
