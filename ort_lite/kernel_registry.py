@@ -144,6 +144,10 @@ class KernelRegistry:
         """(domain, operator) of everything registered, sorted."""
         return tuple(sorted(self._kernels))
 
+    def starts(self, domain: str, op_type: str) -> tuple[int, ...]:
+        """First versions of the kernels for an operator, in order of registration."""
+        return tuple(d.since[0] for d in self._kernels.get((domain, op_type), ()))
+
     def search(self, call: KernelCall, resolver: KernelTypeStrResolver) -> Match:
         """Every kernel that serves `call`, or the reason each one does not."""
         kernels = self._kernels.get((call.op.domain, call.op.op_type), ())

@@ -1,0 +1,59 @@
+"""The CPU execution provider: every ONNX operator, in numpy and the onnx reference."""
+
+from __future__ import annotations
+
+import platform
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ctx_formats.identity import HardwareIdentity
+from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ort_lite.execution_provider import ExecutionProvider
+
+_THREADS = "intra_op_num_threads"
+
+
+class _Factory:
+    """Makes CPU execution providers; numpy is imported by `create`, onnx by neither."""
+
+    name = "CPUExecutionProvider"
+    options: Mapping[str, str] = MappingProxyType(
+        {_THREADS: "threads of matrix products, for the whole process; 0 leaves it to BLAS"}
+    )
+
+    def probe(self) -> Probe:
+        """The CPU is always there."""
+        machine = platform.machine()
+        identity = HardwareIdentity(device="CPU", architecture=machine)
+        device = DeviceInfo(
+            name="CPU", kind="CPU", description=f"CPU ({machine})", identity=identity
+        )
+        return Probe(devices=(device,))
+
+    def create(self, options: Mapping[str, str]) -> ExecutionProvider:
+        """Open the CPU.
+
+        Raises:
+            InvalidArgument: An unknown option, or a number of threads that is none.
+        """
+        for key in options:
+            if key not in self.options:
+                raise InvalidArgument(
+                    f"{self.name}: unknown provider option '{key}'; known: {_THREADS}"
+                )
+        threads = options.get(_THREADS, "0")
+        if not (threads.isascii() and threads.isdigit()):
+            raise InvalidArgument(
+                f"{self.name}: {_THREADS} is '{threads}', expected a number from 0 on"
+            )
+        from eps.cpu.provider import CPUExecutionProvider
+
+        return CPUExecutionProvider(threads=int(threads))
+
+
+FACTORY = _Factory()

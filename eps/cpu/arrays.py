@@ -1,0 +1,125 @@
+"""Arrays as kernels see them: element types and limits."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctx_formats.onnx_model import SequenceType, TensorType
+from ort_lite.tensor_values import numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import ValueType
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+Array = np.ndarray[Any, Any]
+DType = np.dtype[Any]
+
+FLOAT32 = np.dtype(np.float32)
+FLOAT64 = np.dtype(np.float64)
+INT64 = np.dtype(np.int64)
+_SMALL_FLOATS = ("bfloat16", "float8", "float4", "float6")
+
+
+def is_floating(dtype: DType) -> bool:
+    """Whether `dtype` is a float of any width, those of ml_dtypes included."""
+    return dtype.kind == "f" or dtype.name.startswith(_SMALL_FLOATS)
+
+
+def is_narrow_float(dtype: DType) -> bool:
+    """Whether `dtype` is a float of 16 bits or less, which numpy computes slowly or not."""
+    return dtype.itemsize < 4 and is_floating(dtype)
+
+
+def element_type(value_type: ValueType | None) -> DType | None:
+    """dtype of a tensor type, or of a sequence's tensors; None if not known."""
+    if isinstance(value_type, SequenceType):
+        return element_type(value_type.elem)
+    return numpy_dtype(value_type.elem_type) if isinstance(value_type, TensorType) else None
+
+
+def computing_wide(info: KernelInfo, fn: KernelFn) -> KernelFn:
+    """`fn` with floats of 16 bits or less computed in float32, results rounded back.
+
+    Results that `fn` gives in float32 take the narrow type of its inputs. Where inference
+    knows that the node's first input is wide, `fn` itself is returned.
+    """
+    known = element_type(info.input_type(0))
+    if known is not None and not is_narrow_float(known):
+        return fn
+
+    def wide(*inputs: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and gives
+        narrow = next(
+            (
+                x.dtype
+                for x in inputs
+                if isinstance(x, np.ndarray) and is_narrow_float(x.dtype)
+            ),
+            None,
+        )
+        if narrow is None:
+            return fn(*inputs)
+        result = fn(*(widened(x) for x in inputs))
+        if isinstance(result, tuple):
+            return tuple(_narrowed(item, narrow) for item in result)
+        return _narrowed(result, narrow)
+
+    return wide
+
+
+def widened(value: Any) -> Any:  # noqa: ANN401 - arrays, None and sequences alike
+    """`value` in float32 if it is an array of narrow floats."""
+    if isinstance(value, np.ndarray) and is_narrow_float(value.dtype):
+        return value.astype(np.float32)
+    return value
+
+
+def _narrowed(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widened`
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype == FLOAT32:
+        return value.astype(narrow)
+    return value
+
+
+def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
+    """`shape`, if an array of it could be held in this machine's memory at all.
+
+    Shapes that a model computes are not to be trusted: lazily mapped memory would accept
+    them, and the process would die when it is written.
+
+    Raises:
+        ValueError: A dimension is negative, or the array is larger than physical memory.
+    """
+    size = dtype.itemsize
+    for dim in shape:
+        if dim < 0:
+            raise ValueError(f"negative dimension in shape {list(map(int, shape))}")
+        size *= int(dim)
+    limit = physical_memory()
+    if size > limit:
+        raise ValueError(
+            f"a result of shape {list(map(int, shape))} would take {size} bytes, this machine "
+            f"has {limit}"
+        )
+    return tuple(int(dim) for dim in shape)
+
+
+def physical_memory() -> int:
+    """Bytes of RAM; 2**40 where the system does not say (Windows has no sysconf)."""
+    if not hasattr(os, "sysconf"):
+        return 1 << 40
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def axis_in(axis: int, rank: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+        ValueError: It is outside [-rank, rank).
+    """
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is not in [-{rank}, {rank - 1}]")
+    return axis % rank if rank else 0

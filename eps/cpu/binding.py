@@ -1,0 +1,76 @@
+"""From one node to the function that computes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ort_lite.status import NotImplemented as NotImplementedByCpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.cpu.plan import Plan
+    from eps.cpu.resolve import Resolution
+    from ort_lite.execution_provider import Value
+    from ort_lite.graph import Graph
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """Binds the nodes of one graph.
+
+    Attributes:
+        opset_imports: Of the graph.
+        compile_body: Makes a plan of a function body.
+    """
+
+    opset_imports: Mapping[str, int]
+    compile_body: Callable[[Graph], Plan]
+
+    def bind(self, info: KernelInfo, resolution: Resolution) -> KernelFn:
+        """The first of own kernels, onnx.reference and function body that takes the node.
+
+        Raises:
+            NotImplemented: None does.
+        """
+        for definition in resolution.kernels:
+            fn = definition.factory(info)
+            if fn is not None:
+                return fn
+        op = resolution.op
+        if op is not None:
+            found = None
+            if resolution.reference:
+                from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - heavy
+
+                found = reference_kernel(op, info, self.opset_imports)
+            if found is None and resolution.function:
+                from eps.cpu.function_body import function_graph  # noqa: PLC0415 - heavy
+
+                body = function_graph(op, info, self.opset_imports)
+                found = None if body is None else _call_body(info, self.compile_body(body))
+            if found is not None:
+                return found
+        declined = "its kernels take none of its attributes" if resolution.kernels else ""
+        reason = resolution.reason or declined or "nothing computes it"
+        raise NotImplementedByCpu(
+            f"Could not find an implementation for {info.op_type}({info.since_version}) node "
+            f"with name '{info.node.name}': {reason}"
+        )
+
+
+def _call_body(info: KernelInfo, plan: Plan) -> KernelFn:
+    """A plan of o0, o1, ... from i0, i1, ... (given ones only) as a kernel."""
+    given = tuple(i for i, name in enumerate(info.node.inputs) if name)
+    made = tuple(i for i, name in enumerate(info.node.outputs) if name)
+    count = info.n_outputs
+
+    def call(*inputs: Value) -> tuple[Value, ...]:
+        results: list[Value] = [None] * count
+        for i, value in zip(made, plan.run([inputs[i] for i in given]), strict=True):
+            results[i] = value
+        return tuple(results)
+
+    return call

@@ -1,0 +1,232 @@
+"""From a graph to a plan: bind every node once, compute what is constant, number the slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.cpu.binding import Binder
+from eps.cpu.constants import constants_of
+from eps.cpu.plan import (
+    FIRST_INPUT,
+    KERNEL_ERRORS,
+    NOTHING,
+    UNWANTED,
+    Plan,
+    Step,
+    as_value,
+)
+from eps.cpu.resolve import plain_domain
+from ort_lite.kernel_info import Body
+from ort_lite.kernel_registry import KernelInfo
+from ort_lite.status import NotImplemented as NotImplementedByCpu
+from ort_lite.status import OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Node
+    from eps.cpu.resolve import Resolver
+    from ort_lite.execution_provider import Runnable, Value
+    from ort_lite.graph import Graph
+    from ort_lite.kernel_registry import KernelFn
+
+MAX_DEPTH = 64
+"""Bodies inside bodies; a model that goes deeper is taken for an attack."""
+
+FOLD_BYTES = 1 << 28
+"""A larger constant result is computed anew by every run rather than kept."""
+
+RANDOM = frozenset(
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    )
+)
+"""Operators that may give something else at every run."""
+
+
+class NodeRefused(NotImplementedByCpu):
+    """No kernel takes a node.
+
+    Attributes:
+        index: Of the node in the graph that was to be compiled.
+    """
+
+    def __init__(self, index: int, message: str) -> None:
+        self.index = index
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class _Bound:
+    """A node that every run computes."""
+
+    fn: KernelFn
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    node: Node
+
+
+@dataclass(slots=True)
+class GraphCompiler:
+    """Compiles one graph, and the bodies that nobody else has prepared.
+
+    Attributes:
+        bodies: Prepared bodies by node index and key of `Graph.bodies`.
+        depth: How many bodies this graph lies in.
+    """
+
+    graph: Graph
+    resolver: Resolver
+    bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
+    depth: int = 0
+
+    def compile(self) -> Plan:
+        """The plan; it takes the graph's inputs, then its overridable and captured values.
+
+        Raises:
+            NodeRefused: No kernel takes some node, here or in a body of it.
+            NotImplemented: Bodies are nested too deep.
+        """
+        if self.depth > MAX_DEPTH:
+            raise NotImplementedByCpu(f"subgraphs are nested more than {MAX_DEPTH} deep")
+        known: dict[str, Value] = dict(constants_of(self.graph))
+        bound = []
+        for index in range(len(self.graph.nodes)):
+            try:
+                made = self._bind(index, known)
+            except NotImplementedByCpu as exc:
+                raise NodeRefused(index, exc.message) from exc
+            if made is not None:
+                bound.append(made)
+        return self._plan(bound, known)
+
+    def _bind(self, index: int, known: dict[str, Value]) -> _Bound | None:
+        """The node ready to run; None if its results are constants, which go into `known`."""
+        node = self.graph.nodes[index]
+        resolution = self.resolver.resolve(self.graph, index)
+        info = self._info(index, known)
+        fn = Binder(self.graph.opset_imports, self._compile_nested).bind(info, resolution)
+        inputs = node.inputs + self.graph.implicit_inputs(index)
+        if not info.bodies and node.op_type not in RANDOM and _fold(fn, node, known):
+            return None
+        return _Bound(fn, inputs, node.outputs, node)
+
+    def _info(self, index: int, known: Mapping[str, Value]) -> KernelInfo:
+        graph = self.graph
+        node = graph.nodes[index]
+        op = self.resolver.resolve(graph, index).op
+        finals = {info.name for info in graph.outputs}
+        return KernelInfo(
+            node=node,
+            domain=plain_domain(node),
+            since_version=op.since_version if op else 1,
+            defaults=self.resolver.schemas.defaults(op) if op else {},
+            input_types=tuple(graph.type_of(n) if n else None for n in node.inputs),
+            output_types=tuple(graph.type_of(n) if n else None for n in node.outputs),
+            constants=tuple(known.get(n) if n else None for n in node.inputs),
+            wanted=tuple(
+                bool(n) and (n in finals or bool(graph.consumers(n))) for n in node.outputs
+            ),
+            bodies=self._node_bodies(index),
+        )
+
+    def _node_bodies(self, index: int) -> dict[str, Body]:
+        implicit = {name: i for i, name in enumerate(self.graph.implicit_inputs(index))}
+        found = {}
+        for key, body in self.graph.bodies(index).items():
+            runnable = self.bodies.get((index, key)) or self._compile_nested(body)
+            found[key] = Body(
+                runnable=runnable,
+                inputs=len(body.inputs),
+                outputs=len(body.outputs),
+                captured=tuple(implicit[name] for name in body.captured),
+            )
+        return found
+
+    def _compile_nested(self, body: Graph) -> Plan:
+        return GraphCompiler(body, self.resolver, depth=self.depth + 1).compile()
+
+    def _plan(self, bound: list[_Bound], known: Mapping[str, Value]) -> Plan:
+        graph = self.graph
+        slots = {"": NOTHING}
+        inputs = [info.name for info in (*graph.inputs, *graph.overridable)]
+        inputs += graph.captured
+        for name in inputs:
+            slots[name] = FIRST_INPUT + len(slots) - 1
+        outputs = [info.name for info in graph.outputs]
+        used = dict.fromkeys(name for step in bound for name in step.inputs)
+        used.update(dict.fromkeys(outputs))
+        made = (name for step in bound for name in step.outputs)
+        constants = [name for name in used if name in known]
+        for name in (*constants, *made):
+            if name not in slots:
+                slots[name] = FIRST_INPUT + len(slots) - 1
+        template: list[Value] = [None] * (FIRST_INPUT + len(slots) - 1)
+        for name in constants:
+            template[slots[name]] = known[name]
+        steps = _steps(bound, slots, set(outputs))
+        return Plan(steps, template, len(inputs), [slots[name] for name in outputs])
+
+
+def _fold(fn: KernelFn, node: Node, known: dict[str, Value]) -> bool:
+    """Compute a node of constants into `known`; False if it is none, or fails, or is large.
+
+    A node that fails must not fail the session: it may lie in a branch that is never taken.
+    """
+    if any(name and name not in known for name in node.inputs):
+        return False
+    try:
+        with np.errstate(all="ignore"):
+            result = fn(*(known[name] if name else None for name in node.inputs))
+    except (*KERNEL_ERRORS, OrtLiteError):
+        return False
+    results = result if type(result) is tuple else (result,)
+    values = [as_value(value) for value in results]
+    if sum(_size(value) for value in values) > FOLD_BYTES:
+        return False
+    for name, value in zip(node.outputs, values, strict=False):
+        if name:
+            known[name] = _frozen(value)
+    return True
+
+
+def _size(value: Value) -> int:
+    if isinstance(value, list):
+        return sum(map(_size, value))
+    return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _frozen(value: Value) -> Value:
+    """`value` read-only, as plans know constants by."""
+    if isinstance(value, list):
+        return [_frozen(item) for item in value]
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def _steps(bound: list[_Bound], slots: Mapping[str, int], kept: set[str]) -> list[Step]:
+    """Steps in order; each releases what no later one and no output reads."""
+    steps = []
+    later = set(kept) | {""}
+    for one in reversed(bound):
+        release = dict.fromkeys(
+            slots[name] for name in (*one.inputs, *one.outputs) if name not in later
+        )
+        later.update(one.inputs)
+        outputs = tuple(slots[name] if name else UNWANTED for name in one.outputs)
+        if UNWANTED in outputs:
+            release[UNWANTED] = None
+        inputs = tuple(slots[name] for name in one.inputs)
+        steps.append(Step(one.fn, inputs, outputs, tuple(release), one.node))
+    return steps[::-1]

@@ -1,0 +1,6 @@
+"""Lists the kernel modules of com.microsoft, quantised operators and ai.onnx.ml."""
+
+from __future__ import annotations
+
+EXTRA_MODULES: tuple[str, ...] = ()
+"""Modules `contrib_*`, `quant_*` and `ml_*` beside this one; add a new one here."""

@@ -1,0 +1,175 @@
+"""Runs bound kernels in order over numbered slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ort_lite.execution_provider import CompiledPartition
+from ort_lite.status import RuntimeException
+from ort_lite.tensor_values import type_string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Node
+    from ort_lite.execution_provider import Value
+    from ort_lite.kernel_registry import KernelFn
+
+NOTHING = 0
+"""The slot of omitted inputs; always None."""
+UNWANTED = 1
+"""The slot of omitted outputs."""
+FIRST_INPUT = 2
+"""Inputs of a plan lie in consecutive slots from here."""
+
+KERNEL_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What numpy, onnx.reference and kernels raise for values that they cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node: its kernel, the slots it reads and fills, the slots nobody reads after it."""
+
+    fn: KernelFn
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    release: tuple[int, ...]
+    node: Node
+
+
+class Plan(CompiledPartition):
+    """A graph as a fixed schedule; runs share nothing but constants, so threads may meet."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        template: Sequence[Value],
+        n_inputs: int,
+        outputs: Sequence[int],
+    ) -> None:
+        """Keep the schedule.
+
+        Args:
+            steps: In order.
+            template: A value for every slot: the constants, None elsewhere.
+            n_inputs: How many slots from FIRST_INPUT on `run` fills.
+            outputs: Slots that `run` gives back.
+        """
+        self._steps = tuple(steps)
+        self._template = list(template)
+        self._n_inputs = n_inputs
+        self._outputs = tuple(outputs)
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs; see CompiledPartition.run."""
+        if len(inputs) != self._n_inputs:
+            raise ValueError(f"{len(inputs)} inputs for a plan that takes {self._n_inputs}")
+        env = self._template.copy()
+        env[FIRST_INPUT : FIRST_INPUT + self._n_inputs] = inputs
+        # Overflow, NaN and division by zero are results in ONNX, not events.
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                arguments = [env[slot] for slot in step.inputs]
+                result = call_kernel(step.fn, arguments, step.node)
+                if type(result) is tuple:
+                    for slot, value in zip(step.outputs, result, strict=False):
+                        env[slot] = value if type(value) is np.ndarray else as_value(value)
+                else:
+                    env[step.outputs[0]] = (
+                        result if type(result) is np.ndarray else as_value(result)
+                    )
+                for slot in step.release:
+                    env[slot] = None
+        return owned([env[slot] for slot in self._outputs], inputs)
+
+    def release(self) -> None:
+        """Drop kernels and constants."""
+        self._steps = ()
+        self._template = []
+
+
+def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:
+    """`fn(*arguments)`; what it raises names the node.
+
+    Raises:
+        RuntimeException: With ONNX Runtime's text, and what the kernel was given.
+    """
+    try:
+        return fn(*arguments)
+    except RuntimeException as exc:  # a node inside a body
+        raise RuntimeException(_failure(node, exc.message)) from exc
+    except KERNEL_ERRORS as exc:
+        given = ", ".join(_described(value) for value in arguments)
+        text = str(exc) or type(exc).__name__
+        raise RuntimeException(_failure(node, f"{text} (inputs: {given})")) from exc
+
+
+def _failure(node: Node, message: str) -> str:
+    return (
+        f"Non-zero status code returned while running {node.op_type} node. "
+        f"Name:'{node.name}' Status Message: {message}"
+    )
+
+
+def _described(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{type_string(value.dtype)} {list(value.shape)}"
+    return "none" if value is None else type(value).__name__
+
+
+def as_value(value: Value) -> Value:
+    """numpy's scalars, which rank-0 arithmetic gives, as arrays; anything else as it is."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def owned(values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
+    """`values` such that none shares memory with an input, a constant or another of them.
+
+    Constants are read-only arrays. Views of a result that is handed out nowhere else need no
+    copy. Arrays are C-contiguous afterwards.
+    """
+    taken: set[int] = set()
+    for value in inputs:
+        _note_owners(value, taken)
+    return [_own(value, taken) for value in values]
+
+
+def _note_owners(value: Value, taken: set[int]) -> None:
+    if isinstance(value, np.ndarray):
+        taken.add(id(_owner(value)))
+    elif isinstance(value, list):
+        for item in value:
+            _note_owners(item, taken)
+
+
+def _own(value: Value, taken: set[int]) -> Value:
+    if isinstance(value, np.ndarray):
+        owner = id(_owner(value))
+        if owner in taken or not value.flags.carray:
+            value = value.copy()
+            owner = id(value)
+        taken.add(owner)
+        return value
+    if isinstance(value, list):
+        return [_own(item, taken) for item in value]
+    return value
+
+
+def _owner(array: Value) -> Value:
+    """The array at the end of the chain of views."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

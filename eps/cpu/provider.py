@@ -1,0 +1,78 @@
+"""CPUExecutionProvider: says what it runs, and compiles it."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, ClassVar
+
+from ctx_formats.identity import HardwareIdentity
+from eps.cpu.blas_threads import set_blas_threads
+from eps.cpu.compile_graph import GraphCompiler, NodeRefused
+from eps.cpu.kernels import all_kernels
+from eps.cpu.resolve import Resolver
+from ort_lite.execution_provider import Capability, CompileRefused, ExecutionProvider
+from ort_lite.kernel_registry import KernelRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
+    from ort_lite.kernel_registry import KernelDef
+
+
+class CPUExecutionProvider(ExecutionProvider):
+    """numpy on the host; the EP of last resort."""
+
+    name: ClassVar[str] = "CPUExecutionProvider"
+    runs_bodies_through_session: ClassVar[bool] = True
+
+    def __init__(self, *, threads: int = 0, custom: Iterable[KernelDef] = ()) -> None:
+        """Register all kernels.
+
+        Args:
+            threads: Of matrix products, process-wide; 0 leaves BLAS as it is.
+            custom: A user's kernels, looked at before our own.
+
+        Raises:
+            Fail: Two of `custom` serve the same versions and types of an operator.
+        """
+        users = KernelRegistry(self.name)
+        for definition in custom:
+            users.register(definition)
+        own = KernelRegistry(self.name)
+        for definition in all_kernels():
+            own.register(definition)
+        self._resolver = Resolver((users, own))
+        if threads:
+            set_blas_threads(threads)
+
+    @property
+    def identity(self) -> HardwareIdentity:
+        """The host's architecture."""
+        return HardwareIdentity(device="CPU", architecture=platform.machine())
+
+    def get_capability(self, view: GraphView) -> Capability:
+        """Every node for which there is a kernel, a reference or a function body."""
+        supported = set()
+        refused = {}
+        for index in view.candidates:
+            resolution = self._resolver.resolve(view.graph, index)
+            if resolution.supported:
+                supported.add(index)
+            else:
+                refused[index] = resolution.reason
+        return Capability(frozenset(supported), refused)
+
+    def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        """A plan for each partition.
+
+        Raises:
+            CompileRefused: Every kernel declined some node.
+        """
+        return [self._compile(node) for node in fused]
+
+    def _compile(self, fused: FusedNode) -> CompiledPartition:
+        try:
+            return GraphCompiler(fused.graph, self._resolver, fused.bodies).compile()
+        except NodeRefused as exc:
+            raise CompileRefused(fused.name, exc.message, {exc.index: exc.message}) from exc

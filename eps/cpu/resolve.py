@@ -1,0 +1,141 @@
+"""Which kernels can serve a node, and why none can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from eps.cpu.schemas import Schemas
+from ort_lite.kernel_registry import KernelCall, KernelDef, KernelRegistry
+from ort_lite.kernel_type_str import KernelTypeStrResolver, OpIdentifier
+from ort_lite.type_text import type_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.onnx_model import Node
+    from ort_lite.graph import Graph
+
+_ONNX = frozenset(("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What may run a node, in this order.
+
+    Attributes:
+        op: None if nothing is known of the operator.
+        kernels: Whose version and types match; a factory may still decline the node.
+        reference: Whether onnx.reference may serve it.
+        function: Whether the schema gives a function body.
+        reasons: Why what is missing is missing.
+    """
+
+    op: OpIdentifier | None
+    kernels: tuple[KernelDef, ...] = ()
+    reference: bool = False
+    function: bool = False
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether anything may run the node."""
+        return bool(self.kernels or self.reference or self.function)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing runs it, one line."""
+        return "; ".join(self.reasons)
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Answers for nodes by their operator, version and types; equal nodes are asked once."""
+
+    registries: tuple[KernelRegistry, ...]
+    schemas: Schemas = field(init=False)
+    _types: KernelTypeStrResolver = field(default_factory=KernelTypeStrResolver)
+    _known: dict[tuple[object, ...], Resolution] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Look schemas up with the registries' operators beside onnx's."""
+        self.schemas = Schemas(self.registries)
+
+    def resolve(self, graph: Graph, index: int) -> Resolution:
+        """What may run node `index` of `graph`; imports onnx.reference only if it must."""
+        node = graph.nodes[index]
+        domain = plain_domain(node)
+        opset = opset_of(domain, graph.opset_imports)
+        inputs = tuple(type_text(graph.type_of(n)) if n else "" for n in node.inputs)
+        outputs = tuple(type_text(graph.type_of(n)) if n else "" for n in node.outputs)
+        key = (domain, node.op_type, opset, inputs, outputs)
+        if key not in self._known:
+            self._known[key] = self._resolve(node, (domain, opset), inputs, outputs)
+        return self._known[key]
+
+    def _resolve(
+        self,
+        node: Node,
+        where: tuple[str, int],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> Resolution:
+        domain, opset = where
+        version = self.schemas.since_version(domain, node.op_type, opset)
+        if version is None:
+            reason = self.schemas.explain_unknown(domain, node.op_type, opset)
+            return Resolution(op=None, reasons=(reason,))
+        op = OpIdentifier(domain, node.op_type, version)
+        if not self._types.knows(op):
+            self._types.add(op, self.schemas.places(op))
+        call = KernelCall(op=op, node_name=node.name, input_types=inputs, output_types=outputs)
+        matches = [registry.search(call, self._types) for registry in self.registries]
+        kernels = tuple(definition for match in matches for definition in match.found)
+        if kernels:
+            function = domain in _ONNX and _has_body(op)
+            return Resolution(op=op, kernels=kernels, function=function)
+        mismatches = tuple(text for match in matches for text in match.mismatches)
+        return _without_kernels(op, mismatches)
+
+
+def plain_domain(node: Node) -> str:
+    """The node's domain, "" for ai.onnx."""
+    return "" if node.domain == "ai.onnx" else node.domain
+
+
+def opset_of(domain: str, opset_imports: Mapping[str, int]) -> int:
+    """Version of `domain` that a model imports.
+
+    Bodies of functions from other domains import no ai.onnx and mean the newest; models
+    in the wild forget com.microsoft, whose only version is 1.
+    """
+    found = opset_imports.get(domain)
+    if found is None and domain == "":
+        found = opset_imports.get("ai.onnx")
+    if found is None and domain == "":
+        import onnx.defs  # noqa: PLC0415 - see eps.cpu.schemas.find_schema
+
+        return onnx.defs.onnx_opset_version()
+    return 1 if found is None else found
+
+
+def _has_body(op: OpIdentifier) -> bool:
+    from eps.cpu.function_body import has_function_body  # noqa: PLC0415 - imports onnx
+
+    return has_function_body(op)
+
+
+def _without_kernels(op: OpIdentifier, mismatches: tuple[str, ...]) -> Resolution:
+    from eps.cpu.reference import why_not  # noqa: PLC0415 - imports onnx.reference
+
+    reasons = mismatches or (f"no kernel is registered for {op}",)
+    if op.domain not in _ONNX:
+        return Resolution(op=op, reasons=reasons)
+    denied = why_not(op)
+    function = _has_body(op)
+    return Resolution(
+        op=op,
+        reference=not denied,
+        function=function,
+        reasons=(*reasons, *((denied,) if denied else ())),
+    )
