@@ -1,0 +1,42 @@
+# From a clone to a running model: `make demo`. From a clone to a tested one: `make test`.
+# Needs Python 3.11 or newer with pip, and nothing else; everything goes into .venv and .models.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.ort-lite
+MODELS := tests/model_set/fetch.py
+
+.PHONY: demo test lint bench clean
+
+demo: $(STAMP)
+	$(RUN)/python examples/demo.py
+
+test: lint
+	$(RUN)/python $(MODELS) >/dev/null
+	$(RUN)/pytest -n 2 --durations 10
+
+lint: $(STAMP)
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+	$(RUN)/deptry .
+
+bench: $(STAMP)
+	$(RUN)/python $(MODELS) >/dev/null
+	for script in benchmarks/bench_*.py; do $(RUN)/python $$script || exit 1; done
+
+# Some systems' venv module has no pip to put into the environment; pip itself then does it.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: Python 3.11 or newer is needed; try: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(RUN)/pip || $(PYTHON) -m venv $(VENV) || \
+	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+	    $(PYTHON) -m pip --python $(RUN)/python install --quiet pip; }
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[openvino,cli,test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .models .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

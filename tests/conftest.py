@@ -1,0 +1,147 @@
+"""What every test has: real models, no network, and hardware that is there or is named."""
+
+from __future__ import annotations
+
+import os
+import socket
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, settings
+from model_set.example_inputs import make_inputs
+from model_set.manifest import load_manifest
+from model_set.store import ensure_models
+
+from ort_lite import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
+
+    from ort_lite.execution_provider import Probe
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+ROOT = Path(__file__).parents[1]
+
+REQUIRED = "ORT_LITE_REQUIRE_EPS"
+"""Environment variable: comma-separated folders of eps/ that must work here, or nothing runs."""
+
+SDKS = {"openvino": "openvino", "opencl": "pyopencl"}
+"""Folder of eps/ to the package without which its tests cannot be imported."""
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # the gate shares its two cores
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Stop before the first test if an EP that must be here is not."""
+    if hasattr(config, "workerinput"):
+        return  # the controller has looked already
+    for folder in filter(None, os.environ.get(REQUIRED, "").split(",")):
+        reason = _why_missing(folder)
+        if reason:
+            raise pytest.UsageError(f"{REQUIRED} names {folder}, which is not here: {reason}")
+
+
+def _why_missing(folder: str) -> str:
+    """Why the EP in eps/`folder` has no device here; "" if it has one."""
+    for name, entry in catalog.entries().items():
+        if entry.target.startswith(f"eps.{folder}:"):
+            probe = entry.load().probe()
+            return "" if probe.devices else (probe.reason or f"{name} found no device")
+    return "no entry point of that name is installed; pip install -e '.[test]' again"
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out tests of an EP whose SDK is not installed; the report's header says so."""
+    inside = collection_path.relative_to(ROOT).as_posix()
+    return True if any(folder in inside for folder in _missing_sdks()) else None
+
+
+def pytest_report_header() -> list[str]:
+    """Name what is not collected."""
+    return [
+        f"not collected: tests of eps/{folder} (package {package} is not installed)"
+        for folder, package in _missing_sdks().items()
+    ]
+
+
+def _missing_sdks() -> dict[str, str]:
+    return {folder: sdk for folder, sdk in SDKS.items() if find_spec(sdk) is None}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of hardware that is not here, naming what is missing."""
+    for marker in item.iter_markers("hw"):
+        reason = _unmet(str(marker.args[0]))
+        if reason:
+            pytest.skip(f"hardware row {marker.args[0]}: {reason}")
+
+
+def _unmet(wanted: str) -> str:
+    """What this machine lacks for every row whose id is, or starts with, `wanted`; or ""."""
+    rows = yaml.safe_load((ROOT / "hw_matrix.yaml").read_text(encoding="utf-8"))["rows"]
+    chosen = [row for row in rows if f"{row['id']}-".startswith(f"{wanted}-")]
+    if not chosen:
+        raise pytest.UsageError(f"hw_matrix.yaml has no row {wanted!r}")
+    probes = catalog.probe_all()
+    reasons = [_lacks(row, probes) for row in chosen]
+    return "" if "" in reasons else "; ".join(dict.fromkeys(reasons))
+
+
+def _lacks(row: dict[str, Any], probes: dict[str, Probe]) -> str:
+    probe = probes.get(row["ep"])
+    if probe is None:
+        return f"{row['ep']} is not installed"
+    kind, chip = row["requires"]["kind"], row["requires"].get("architecture", "")
+    fitting = [d for d in probe.devices if d.kind == kind and chip in d.identity.architecture]
+    if fitting:
+        return ""
+    found = ", ".join(f"{d.name} {d.identity.architecture}" for d in probe.devices) or "nothing"
+    return f"needs a {kind} {chip}".strip() + f", {row['ep']} found {found}"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_network() -> Iterator[None]:
+    """Refuse connections out of the test process; models are fetched by a child of it."""
+
+    def refuse(*args: object, **kwargs: object) -> NoReturn:
+        raise AssertionError(f"a test reached for the network: {args[1:] or args}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(socket.socket, "connect_ex", refuse)
+        patch.setattr(socket, "getaddrinfo", refuse)
+        yield
+
+
+@pytest.fixture(scope="session")
+def model_path() -> Callable[[str], Path]:
+    """`model_path("ppocrv4_det")`: that model of the set, fetched if need be."""
+    known: dict[str, Path] = {}
+
+    def path(name: str) -> Path:
+        if name not in known:
+            known.update(ensure_models([name]))
+        return known[name]
+
+    return path
+
+
+@pytest.fixture(scope="session")
+def example_inputs() -> Callable[[str], dict[str, Array]]:
+    """`example_inputs("ppocrv4_det")`: one seeded feed for that model."""
+    manifest = load_manifest()
+    return lambda name: make_inputs(manifest[name])
