@@ -1,0 +1,49 @@
+"""Intel CPU, GPU and NPU through the openvino package; importing this imports no SDK."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from eps.openvino.options import OPTIONS, parse_options
+from ort_lite.execution_provider import Probe
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ort_lite.execution_provider import ExecutionProvider
+
+NAME = "OpenVINOExecutionProvider"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Factory:
+    name: str = NAME
+    options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
+
+    def probe(self) -> Probe:
+        """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
+        if find_spec("openvino") is None:
+            return Probe(reason="the openvino package is not installed: pip install 'ort-lite[openvino]'")
+        from eps.openvino.probe import probe_devices
+
+        return probe_devices()
+
+    def create(self, options: Mapping[str, str]) -> ExecutionProvider:
+        """Open the device that `device_type` names (CPU if it is not given)."""
+        parsed = parse_options(options)
+        if find_spec("openvino") is None:
+            raise EPFail(
+                f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
+            )
+        from eps.openvino.provider import OpenVINOExecutionProvider
+
+        return OpenVINOExecutionProvider(parsed)
+
+
+FACTORY = _Factory()

@@ -1,0 +1,88 @@
+"""What the support conditions may know about a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import TensorType
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import Dim, Node, Tensor
+    from ort_lite.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node in its graph."""
+
+    graph: Graph
+    index: int
+
+    @property
+    def node(self) -> Node:
+        """The node itself."""
+        return self.graph.nodes[self.index]
+
+    @property
+    def opset(self) -> int:
+        """Version of the node's domain that the model imports."""
+        return self.graph.opset_imports.get(self.node.domain, 1)
+
+    def has_input(self, position: int) -> bool:
+        """Whether an optional input is given."""
+        inputs = self.node.inputs
+        return position < len(inputs) and bool(inputs[position])
+
+    def wants(self, position: int) -> bool:
+        """Whether an optional output is named."""
+        outputs = self.node.outputs
+        return position < len(outputs) and bool(outputs[position])
+
+    def constant(self, position: int) -> Tensor | None:
+        """The constant that an input is, or None."""
+        return self.graph.constant(self.node.inputs[position]) if self.has_input(position) else None
+
+    def is_runtime(self, position: int) -> bool:
+        """Whether an input is given and is no constant."""
+        return self.has_input(position) and self.constant(position) is None
+
+    def elem_type(self, position: int) -> int | None:
+        """DataType number of an input; None where it is not known."""
+        found = self.graph.type_of(self.node.inputs[position]) if self.has_input(position) else None
+        if isinstance(found, TensorType):
+            return found.elem_type
+        constant = self.constant(position)
+        return constant.data_type if constant is not None else None
+
+    def shape(self, position: int) -> tuple[Dim, ...] | None:
+        """Shape of an input; None where the rank is not known."""
+        if not self.has_input(position):
+            return None
+        constant = self.constant(position)
+        if constant is not None:
+            return constant.dims
+        found = self.graph.type_of(self.node.inputs[position])
+        return found.shape if isinstance(found, TensorType) else None
+
+    def number(self, name: str, default: int) -> int:
+        """An INT attribute."""
+        attribute = self.node.attributes.get(name)
+        return attribute.value if attribute and isinstance(attribute.value, int) else default
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An INTS attribute; empty where it is not given."""
+        attribute = self.node.attributes.get(name)
+        if attribute is None or not isinstance(attribute.value, tuple):
+            return ()
+        return tuple(v for v in attribute.value if isinstance(v, int))
+
+    def text(self, name: str, default: str) -> str:
+        """A STRING attribute."""
+        attribute = self.node.attributes.get(name)
+        found = attribute.value if attribute else None
+        return str(bytes(found), "utf-8") if isinstance(found, bytes | memoryview) else default
+
+    def given(self, *names: str) -> list[str]:
+        """Those of `names` that are attributes of the node."""
+        return [name for name in names if name in self.node.attributes]

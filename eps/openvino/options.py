@@ -1,0 +1,187 @@
+"""Provider options of the OpenVINO EP, with ONNX Runtime's names, checked."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPTIONS: Mapping[str, str] = {
+    "device_type": "CPU (default), GPU, GPU.n, NPU, AUTO:a,b, HETERO:a,b or MULTI:a,b",
+    "precision": "FP32 or ACCURACY (CPU), FP16, FP32 or ACCURACY (GPU), FP16 or ACCURACY (NPU)",
+    "num_of_threads": "threads for one inference, 1 or more",
+    "num_streams": "inferences at the same time, 1 or more",
+    "load_config": 'JSON of OpenVINO properties by device, e.g. {"CPU": {"KEY": "value"}}',
+    "disable_dynamic_shapes": "true refuses dynamic shapes instead of compiling for them",
+    "reshape_input": "static or bounded input shapes, e.g. images[1,3,320,320],ids[1..8,64]",
+    "cache_dir": "folder for OpenVINO's own cache; not used together with EP contexts",
+}
+
+_DEVICE = re.compile(r"CPU|GPU(\.\d+)?|NPU(\.\d+)?")
+_GROUP = re.compile(r"(AUTO|HETERO|MULTI)(?::(.+))?")
+_PRECISIONS = {
+    "CPU": ("FP32", "ACCURACY"),
+    "GPU": ("FP16", "FP32", "ACCURACY"),
+    "NPU": ("FP16", "ACCURACY"),
+}
+_DEFAULT_PRECISION = {"CPU": "ACCURACY", "GPU": "FP16", "NPU": "FP16"}
+_RESHAPE = re.compile(r"\s*([^\[\],]+)\[([^\[\]]*)\]\s*(?:,|$)")
+_LOAD_CONFIG_DEVICES = ("CPU", "GPU", "NPU", "AUTO", "HETERO", "MULTI")
+MAX_JSON = 1 << 16
+
+Bound = tuple[int, int]
+"""Smallest and largest size of a dimension; equal for a static one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenVINOOptions:
+    """Checked options.
+
+    Attributes:
+        device: As OpenVINO takes it, e.g. "CPU", "GPU.1", "AUTO:NPU,CPU".
+        precision: Of `_PRECISIONS` for the device, its default where none was given.
+        load_config: Properties for the device, as OpenVINO takes them.
+        reshape: Input name to bounds for each of its dimensions.
+        given: The options as text, which a payload's notes record.
+    """
+
+    device: str = "CPU"
+    precision: str = "ACCURACY"
+    num_of_threads: int | None = None
+    num_streams: int | None = None
+    load_config: Mapping[str, object] = field(default_factory=dict)
+    disable_dynamic_shapes: bool = False
+    reshape: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    cache_dir: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The first device's kind: CPU, GPU or NPU."""
+        return device_kind(self.device)
+
+    @property
+    def needs_static_shapes(self) -> bool:
+        """Whether every dimension must have a size before compiling."""
+        return self.disable_dynamic_shapes or self.kind == "NPU"
+
+
+def device_kind(device: str) -> str:
+    """CPU, GPU or NPU, of the first device that `device` names; AUTO alone is CPU."""
+    grouped = _GROUP.fullmatch(device)
+    first = (grouped[2] or "CPU").split(",")[0] if grouped else device
+    return first.strip().split(".")[0].split("(")[0]
+
+
+def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
+    """Check every option.
+
+    Raises:
+        InvalidArgument: A value that the option cannot have; says which it can.
+    """
+    device = _device(options.get("device_type", "CPU"))
+    kind = device_kind(device)
+    return OpenVINOOptions(
+        device=device,
+        precision=_precision(options.get("precision", ""), kind),
+        num_of_threads=_positive(options, "num_of_threads"),
+        num_streams=_positive(options, "num_streams"),
+        load_config=_load_config(options.get("load_config", ""), kind, device),
+        disable_dynamic_shapes=_flag(options, "disable_dynamic_shapes"),
+        reshape=_reshape(options.get("reshape_input", "")),
+        cache_dir=options.get("cache_dir", ""),
+        given=dict(options),
+    )
+
+
+def _device(text: str) -> str:
+    device = text.strip().upper()
+    grouped = _GROUP.fullmatch(device)
+    members = (grouped[2] or "").split(",") if grouped else [device]
+    named = [m.strip() for m in members if m.strip()]
+    right = all(_DEVICE.fullmatch(name) for name in named)
+    enough = bool(named) or (grouped is not None and grouped[1] == "AUTO")
+    if not right or not enough:
+        raise InvalidArgument(
+            f"device_type is '{text}', expected {OPTIONS['device_type']}"
+        )
+    return f"{grouped[1]}:{','.join(named)}" if grouped and named else device
+
+
+def _precision(text: str, kind: str) -> str:
+    if not text:
+        return _DEFAULT_PRECISION[kind]
+    if text.upper() not in _PRECISIONS[kind]:
+        raise InvalidArgument(
+            f"precision is '{text}', expected one of {', '.join(_PRECISIONS[kind])} for {kind}"
+        )
+    return text.upper()
+
+
+def _positive(options: Mapping[str, str], key: str) -> int | None:
+    text = options.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
+        raise InvalidArgument(f"{key} is '{text}', expected a whole number from 1 to 65535")
+    return int(text)
+
+
+def _flag(options: Mapping[str, str], key: str) -> bool:
+    text = options.get(key, "false")
+    if text not in ("true", "True", "false", "False", "1", "0"):
+        raise InvalidArgument(f"{key} is '{text}', expected true or false")
+    return text in ("true", "True", "1")
+
+
+def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
+    if not text:
+        return {}
+    if len(text) > MAX_JSON:
+        raise InvalidArgument(f"load_config is {len(text)} characters, at most {MAX_JSON}")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise InvalidArgument(f"load_config is no JSON: {exc}") from exc
+    if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
+        raise InvalidArgument(f"load_config is not of the form {OPTIONS['load_config']}")
+    unknown = [key for key in content if key not in _LOAD_CONFIG_DEVICES]
+    if unknown:
+        raise InvalidArgument(
+            f"load_config names devices {unknown}, expected {', '.join(_LOAD_CONFIG_DEVICES)}"
+        )
+    grouped = _GROUP.fullmatch(device)
+    return {**content.get(grouped[1] if grouped else kind, {})}
+
+
+def _reshape(text: str) -> dict[str, tuple[Bound, ...]]:
+    found: dict[str, tuple[Bound, ...]] = {}
+    at = 0
+    while at < len(text):
+        match = _RESHAPE.match(text, at)
+        if match is None:
+            raise InvalidArgument(
+                f"reshape_input is '{text}', expected {OPTIONS['reshape_input']}"
+            )
+        found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)
+        at = match.end()
+    return found
+
+
+def _bound(dim: str, text: str) -> Bound:
+    low, dots, high = dim.strip().partition("..")
+    try:
+        bound = (int(low), int(high if dots else low))
+    except ValueError as exc:
+        raise InvalidArgument(
+            f"reshape_input is '{text}': '{dim}' is no size, expected n or low..high"
+        ) from exc
+    if not 1 <= bound[0] <= bound[1]:
+        raise InvalidArgument(f"reshape_input is '{text}': '{dim}' is not a range of sizes")
+    return bound

@@ -1,0 +1,70 @@
+"""What OpenVINO finds on this machine, and what was looked at for the rest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import openvino as ov
+
+from eps.openvino.identity import read_identity
+from eps.openvino.options import device_kind
+from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
+from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.status import EPFail
+
+_ACCEL = Path("/dev/accel")
+_RENDER = Path("/dev/dri")
+
+
+def probe_devices() -> Probe:
+    """Every device, with its identity; why there is no GPU or NPU."""
+    try:
+        core = ov.Core()
+        names = list(core.available_devices)
+    except SDK_ERRORS as exc:
+        return Probe(reason=f"OpenVINO does not start: {sdk_text(exc)}")
+    devices = []
+    tried = [f"OpenVINO {ov.__version__}: available_devices {names}"]
+    for name in names:
+        try:
+            identity = read_identity(core, name, ov.__version__)
+        except EPFail as exc:
+            tried.append(f"{name}: {exc.message}")
+            continue
+        devices.append(
+            DeviceInfo(
+                name=name,
+                kind=device_kind(name),
+                description=identity.device.partition(": ")[2],
+                identity=identity,
+            )
+        )
+    kinds = {device.kind for device in devices}
+    missing = [kind for kind in ("GPU", "NPU") if kind not in kinds]
+    for kind in missing:
+        tried += _looked(core, kind)
+    reason = f"no {' and no '.join(missing)}" if missing else ""
+    return Probe(tuple(devices), reason, tuple(tried))
+
+
+def _looked(core: ov.Core, kind: str) -> list[str]:
+    """What speaks for or against a device of this kind: its plug-in, its device files."""
+    try:
+        core.get_property(kind, "FULL_DEVICE_NAME")
+        answer = "answers"
+    except PROPERTY_ERRORS as exc:
+        answer = sdk_text(exc)[:200]
+    return [f"{kind}: plug-in: {answer}", f"{kind}: {_device_files(_ACCEL if kind == 'NPU' else _RENDER)}"]
+
+
+def _device_files(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"{folder} is not there (no driver, or none for this device)"
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            continue
+        usable = os.access(path, os.R_OK | os.W_OK)
+        found.append(f"{path}{'' if usable else ' (no permission: join its group, often render)'}")
+    return ", ".join(found) or f"{folder} is empty"

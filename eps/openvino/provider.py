@@ -1,0 +1,155 @@
+"""The OpenVINO execution provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
+
+import numpy as np
+import openvino as ov
+
+from ctx_formats.errors import FormatError, Reason
+from eps.openvino.blob_header import read_requirements
+from eps.openvino.build import ConversionFailed, fix_shapes, read_model
+from eps.openvino.compiled import OpenVINOPartition
+from eps.openvino.config import compile_config, import_config
+from eps.openvino.fallback import find_culprits
+from eps.openvino.identity import read_identity
+from eps.openvino.ports import PortMismatch, import_order, port_order
+from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
+from eps.openvino.support import capability, load_table
+from eps.openvino.verdict import Verdicts, compatibility_json
+from ort_lite.execution_provider import (
+    Capability,
+    CompiledPartition,
+    CompileRefused,
+    ExecutionProvider,
+    GraphView,
+)
+from ort_lite.status import EPFail, InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.identity import HardwareIdentity
+    from eps.openvino.options import OpenVINOOptions
+    from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
+    from ort_lite.graph import Graph
+
+
+class OpenVINOExecutionProvider(ExecutionProvider):
+    """One OpenVINO device; compiles partitions, keeps them as blobs, reloads them."""
+
+    name: ClassVar[str] = "OpenVINOExecutionProvider"
+
+    def __init__(self, options: OpenVINOOptions) -> None:
+        """Open the device.
+
+        Raises:
+            EPFail: It is not there.
+        """
+        self.options = options
+        with openvino_errors("starting"):
+            self._core: ov.Core | None = ov.Core()
+        self._identity = read_identity(self._core, options.device, ov.__version__)
+        self._verdicts = Verdicts(self._core, options, self._identity)
+        self._table = load_table()
+
+    @property
+    def identity(self) -> HardwareIdentity:
+        return self._verdicts.identity
+
+    def get_capability(self, view: GraphView) -> Capability:
+        return capability(view, self._table)
+
+    def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        return [self._compile(one) for one in fused]
+
+    def _compile(self, fused: FusedNode) -> CompiledPartition:
+        try:
+            return self._built(fused.graph, fused.name)
+        except ConversionFailed as exc:
+            refused = find_culprits(self._opened(), fused.graph, str(exc))
+            raise CompileRefused(
+                fused.name, f"OpenVINO cannot convert it: {exc}", refused
+            ) from exc
+
+    def _built(self, graph: Graph, name: str) -> CompiledPartition:
+        core = self._opened()
+        model = read_model(core, graph)
+        fix_shapes(model, graph, self.options)
+        try:
+            compiled = core.compile_model(model, self.options.device, compile_config(self.options))
+        except SDK_ERRORS as exc:
+            if self.options.kind != "CPU":
+                raise EPFail(
+                    f"OpenVINO cannot compile {name} for {self.options.device}: {sdk_text(exc)}"
+                ) from exc
+            raise ConversionFailed(sdk_text(exc)) from exc
+        infos = (graph.inputs, graph.outputs)
+        try:
+            order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
+        except PortMismatch as exc:
+            raise ConversionFailed(str(exc)) from exc
+        return OpenVINOPartition(compiled, name, order)
+
+    def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
+        """Write OpenVINO's blob to `out`."""
+        assert isinstance(compiled, OpenVINOPartition), "the core gives back what compile gave"
+        with openvino_errors(f"exporting {compiled.name}"):
+            blob = compiled.compiled.export_model()
+        out.write(blob.getbuffer())
+
+    def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
+        """Import a blob without copying it; the result holds `payload`.
+
+        Raises:
+            InvalidGraph: It was built for another OpenVINO or CPU, for another graph, or
+                OpenVINO refuses it.
+        """
+        self._check_header(payload)
+        buffer = np.frombuffer(payload, dtype=np.uint8)
+        if not buffer.flags.writeable:
+            buffer = buffer.copy()  # OpenVINO refuses read-only memory
+        try:
+            compiled = self._opened().import_model(
+                ov.Tensor(buffer, shared_memory=True),
+                self.options.device,
+                import_config(self.options),
+            )
+            inputs, outputs = compiled.inputs, compiled.outputs
+        except SDK_ERRORS as exc:
+            raise InvalidGraph(
+                f"OpenVINO {self._identity.sdk_version} on {self.options.device} refuses the "
+                f"payload: {sdk_text(exc)} (reason: {Reason.VENDOR_REJECTED})",
+                reason=Reason.VENDOR_REJECTED,
+                present=self._identity,
+                hint="compile the model again: ort-lite compile MODEL",
+            ) from exc
+        order = import_order(io, inputs, outputs)
+        return OpenVINOPartition(compiled, "an imported partition", order, owner=(buffer, payload))
+
+    def _check_header(self, payload: memoryview) -> None:
+        try:
+            recorded = read_requirements(payload)
+        except FormatError as exc:
+            raise InvalidGraph(
+                f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
+            ) from exc
+        self._verdicts.require(recorded)
+
+    def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        """The verdict on a recorded identity."""
+        return self._verdicts.compare(recorded)
+
+    def compatibility_info(self) -> str:
+        """The JSON of ONNX Runtime's OpenVINO EP, so that its tools read our files."""
+        return compatibility_json(self.identity)
+
+    def release(self) -> None:
+        self._core = None
+        self._verdicts.release()
+
+    def _opened(self) -> ov.Core:
+        if self._core is None:
+            raise EPFail(f"{self.name} is used after it was released")
+        return self._core

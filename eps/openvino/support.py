@@ -1,0 +1,98 @@
+"""Which nodes OpenVINO runs right: a table of operators, their conditions, their types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import DataType, TensorType
+from eps.openvino.conditions import CONDITIONS, WRONG
+from eps.openvino.contrib_conditions import CONTRIB_CONDITIONS
+from eps.openvino.node_facts import NodeFacts
+from ort_lite.execution_provider import Capability
+from ort_lite.type_text import element_text, type_text
+
+if TYPE_CHECKING:
+    from ort_lite.execution_provider import GraphView
+
+TABLE = "support_table.json"
+CONTRIB = "com.microsoft"
+TYPES = frozenset(
+    [DataType.FLOAT, DataType.FLOAT16, DataType.BOOL]
+    + [DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16]
+    + [DataType.INT32, DataType.INT64]
+)
+"""Element types that OpenVINO's CPU plug-in computes in at least their own width. It computes
+float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportTable:
+    """Operators ("Add", "com.microsoft:Gelu") that a conformance run found right."""
+
+    openvino: str
+    operators: frozenset[str]
+
+
+def load_table() -> SupportTable:
+    """The table that `python -m eps.openvino.conformance --write` made."""
+    content = json.loads(files("eps.openvino").joinpath(TABLE).read_text(encoding="utf-8"))
+    return SupportTable(content["openvino"], frozenset(content["operators"]))
+
+
+def capability(view: GraphView, table: SupportTable) -> Capability:
+    """Every candidate, supported or with the reason why not."""
+    supported = set()
+    refused = {}
+    for index in view.candidates:
+        reason = refusal(NodeFacts(view.graph, index), table)
+        if reason:
+            refused[index] = reason
+        else:
+            supported.add(index)
+    return Capability(frozenset(supported), refused)
+
+
+def refusal(facts: NodeFacts, table: SupportTable) -> str:
+    """Why OpenVINO does not get this node; "" if it does."""
+    node = facts.node
+    if facts.graph.bodies(facts.index):
+        return "control flow runs through the session, its bodies are offered by themselves"
+    if node.domain == "" and node.op_type in WRONG:
+        return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
+    key = node.op_type if node.domain == "" else f"{node.domain}:{node.op_type}"
+    if key not in table.operators:
+        return f"no run of the ONNX suite shows that OpenVINO computes {key} right"
+    return _type_problem(facts) or _condition(facts)
+
+
+def _condition(facts: NodeFacts) -> str:
+    node = facts.node
+    table = CONDITIONS if node.domain == "" else CONTRIB_CONDITIONS
+    check = table.get(node.op_type)
+    problem = check(facts) if check is not None else ""
+    return f"OpenVINO: {problem}" if problem else ""
+
+
+def _type_problem(facts: NodeFacts) -> str:
+    graph, node = facts.graph, facts.node
+    for name in (*node.inputs, *node.outputs):
+        if not name:
+            continue
+        constant = graph.constant(name)
+        if constant is not None:
+            if constant.data_type not in TYPES:
+                return f"constant '{name}' is {element_text(constant.data_type)}"
+            continue
+        found = graph.type_of(name)
+        if found is None:
+            continue  # a com.microsoft neighbour; OpenVINO's own conversion decides
+        if not isinstance(found, TensorType):
+            return f"'{name}' is {type_text(found)}"
+        if found.elem_type not in TYPES:
+            return f"'{name}' is {type_text(found)}"
+        if found.shape is None and name in node.inputs:
+            return f"'{name}' has an unknown rank"
+    return ""

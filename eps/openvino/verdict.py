@@ -1,0 +1,139 @@
+"""Whether a blob fits this OpenVINO and this device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import Reason
+from eps.openvino.blob_header import parse_requirements
+from eps.openvino.options import device_kind
+from eps.openvino.sdk_errors import PROPERTY_ERRORS
+from ort_lite.compatibility import compare_identities, unsupported
+from ort_lite.status import InvalidGraph
+from ort_lite.version import VERSION
+
+if TYPE_CHECKING:
+    import openvino
+
+    from ctx_formats.identity import HardwareIdentity
+    from eps.openvino.options import OpenVINOOptions
+    from ort_lite.execution_provider import Compatibility
+
+_PROPERTY = "RUNTIME_REQUIREMENTS"
+_DEVICES_WITH_REQUIREMENTS = ("CPU", "GPU")
+
+
+class Verdicts:
+    """Compares what a payload was built for with what is here."""
+
+    def __init__(
+        self, core: openvino.Core, options: OpenVINOOptions, basic: HardwareIdentity
+    ) -> None:
+        """`basic` is the identity without the requirement text, which costs a compile."""
+        self._core: openvino.Core | None = core
+        self._options = options
+        self._basic = basic
+
+    @cached_property
+    def identity(self) -> HardwareIdentity:
+        """The whole identity; the first use compiles a one-operator model (about 25 ms)."""
+        return replace(self._basic, requirements=self._requirements())
+
+    def release(self) -> None:
+        """Let go of the SDK; the identity, where it was asked for, stays."""
+        self._core = None
+
+    def compare(self, recorded: HardwareIdentity) -> Compatibility:
+        """The verdict on a recorded identity, without looking at the payload.
+
+        ONNX Runtime's OpenVINO EP records `2026.4` alone: then major and minor must agree.
+        An SDK of the same version and another build is not the same: blobs are not portable
+        between builds by any promise of the vendor's.
+        """
+        short = _is_prefix(recorded.sdk_version, self._basic.sdk_version)
+        if short:
+            recorded = replace(recorded, sdk_version="")
+        other = recorded.device.partition(":")[0]
+        if other and other != self._options.device and device_kind(other) != self._options.kind:
+            return unsupported(
+                Reason.HARDWARE_ARCHITECTURE,
+                f"built for {recorded.device}, this session runs on {self._basic.device}",
+            )
+        if self._options.kind == "CPU":
+            recorded = replace(recorded, device="", vendor="")  # the requirement text decides
+        present = self.identity if recorded.requirements else self._basic
+        if recorded.requirements and recorded.requirements != present.requirements:
+            differing = self._requirement_problem(recorded.requirements)
+            if differing is not None and recorded.sdk_version in ("", present.sdk_version):
+                return differing
+            recorded = replace(recorded, requirements="")
+        return compare_identities(recorded, present)
+
+    def require(self, recorded: str) -> None:
+        """Compare the requirement text inside a payload with the present one.
+
+        OpenVINO itself compares the text as a whole; so equality is its verdict, given before
+        it sees a byte and with both sides in the message.
+
+        Raises:
+            InvalidGraph: They differ.
+        """
+        if not recorded:
+            return
+        problem = self._requirement_problem(recorded)
+        if problem is not None:
+            hint = "compile the model again on this machine: ort-lite compile MODEL"
+            raise InvalidGraph(
+                f"{problem.message} (reason: {problem.reason}). To mend it: {hint}.",
+                reason=problem.reason,
+                present=self.identity,
+                hint=hint,
+            )
+
+    def _requirement_problem(self, recorded: str) -> Compatibility | None:
+        present = self.identity.requirements
+        if recorded == present or not present:
+            return None
+        built, here = parse_requirements(recorded), parse_requirements(present)
+        sdk = built.get("ov") != here.get("ov")
+        reason = Reason.SDK_VERSION if sdk else Reason.HARDWARE_ARCHITECTURE
+        return unsupported(
+            reason, f"the payload requires '{recorded}', this OpenVINO and device are '{present}'"
+        )
+
+    def _requirements(self) -> str:
+        """The device's requirement text; "" where the plug-in has none (before 2026.4, NPU)."""
+        import openvino as ov
+        from openvino import opset13 as ops
+
+        if self._core is None or self._options.kind not in _DEVICES_WITH_REQUIREMENTS:
+            return ""
+        x = ops.parameter([1], ov.Type.f32)
+        try:
+            compiled = self._core.compile_model(ov.Model([ops.relu(x)], [x]), self._options.device)
+            return str(compiled.get_property(_PROPERTY))
+        except PROPERTY_ERRORS:
+            return ""
+
+
+def _is_prefix(recorded: str, present: str) -> bool:
+    """Whether `recorded` is `major.minor` of `present`."""
+    return recorded.count(".") == 1 and present.startswith(f"{recorded}.")
+
+
+def compatibility_json(identity: HardwareIdentity) -> str:
+    """`ep_compatibility_info` in the form of ONNX Runtime's OpenVINO EP 1.8."""
+    return json.dumps(
+        {
+            "ovep_compat_ver": "1.0",
+            "ovep_ver": f"ort_lite-{VERSION}",
+            "ovep_bin_ver": "1.1",
+            "ov_compat_string": identity.requirements,
+        },
+        separators=(",", ":"),
+    )
+
+
