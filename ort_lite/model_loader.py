@@ -13,6 +13,7 @@ from ctx_formats.model_reader import read_model
 from ort_lite.external_data import ExternalFiles
 from ort_lite.graph import Graph
 from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
+from ort_lite.transforms.drop_dropout import drop_dropout
 from ort_lite.transforms.lift_constants import lift_constants
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
     from ort_lite.free_dimensions import bind  # noqa: PLC0415 - plain models only
     from ort_lite.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
 
-    model = replace(model, graph=lift_constants(bind(model.graph, free_dimensions)))
-    return as_graph(infer_types(model))
+    graph = lift_constants(bind(model.graph, free_dimensions))
+    graph = drop_dropout(graph, model.opset_imports.get("", 1))
+    return as_graph(infer_types(replace(model, graph=graph)))
 
 
 def as_graph(model: Model) -> Graph:

@@ -89,10 +89,6 @@ def _type_problem(facts: NodeFacts) -> str:
         found = graph.type_of(name)
         if found is None:
             continue  # a com.microsoft neighbour; OpenVINO's own conversion decides
-        if not isinstance(found, TensorType):
+        if not isinstance(found, TensorType) or found.elem_type not in TYPES:
             return f"'{name}' is {type_text(found)}"
-        if found.elem_type not in TYPES:
-            return f"'{name}' is {type_text(found)}"
-        if found.shape is None and name in node.inputs:
-            return f"'{name}' has an unknown rank"
     return ""
