@@ -99,7 +99,9 @@ class Container:
             found = payload_digest(payload)
             if found != recorded:
                 raise FormatError(
-                    f"payload '{name}'", f"digest {found[:16]}...", f"{recorded[:16]}...",
+                    f"payload '{name}'",
+                    f"digest {found[:16]}...",
+                    f"{recorded[:16]}...",
                     reason=Reason.INTEGRITY,
                 )
         return payload
@@ -190,9 +192,7 @@ def _check_index(data: memoryview, index: dict[str, BsonValue]) -> bool:
     again = encode_document({**index, CRC_KEY: 0})
     found = zlib.crc32(bytes(data[: HEADER.size]) + again)
     if found != recorded:
-        raise FormatError(
-            "index.index_crc", f"{found:08x}", str(recorded), reason=Reason.INTEGRITY
-        )
+        raise FormatError("index.index_crc", f"{found:08x}", str(recorded), reason=Reason.INTEGRITY)
     return True
 
 
@@ -204,9 +204,11 @@ def _entry(name: str, value: BsonValue, *, ours: bool) -> Entry:
     digest, crc = value.get("blake3"), value.get("crc")
     if digest is None and crc is None and not ours:
         return Entry(name, offset, size)
-    if not isinstance(digest, str) or len(digest) != 64 or not isinstance(crc, int) or not ours:  # noqa: PLR2004 - hex digits of BLAKE3
+    if not isinstance(digest, str) or len(digest) != 64 or not isinstance(crc, int) or not ours:
         raise FormatError(
-            field, "digest, checksum or index checksum damaged", "all three",
+            field,
+            "digest, checksum or index checksum damaged",
+            "all three",
             reason=Reason.INTEGRITY,
         )
     return Entry(name, offset, size, digest, crc)
@@ -228,7 +230,8 @@ def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None
             continue  # two partitions with one content share it
         if entry.offset + entry.size > len(data):
             raise FormatError(
-                f"payload '{entry.name}'", f"[{entry.offset}, +{entry.size})",
+                f"payload '{entry.name}'",
+                f"[{entry.offset}, +{entry.size})",
                 f"inside {len(data)} bytes",
             )
         if entry.offset < at or entry.offset != at + padding(at):

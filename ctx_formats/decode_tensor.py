@@ -62,7 +62,7 @@ def decode_entry(data: memoryview, start: int, end: int, what: str) -> tuple[str
     for number, wire, a, b in read_fields(data, start, end):
         if wire == LENGTH_DELIMITED and number == 1:
             key = decode_text(data, a, b, f"{what}.key")
-        elif wire == LENGTH_DELIMITED and number == 2:  # noqa: PLR2004 - onnx.proto
+        elif wire == LENGTH_DELIMITED and number == 2:
             value = decode_text(data, a, b, f"{what}.value")
     return key, value
 
@@ -77,7 +77,9 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
     for number, wire, a, b in read_fields(data, start, end):
         _take(parts, data, number, wire, a, b)
     if len(parts.dims) > MAX_RANK:
-        raise FormatError(f"tensor '{parts.name}'.dims", f"rank {len(parts.dims)}", f"<= {MAX_RANK}")
+        raise FormatError(
+            f"tensor '{parts.name}'.dims", f"rank {len(parts.dims)}", f"<= {MAX_RANK}"
+        )
     try:
         content = _content(parts)
     except FormatError as exc:
@@ -92,9 +94,9 @@ def decode_sparse_tensor(data: memoryview, start: int, end: int) -> SparseTensor
     for number, wire, a, b in read_fields(data, start, end):
         if number == 1 and wire == LENGTH_DELIMITED:
             values = decode_tensor(data, a, b)
-        elif number == 2 and wire == LENGTH_DELIMITED:  # noqa: PLR2004 - onnx.proto
+        elif number == 2 and wire == LENGTH_DELIMITED:
             indices = decode_tensor(data, a, b)
-        elif number == 3:  # noqa: PLR2004 - onnx.proto
+        elif number == 3:
             dims += _integers(data, wire, a, b)
     if values is None or indices is None:
         raise FormatError("sparse_tensor", "no values or no indices", "both")
@@ -109,27 +111,27 @@ def _integers(data: memoryview, wire: int, a: int, b: int) -> list[int]:
     raise FormatError("repeated integer", f"wire type {wire}", "0 or 2")
 
 
-def _take(parts: _Parts, data: memoryview, number: int, wire: int, a: int, b: int) -> None:  # noqa: C901, PLR0913, PLR0912 - one case a field of TensorProto
+def _take(parts: _Parts, data: memoryview, number: int, wire: int, a: int, b: int) -> None:  # noqa: C901 - one case a field of TensorProto
     if number == 1:
         parts.dims += _integers(data, wire, a, b)
-    elif number == 2 and wire == VARINT:  # noqa: PLR2004 - onnx.proto, here and below
+    elif number == 2 and wire == VARINT:
         parts.data_type = a
     elif number in _VARINT_FIELDS:
         parts.varints += _integers(data, wire, a, b)
     elif number in (_FLOATS, _DOUBLES) and wire in (LENGTH_DELIMITED, FIXED32, FIXED64):
         parts.packed.append(data[a:b])
     elif wire != LENGTH_DELIMITED:
-        if number == 14:  # noqa: PLR2004
+        if number == 14:
             parts.location = a
-    elif number == 6:  # noqa: PLR2004
+    elif number == 6:
         parts.strings.append(bytes(data[a:b]))
-    elif number == 8:  # noqa: PLR2004
+    elif number == 8:
         parts.name = decode_text(data, a, b, "tensor.name")
-    elif number == 9:  # noqa: PLR2004
+    elif number == 9:
         parts.raw = data[a:b]
-    elif number == 12:  # noqa: PLR2004
+    elif number == 12:
         parts.doc_string = decode_text(data, a, b, "tensor.doc_string")
-    elif number == 13:  # noqa: PLR2004
+    elif number == 13:
         key, value = decode_entry(data, a, b, "tensor.external_data")
         parts.external[key] = value
 
@@ -172,7 +174,7 @@ def _offset(entries: Mapping[str, str], key: str) -> int | None:
     text = entries.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004 - 2**63 has 19
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise FormatError(f"external_data.{key}", repr(text[:40]), "a non-negative integer")
     return int(text)
 

@@ -33,9 +33,9 @@ def decode_value_info(data: memoryview, start: int, end: int) -> ValueInfo:
             continue
         if number == 1:
             name = decode_text(data, a, b, "value_info.name")
-        elif number == 2:  # noqa: PLR2004 - onnx.proto
+        elif number == 2:
             value_type = decode_type(data, a, b)
-        elif number == 3:  # noqa: PLR2004 - onnx.proto
+        elif number == 3:
             doc_string = decode_text(data, a, b, "value_info.doc_string")
     return ValueInfo(name, value_type, doc_string)
 
@@ -73,7 +73,7 @@ def _tensor_type(data: memoryview, start: int, end: int) -> tuple[int, tuple[Dim
     for number, wire, a, b in read_fields(data, start, end):
         if number == 1 and wire == VARINT:
             elem_type = a
-        elif number == 2 and wire == LENGTH_DELIMITED:  # noqa: PLR2004 - onnx.proto
+        elif number == 2 and wire == LENGTH_DELIMITED:
             shape = tuple(
                 _dim(data, c, d)
                 for n, w, c, d in read_fields(data, a, b)
@@ -87,7 +87,7 @@ def _dim(data: memoryview, start: int, end: int) -> Dim:
     for number, wire, a, b in read_fields(data, start, end):
         if number == 1 and wire == VARINT:
             found = signed(a)
-        elif number == 2 and wire == LENGTH_DELIMITED:  # noqa: PLR2004 - onnx.proto
+        elif number == 2 and wire == LENGTH_DELIMITED:
             found = decode_text(data, a, b, "shape.dim_param")
     return found
 
@@ -105,7 +105,7 @@ def _map_type(data: memoryview, start: int, end: int, depth: int) -> MapType:
     for number, wire, a, b in read_fields(data, start, end):
         if number == 1 and wire == VARINT:
             key_type = a
-        elif number == 2 and wire == LENGTH_DELIMITED:  # noqa: PLR2004 - onnx.proto
+        elif number == 2 and wire == LENGTH_DELIMITED:
             value = decode_type(data, a, b, depth + 1)
     return MapType(key_type, value)
 

@@ -59,6 +59,4 @@ class FormatError(ValueError):
         """The same error with the name of its file, which an inner reader does not know."""
         if self.file:
             return self
-        return FormatError(
-            self.field, self.found, self.expected, file=file, reason=self.reason
-        )
+        return FormatError(self.field, self.found, self.expected, file=file, reason=self.reason)

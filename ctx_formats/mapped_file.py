@@ -49,8 +49,11 @@ class MappedFile:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode):
                 raise FormatError(
-                    "path", _kind(info.st_mode), "a regular file",
-                    file=str(path), reason=Reason.UNSAFE_PATH,
+                    "path",
+                    _kind(info.st_mode),
+                    "a regular file",
+                    file=str(path),
+                    reason=Reason.UNSAFE_PATH,
                 )
             self.stamp = FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
             self._map = (

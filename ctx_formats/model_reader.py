@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctx_formats.decode_tensor import (
     decode_entry,
     decode_sparse_tensor,
@@ -97,15 +95,15 @@ def _read_model(data: memoryview) -> Model:
             numbers[number] = signed(a)
         elif wire != LENGTH_DELIMITED:
             continue
-        elif number == 7:  # noqa: PLR2004 - ModelProto.graph
+        elif number == 7:
             graph = (a, b)
-        elif number == 8:  # noqa: PLR2004 - opset_import
+        elif number == 8:
             domain, version = _opset(data, a, b)
             opsets[domain] = version
-        elif number == 14:  # noqa: PLR2004 - metadata_props
+        elif number == 14:
             key, value = decode_entry(data, a, b, "metadata_props")
             metadata[key] = value
-        elif number == 25:  # noqa: PLR2004 - functions
+        elif number == 25:
             functions.append(_function(data, a, b))
         elif number in (2, 3, 4, 6):
             texts[number] = decode_text(data, a, b, f"model.{number}")
@@ -130,7 +128,7 @@ def _opset(data: memoryview, start: int, end: int) -> tuple[str, int]:
     for number, wire, a, b in read_fields(data, start, end):
         if number == 1 and wire == LENGTH_DELIMITED:
             domain = decode_text(data, a, b, "opset_import.domain")
-        elif number == 2 and wire == VARINT:  # noqa: PLR2004 - onnx.proto
+        elif number == 2 and wire == VARINT:
             version = signed(a)
     return ("" if domain == "ai.onnx" else domain), version
 
@@ -163,15 +161,15 @@ def _graph(data: memoryview, start: int, end: int, depth: int) -> GraphDef:
             continue
         if number == 1:
             nodes.append(_node(data, a, b, depth))
-        elif number == 5:  # noqa: PLR2004 - GraphProto.initializer
+        elif number == 5:
             tensor = decode_tensor(data, a, b)
             initializers[tensor.name] = tensor
         elif number in infos:
             infos[number].append(decode_value_info(data, a, b))
-        elif number == 15:  # noqa: PLR2004 - sparse_initializer
+        elif number == 15:
             found = decode_sparse_tensor(data, a, b)
             sparse[found.values.name] = found
-        elif number == 16:  # noqa: PLR2004 - metadata_props
+        elif number == 16:
             key, value = decode_entry(data, a, b, "graph.metadata_props")
             metadata[key] = value
         elif number in (2, 10):
@@ -200,12 +198,12 @@ def _node(data: memoryview, start: int, end: int, depth: int) -> Node:
             continue
         if number == 1:
             inputs.append(decode_text(data, a, b, "node.input"))
-        elif number == 2:  # noqa: PLR2004 - NodeProto.output
+        elif number == 2:
             outputs.append(decode_text(data, a, b, "node.output"))
-        elif number == 5:  # noqa: PLR2004 - attribute
+        elif number == 5:
             attribute = _attribute(data, a, b, depth)
             attributes[attribute.name] = attribute
-        elif number == 9:  # noqa: PLR2004 - metadata_props
+        elif number == 9:
             key, value = decode_entry(data, a, b, "node.metadata_props")
             metadata[key] = value
         elif number in (3, 4, 6, 7, 8):
@@ -229,7 +227,7 @@ def _attribute(data: memoryview, start: int, end: int, depth: int) -> Attribute:
     declared = 0
     values: dict[AttributeType, list[object]] = {}
     for number, wire, a, b in read_fields(data, start, end):
-        if number == 20 and wire == VARINT:  # noqa: PLR2004 - AttributeProto.type
+        if number == 20 and wire == VARINT:
             declared = a
         elif number in _FIELD_TYPES:
             kind = _FIELD_TYPES[number]
@@ -245,9 +243,7 @@ def _attribute(data: memoryview, start: int, end: int, depth: int) -> Attribute:
     return Attribute(name, kind, value, texts.get(21, ""), texts.get(13, ""))
 
 
-def _kind(
-    name: str, declared: int, values: dict[AttributeType, list[object]]
-) -> AttributeType:
+def _kind(name: str, declared: int, values: dict[AttributeType, list[object]]) -> AttributeType:
     """The attribute's type; files older than IR version 2 leave it to the field in use."""
     try:
         kind = AttributeType(declared)

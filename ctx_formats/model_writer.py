@@ -210,4 +210,3 @@ def _message(value: object) -> Segments:
     if isinstance(value, SparseTensor):
         return _sparse(value)
     return encode_type(value)
-

@@ -78,8 +78,10 @@ def read_notes(node: EpContextNode) -> ContextNotes | None:
     seal = content.pop("seal")
     if seal != _seal(node, content):
         raise FormatError(
-            where, "attributes of the node differ from the ones that were written",
-            "an unedited node", reason=Reason.INTEGRITY,
+            where,
+            "attributes of the node differ from the ones that were written",
+            "an unedited node",
+            reason=Reason.INTEGRITY,
         )
     try:
         return _parsed(content)

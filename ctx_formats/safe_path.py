@@ -47,12 +47,14 @@ def _check_text(name: str) -> None:
     problem = _text_problem(name)
     if problem:
         raise FormatError(
-            "path", f"{name[:200]!r}: {problem}",
-            "a path relative to the model's folder", reason=Reason.UNSAFE_PATH,
+            "path",
+            f"{name[:200]!r}: {problem}",
+            "a path relative to the model's folder",
+            reason=Reason.UNSAFE_PATH,
         )
 
 
-def _text_problem(name: str) -> str:  # noqa: PLR0911 - one return a rule
+def _text_problem(name: str) -> str:
     if not name:
         return "Empty external data path not allowed"
     if len(name) > MAX_NAME:
@@ -79,21 +81,26 @@ def _inside(base: Path, name: str) -> Path:
     target = (root / name.replace("\\", "/")).resolve()
     if target == root or not target.is_relative_to(root):
         raise FormatError(
-            "path", f"{name!r} escapes the model's folder (resolves to {target})",
-            f"a file below {root}", reason=Reason.UNSAFE_PATH,
+            "path",
+            f"{name!r} escapes the model's folder (resolves to {target})",
+            f"a file below {root}",
+            reason=Reason.UNSAFE_PATH,
         )
     try:
         mode = target.stat().st_mode
     except OSError as exc:
         raise FormatError(
-            "path", f"{name!r} is not there (looked for {target})",
+            "path",
+            f"{name!r} is not there (looked for {target})",
             "a file beside the model: copy it there, set ep.context_file_path to the model's "
             "original path, or compile the model again",
             reason=Reason.MISSING_PAYLOAD,
         ) from exc
     if not stat.S_ISREG(mode):
         raise FormatError(
-            "path", f"{name!r} is no regular file ({target})", "a regular file",
+            "path",
+            f"{name!r} is no regular file ({target})",
+            "a regular file",
             reason=Reason.UNSAFE_PATH,
         )
     return target

@@ -32,7 +32,7 @@ def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     for position in range(at, min(end, at + MAX_VARINT_BYTES)):
         byte = data[position]
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+        if byte < 0x80:
             return value & _U64, position + 1
         shift += 7
     raise FormatError("varint", f"unterminated at byte {at}", f"at most {MAX_VARINT_BYTES} bytes")
@@ -47,7 +47,7 @@ def read_fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
     at = start
     while at < end:
         tag = data[at]
-        if tag < 0x80:  # noqa: PLR2004 - fields 1 to 15, nearly all there are
+        if tag < 0x80:
             at += 1
         else:
             tag, at = read_varint(data, at, end)
@@ -55,7 +55,7 @@ def read_fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
         if number == 0:
             raise FormatError("tag", f"field number 0 at byte {at}")
         if wire_type == LENGTH_DELIMITED:
-            if at < end and data[at] < 0x80:  # noqa: PLR2004 - one-byte length
+            if at < end and data[at] < 0x80:
                 size = data[at]
                 at += 1
             else:
@@ -85,7 +85,7 @@ def read_packed_varints(data: memoryview, start: int, end: int) -> list[int]:
     at = start
     while at < end:
         byte = data[at]
-        if byte < 0x80:  # noqa: PLR2004 - one-byte varint
+        if byte < 0x80:
             values.append(byte)
             at += 1
         else:
@@ -109,7 +109,7 @@ def write_varint(value: int) -> bytes:
     """`value`, taken modulo 2**64, as a varint."""
     value &= _U64
     out = bytearray()
-    while value >= 0x80:  # noqa: PLR2004 - the continuation bit
+    while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)

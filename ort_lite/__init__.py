@@ -36,12 +36,12 @@ if TYPE_CHECKING:
         NoModel,
         NoSuchFile,
         NotFound,
-        NotImplemented,
+        NotImplemented,  # noqa: A004 - ONNX Runtime's public name
         OrtLiteError,
         RuntimeException,
         StatusCode,
     )
-    from ort_lite.version import VERSION as __version__
+    from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
     "CompiledModelCompatibility",

@@ -9,13 +9,19 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.notes import read_notes
 from ort_lite import catalog, model_loader
-from ort_lite.context_loader import base_folder, check_identity, parse_node, recorded_identity, refused
+from ort_lite.context_loader import (
+    base_folder,
+    check_identity,
+    parse_node,
+    recorded_identity,
+    refused,
+)
 from ort_lite.context_nodes import all_nodes, is_context_node
 from ort_lite.execution_provider import CompiledModelCompatibility, SupportsEpContext
 from ort_lite.options import SessionOptions
 from ort_lite.payload_store import PayloadStore
 from ort_lite.provider_list import open_all, requested
-from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
     import os
@@ -189,7 +195,14 @@ def _with_ep(
         )
     recorded = verdict.recorded or HardwareIdentity()
     try:
-        warning = check_identity(node, recorded, ep, SessionOptions())
+        warning = check_identity(node, recorded, ep, options)
+    except Fail as exc:
+        return replace(
+            verdict,
+            verdict=CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION,
+            message=exc.message,
+            present=ep.identity,
+        )
     except InvalidGraph as exc:
         refusal = _refusal(node.name, node.source, exc)
         return replace(refusal, integrity=verdict.integrity)
@@ -213,4 +226,3 @@ def _refusal(name: str, source: str, exc: InvalidGraph) -> NodeVerdict:
         recorded=exc.recorded,
         present=exc.present,
     )
-

@@ -47,9 +47,7 @@ def context_graph(
         nodes=nodes,
         inputs=tuple(info for info in definition.inputs if info.name in free_inputs),
         initializers=kept,
-        sparse_initializers={
-            n: t for n, t in definition.sparse_initializers.items() if n in used
-        },
+        sparse_initializers={n: t for n, t in definition.sparse_initializers.items() if n in used},
         value_info=_value_info(prepared, nodes),
     )
 

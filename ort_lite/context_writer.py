@@ -92,9 +92,7 @@ def write_context(
         return None
     published: list[Path] = []
     try:
-        stored = {
-            ep: _store(parts, ep, target, published) for ep, parts in _by_ep(kept).items()
-        }
+        stored = {ep: _store(parts, ep, target, published) for ep, parts in _by_ep(kept).items()}
         nodes = _nodes(kept, stored, source, target, provider_options)
         model = context_model(prepared, source.model, nodes)
         pieces = encode_model(model)
@@ -129,9 +127,7 @@ def context_partitions(prepared: PreparedGraph) -> list[Partition]:
     return [part for part in all_partitions(prepared) if isinstance(part.ep, SupportsEpContext)]
 
 
-def context_model(
-    prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]
-) -> Model:
+def context_model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) -> Model:
     """The context model, given the EPContext node of each compiled partition by name."""
     info = {
         f"ep_compatibility_info.{part.ep.name}": part.ep.compatibility_info()

@@ -12,9 +12,20 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node, ValueType
 
 _AS_FIRST = frozenset(
-    ["BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization"]
-    + ["SkipSimplifiedLayerNormalization", "QLinearSigmoid", "QLinearLeakyRelu"]
-    + ["QLinearSoftmax", "Trilu", "BiasAdd"]
+    [
+        "BiasAdd",
+        "BiasGelu",
+        "FastGelu",
+        "Gelu",
+        "QLinearLeakyRelu",
+        "QLinearSigmoid",
+        "QLinearSoftmax",
+        "QuickGelu",
+        "RotaryEmbedding",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+        "Trilu",
+    ]
 )
 _FLOAT_MATRIX = frozenset(["MatMulNBits", "FusedMatMul", "DynamicQuantizeMatMul"])
 
@@ -45,7 +56,7 @@ def _lstm(node: Node, x: TensorType) -> tuple[ValueType | None, ...]:
     direction = node.attributes.get("direction")
     both = direction is not None and direction.value == b"bidirectional"
     size = hidden.value if hidden is not None and isinstance(hidden.value, int) else None
-    seq, batch = x.shape[:2] if x.shape and len(x.shape) == 3 else (None, None)  # noqa: PLR2004 - [seq, batch, input]
+    seq, batch = x.shape[:2] if x.shape and len(x.shape) == 3 else (None, None)
     state = TensorType(DataType.FLOAT, (1 + both, batch, size))
     whole = TensorType(DataType.FLOAT, (seq, 1 + both, batch, size))
     return tuple((whole, state, state)[: len(node.outputs)])

@@ -130,7 +130,9 @@ class CompileRefused(EPFail):
         refused: Indices in that partition's graph to reasons; empty refuses all of it.
     """
 
-    def __init__(self, fused_name: str, message: str, refused: Mapping[int, str] | None = None):
+    def __init__(
+        self, fused_name: str, message: str, refused: Mapping[int, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.fused_name = fused_name
         self.refused = dict(refused or {})

@@ -77,7 +77,7 @@ class SessionReport:
         for part in self.partitions:
             ops = Counter(node.op_type for node in part.nodes)
             shown = ", ".join(f"{op} x{n}" for op, n in ops.most_common(6))
-            more = f", ... ({len(ops)} operators)" if len(ops) > 6 else ""  # noqa: PLR2004 - as shown
+            more = f", ... ({len(ops)} operators)" if len(ops) > 6 else ""
             where = f" in {part.graph}" if part.graph else ""
             lines.append(f"  {part.name} [{part.origin}]{where}: {shown}{more}")
         reasons = Counter(

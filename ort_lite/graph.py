@@ -61,19 +61,17 @@ class Graph:
         backed = in_names & definition.initializers.keys()
         self.inputs = tuple(i for i in definition.inputs if i.name not in backed)
         self.overridable = (
-            ()
-            if constant_inputs
-            else tuple(i for i in definition.inputs if i.name in backed)
+            () if constant_inputs else tuple(i for i in definition.inputs if i.name in backed)
         )
         free = {info.name for info in self.overridable}
         self.initializers: dict[str, Tensor] = {
-            name: tensor
-            for name, tensor in definition.initializers.items()
-            if name not in free
+            name: tensor for name, tensor in definition.initializers.items() if name not in free
         }
         self._types = _declared_types(definition)
         self._types_from = types_from or outer
-        self._own = in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
+        self._own = (
+            in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
+        )
         self.nodes = self._sorted(definition.nodes)
         self.definition = replace(definition, nodes=self.nodes)
         self._producers = {
@@ -179,15 +177,16 @@ class Graph:
 
     def _resolve_bodies(self, node: Node) -> dict[str, Graph]:
         return {
-            key: Graph(body, self.opset_imports, outer=self)
-            for key, body in body_definitions(node)
+            key: Graph(body, self.opset_imports, outer=self) for key, body in body_definitions(node)
         }
 
     def _resolve_names(self) -> tuple[str, ...]:
         """Check that every name has a maker; adopt outer constants, list the rest."""
         captured: dict[str, None] = {}
         known = self._own | self._producers.keys()
-        uses = ((self.nodes[i].name, n) for i in range(len(self.nodes)) for n in self.node_inputs(i))
+        uses = (
+            (self.nodes[i].name, n) for i in range(len(self.nodes)) for n in self.node_inputs(i)
+        )
         results = (("the graph's outputs", info.name) for info in self.outputs)
         for user, name in (*uses, *results):
             if name in known:

@@ -26,8 +26,6 @@ WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
-ModelSource = "str | os.PathLike[str] | bytes | bytearray | memoryview"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:

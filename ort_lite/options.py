@@ -76,18 +76,15 @@ class SessionOptions:
                 8,192.
             TypeError: One of them is not text.
         """
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError(
-                f"session configuration entries are text, not {key!r}: {value!r}"
-            )
+        texts: tuple[object, object] = (key, value)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"session configuration entries are text, not {key!r}: {value!r}")
         if not key or len(key) > MAX_KEY_LENGTH:
             raise InvalidArgument(
                 f"Config key is empty or longer than maximum length {MAX_KEY_LENGTH}"
             )
         if len(value) > MAX_VALUE_LENGTH:
-            raise InvalidArgument(
-                f"Config value is longer than maximum length: {MAX_VALUE_LENGTH}"
-            )
+            raise InvalidArgument(f"Config value is longer than maximum length: {MAX_VALUE_LENGTH}")
         self._config[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
@@ -97,9 +94,7 @@ class SessionOptions:
             RuntimeError: Not set; ONNX Runtime raises the same.
         """
         if key not in self._config:
-            raise RuntimeError(
-                f"SessionOptions does not have configuration with key: {key}"
-            )
+            raise RuntimeError(f"SessionOptions does not have configuration with key: {key}")
         return self._config[key]
 
     def add_provider(

@@ -53,8 +53,10 @@ class PayloadStore:
         container = self._container(node) if node.main_context else self._shared(node, primaries)
         if require_digest and not container.has_digests:
             raise FormatError(
-                f"EPContext node '{node.name}'", f"no digest recorded by '{container.producer}'",
-                "a digest (session.require_payload_digest is 1)", reason=Reason.INTEGRITY,
+                f"EPContext node '{node.name}'",
+                f"no digest recorded by '{container.producer}'",
+                "a digest (session.require_payload_digest is 1)",
+                reason=Reason.INTEGRITY,
             )
         name = node.partition_name or node.name
         if notes is None:
@@ -62,7 +64,8 @@ class PayloadStore:
         payload = container.payload(name)
         if len(payload) != notes.payload_size or payload_digest(payload) != notes.payload_blake3:
             raise FormatError(
-                f"payload '{name}'", f"{len(payload)} bytes that are not the ones written",
+                f"payload '{name}'",
+                f"{len(payload)} bytes that are not the ones written",
                 f"{notes.payload_size} bytes with digest {notes.payload_blake3[:16]}...",
                 reason=Reason.INTEGRITY,
             )
@@ -85,7 +88,9 @@ class PayloadStore:
         raise FormatError(
             f"EPContext node '{node.name}'.main_context",
             f"0, and no node of source '{node.source}' with main_context 1 holds its partition "
-            f"'{node.partition_name}'", "one that does", reason=Reason.MISSING_PAYLOAD,
+            f"'{node.partition_name}'",
+            "one that does",
+            reason=Reason.MISSING_PAYLOAD,
         )
 
     def _container(self, node: EpContextNode) -> Container:
@@ -114,7 +119,10 @@ def _parsed(data: memoryview, label: str) -> Container:
     if not start.startswith(MAGIC):
         found = "XML (OpenVINO IR?)" if start.startswith(b"<") else repr(start[:8])
         raise FormatError(
-            "context", f"starts with {found}", "an OVEP_BIN container: a compiled payload", file=label
+            "context",
+            f"starts with {found}",
+            "an OVEP_BIN container: a compiled payload",
+            file=label,
         )
     try:
         return read_container(data)

@@ -33,7 +33,9 @@ def check_placement(prepared: PreparedGraph, options: SessionOptions) -> None:
     """
     if not options.flag("session.disable_cpu_ep_fallback"):
         return
-    fallen = [n for p in all_partitions(prepared) if p.ep.name == DEFAULT_PROVIDER for n in p.graph.nodes]
+    fallen = [
+        n for p in all_partitions(prepared) if p.ep.name == DEFAULT_PROVIDER for n in p.graph.nodes
+    ]
     if fallen:
         counts = Counter(node.op_type for node in fallen)
         shown = ", ".join(f"{op} x{n}" for op, n in counts.most_common(SHOWN))
@@ -58,9 +60,7 @@ def placement_line(prepared: PreparedGraph, model: str) -> str | None:
             fallen[(prepared.graph.nodes[index].op_type, reason)] += 1
     if not fallen:
         return None
-    count = sum(
-        len(part.nodes) for part in prepared.partitions if part.ep.name == DEFAULT_PROVIDER
-    )
+    count = sum(len(part.nodes) for part in prepared.partitions if part.ep.name == DEFAULT_PROVIDER)
     shown = "; ".join(f"{op} x{n} ({why})" for (op, why), n in fallen.most_common(SHOWN))
     more = f"; and {len(fallen) - SHOWN} more" if len(fallen) > SHOWN else ""
     return (

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import (
         CompiledPartition,
         ExecutionProvider,
-        Runnable,
         Value,
     )
     from ort_lite.graph import Graph

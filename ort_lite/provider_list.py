@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,10 @@ from ort_lite import catalog
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.options import SessionOptions
-
-ProviderSpec = "str | tuple[str, Mapping[str, str]]"
 
 log = logging.getLogger(__name__)
 
@@ -126,11 +125,12 @@ def _close(opened: Sequence[ExecutionProvider]) -> None:
         provider.release()
 
 
-def _request(spec: str | tuple[str, Mapping[str, str]]) -> Request:
-    if isinstance(spec, str):
-        return Request(spec, {}, explicit=True)
-    if isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[0], str):  # noqa: PLR2004 - a pair
-        return Request(spec[0], _texts(spec[1]), explicit=True)
+def _request(spec: object) -> Request:
+    match spec:
+        case str():
+            return Request(spec, {}, explicit=True)
+        case (str() as name, Mapping() as options):
+            return Request(name, _texts(options), explicit=True)
     raise ValueError(f"a provider is a name or a pair (name, options), not {spec!r}")
 
 

@@ -158,9 +158,7 @@ class InferenceSession:
     def _position(self, name: str) -> int:
         position = self._positions.get(name)
         if position is None:
-            raise InvalidArgument(
-                f"Invalid output name:{name}. Outputs: {list(self._positions)}"
-            )
+            raise InvalidArgument(f"Invalid output name:{name}. Outputs: {list(self._positions)}")
         return position
 
     def get_inputs(self) -> list[NodeArg]:

@@ -103,9 +103,7 @@ def _inferred(model: Model) -> Model:
         log.info("no shape inference: %s", exc)
         return model
     try:
-        proto = onnx.shape_inference.infer_shapes(
-            onnx.load_model_from_string(data), data_prop=True
-        )
+        proto = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data), data_prop=True)
     except onnx.shape_inference.InferenceError as exc:
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
     inferred = read_model(memoryview(proto.SerializeToString()))
@@ -116,8 +114,7 @@ def _merged(graph: GraphDef, inferred: GraphDef) -> GraphDef:
     """`graph` with the value_info and output types of `inferred`, bodies included."""
     outputs = {info.name: info for info in inferred.outputs}
     nodes = tuple(
-        _merged_node(mine, theirs)
-        for mine, theirs in zip(graph.nodes, inferred.nodes, strict=True)
+        _merged_node(mine, theirs) for mine, theirs in zip(graph.nodes, inferred.nodes, strict=True)
     )
     return replace(
         graph,

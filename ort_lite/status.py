@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from ctx_formats.errors import Reason
-
 if TYPE_CHECKING:
+    from ctx_formats.errors import Reason
     from ctx_formats.identity import HardwareIdentity
 
 

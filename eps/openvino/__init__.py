@@ -29,7 +29,9 @@ class _Factory:
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
         if find_spec("openvino") is None:
-            return Probe(reason="the openvino package is not installed: pip install 'ort-lite[openvino]'")
+            return Probe(
+                reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
+            )
         from eps.openvino.probe import probe_devices
 
         return probe_devices()

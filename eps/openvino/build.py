@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import openvino as ov
+
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
@@ -15,8 +17,6 @@ from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
-    import openvino
-
     from ctx_formats.onnx_model import GraphDef
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.graph import Graph
@@ -27,38 +27,34 @@ IN_MEMORY_LIMIT = 1 << 30
 EXTERNAL_FROM = 1 << 16
 
 
-class ConversionFailed(Exception):
+class ConversionError(Exception):
     """OpenVINO cannot make a model of these nodes; the text says why."""
 
 
 def partition_model(graph: Graph) -> Model:
     """The partition as an ONNX model of its own."""
-    return Model(
-        graph=graph.definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports
-    )
+    return Model(graph=graph.definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
 
 
-def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:
+def read_model(core: ov.Core, graph: Graph) -> ov.Model:
     """Convert a partition.
 
     Raises:
-        ConversionFailed: OpenVINO's front end refuses it.
+        ConversionError: OpenVINO's front end refuses it.
     """
     model = partition_model(graph)
-    size = sum(
-        len(t.data) for t in graph.initializers.values() if isinstance(t.data, memoryview)
-    )
+    size = sum(len(t.data) for t in graph.initializers.values() if isinstance(t.data, memoryview))
     try:
         if size < IN_MEMORY_LIMIT:
             return core.read_model(io.BytesIO(model_bytes(model)))
         return _through_file(core, model)
     except FormatError as exc:
-        raise ConversionFailed(str(exc)) from exc
+        raise ConversionError(str(exc)) from exc
     except SDK_ERRORS as exc:
-        raise ConversionFailed(sdk_text(exc)) from exc
+        raise ConversionError(sdk_text(exc)) from exc
 
 
-def _through_file(core: openvino.Core, model: Model) -> openvino.Model:
+def _through_file(core: ov.Core, model: Model) -> ov.Model:
     """Weights in a data file, which OpenVINO maps; the folder goes once they are loaded."""
     with tempfile.TemporaryDirectory(prefix="ort_lite_") as folder:
         path = Path(folder)
@@ -82,15 +78,13 @@ def _externalised(graph: GraphDef, weights: io.BufferedWriter) -> GraphDef:
     return replace(graph, initializers={**graph.initializers, **moved})
 
 
-def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def fix_shapes(model: ov.Model, graph: Graph, options: OpenVINOOptions) -> None:
     """Apply `reshape_input` to the inputs it names; check what the device demands.
 
     Raises:
         InvalidArgument: `reshape_input` names an input of this model with another rank.
         EPFail: The device needs static shapes and a dimension is free.
     """
-    import openvino as ov
-
     shapes = {}
     for info in graph.inputs:
         bounds = options.reshape.get(info.name)
@@ -108,12 +102,12 @@ def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) ->
         try:
             model.reshape(shapes)
         except SDK_ERRORS as exc:
-            raise ConversionFailed(f"reshape_input: {sdk_text(exc)}") from exc
+            raise ConversionError(f"reshape_input: {sdk_text(exc)}") from exc
     if options.needs_static_shapes:
         _require_static(model, graph, options)
 
 
-def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def _require_static(model: ov.Model, graph: Graph, options: OpenVINOOptions) -> None:
     free = []
     ready = []
     for port, info in zip(model.inputs, graph.inputs, strict=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import openvino as ov
 from openvino._pyopenvino import InferRequest as RawRequest
 
@@ -15,6 +14,8 @@ from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from ort_lite.execution_provider import Value
 
@@ -53,6 +54,7 @@ class OpenVINOPartition(CompiledPartition):
         self._idle.append(self._request())
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs; raises EPFail with OpenVINO's text."""
         try:
             request = self._idle.pop()
         except IndexError:
@@ -100,7 +102,7 @@ class _Request:
                 owned[...] = value
             else:
                 lent.append(self._lend(i, value))
-        found = list(_infer(self._request, {}, True, False).values())
+        found = list(_infer(self._request, {}, share_outputs=True, decode_strings=False).values())
         return [found[port].copy() for port in self._out_order]
 
     def _lend(self, i: int, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -91,7 +91,7 @@ def _resize(node: NodeFacts) -> str:
         return "exclude_outside differs"
     if mode in ("tf_crop_and_resize", "half_pixel_symmetric"):
         return f"coordinate_transformation_mode {mode} has no conversion"
-    scales = _floats(node, 2 if node.opset > 10 else 1)  # noqa: PLR2004 - Resize-11 moved it
+    scales = _floats(node, 2 if node.opset > 10 else 1)
     if mode == "align_corners" and (scales is None or any(s < 1 for s in scales)):
         return "align_corners with scales below 1 differs"
     return ""
@@ -127,7 +127,7 @@ def _modulo(node: NodeFacts) -> str:
 
 def _volumetric(node: NodeFacts) -> str:
     shape = node.shape(0)
-    return "" if shape is not None and len(shape) == 4 else "not a 4-D input"  # noqa: PLR2004 - NCHW
+    return "" if shape is not None and len(shape) == 4 else "not a 4-D input"
 
 
 def _trilu(node: NodeFacts) -> str:
@@ -159,8 +159,18 @@ CONDITIONS: Mapping[str, Condition] = {
     "Trilu": _trilu,
     "Unsqueeze": _runtime(1, "axes"),
     **dict.fromkeys(
-        ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"]
-        + ["ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"],
+        [
+            "ReduceL1",
+            "ReduceL2",
+            "ReduceLogSum",
+            "ReduceLogSumExp",
+            "ReduceMax",
+            "ReduceMean",
+            "ReduceMin",
+            "ReduceProd",
+            "ReduceSum",
+            "ReduceSumSquare",
+        ],
         _reduce,
     ),
 }

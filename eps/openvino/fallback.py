@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from eps.openvino.build import ConversionFailed, read_model
+from eps.openvino.build import ConversionError, read_model
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ MAX_TRIES = 64
 def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str]:
     """Indices of the nodes that OpenVINO refuses, with the reason; never empty.
 
-    First by the operators for which OpenVINO says that it has no rule; otherwise by halving: converting halves of the partition until single nodes fail. What still fails
+    First by the operators for which OpenVINO says that it has no rule; otherwise by halving:
+    converting halves of the partition until single nodes fail. What still fails
     only in company is refused as a whole, which sends it to the next EP.
     """
     named = _named(graph, text)
@@ -53,7 +54,7 @@ def _halve(
     tries[0] -= 1
     try:
         read_model(core, graph.extract(indices, "part"))
-    except ConversionFailed as exc:
+    except ConversionError as exc:
         if len(indices) == 1:
             found[indices[0]] = f"OpenVINO's front end: {str(exc)[:300]}"
             return

@@ -108,9 +108,7 @@ def _device(text: str) -> str:
     right = all(_DEVICE.fullmatch(name) for name in named)
     enough = bool(named) or (grouped is not None and grouped[1] == "AUTO")
     if not right or not enough:
-        raise InvalidArgument(
-            f"device_type is '{text}', expected {OPTIONS['device_type']}"
-        )
+        raise InvalidArgument(f"device_type is '{text}', expected {OPTIONS['device_type']}")
     return f"{grouped[1]}:{','.join(named)}" if grouped and named else device
 
 
@@ -166,9 +164,7 @@ def _reshape(text: str) -> dict[str, tuple[Bound, ...]]:
     while at < len(text):
         match = _RESHAPE.match(text, at)
         if match is None:
-            raise InvalidArgument(
-                f"reshape_input is '{text}', expected {OPTIONS['reshape_input']}"
-            )
+            raise InvalidArgument(f"reshape_input is '{text}', expected {OPTIONS['reshape_input']}")
         found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)
         at = match.end()
     return found

@@ -31,7 +31,7 @@ ELEMENT_TYPES = {
 """OpenVINO's names of the element types that numpy can hold."""
 
 
-class PortMismatch(Exception):
+class PortError(Exception):
     """The model's ports are not the partition's inputs and outputs; the text says how."""
 
 
@@ -39,20 +39,20 @@ def port_order(infos: Sequence[ValueInfo], ports: Sequence[Any]) -> tuple[int, .
     """Index of the port of each value, by name, with its type and rank compared.
 
     Raises:
-        PortMismatch: A value has no port, or a port of another type, or a port is left over.
+        PortError: A value has no port, or a port of another type, or a port is left over.
     """
     by_name = {name: i for i, port in enumerate(ports) for name in port.get_names()}
     order = []
     for info in infos:
         index = by_name.get(info.name)
         if index is None:
-            raise PortMismatch(f"'{info.name}' is not in the compiled model ({sorted(by_name)})")
+            raise PortError(f"'{info.name}' is not in the compiled model ({sorted(by_name)})")
         _compare(info, ports[index])
         order.append(index)
     unused = set(range(len(ports))) - set(order)
     if unused:
         names = [sorted(ports[i].get_names()) for i in sorted(unused)]
-        raise PortMismatch(f"the compiled model has more: {names}")
+        raise PortError(f"the compiled model has more: {names}")
     return tuple(order)
 
 
@@ -66,7 +66,7 @@ def import_order(
     """
     try:
         return port_order(io.inputs, inputs), port_order(io.outputs, outputs)
-    except PortMismatch as exc:
+    except PortError as exc:
         raise InvalidGraph(
             f"the payload does not fit its EPContext node: {exc} (reason: {Reason.SHAPE})",
             reason=Reason.SHAPE,
@@ -79,7 +79,7 @@ def _compare(info: ValueInfo, port: Any) -> None:  # noqa: ANN401 - an SDK objec
         return
     found = ELEMENT_TYPES.get(port.element_type.get_type_name())
     if found != info.type.elem_type:
-        raise PortMismatch(
+        raise PortError(
             f"'{info.name}' is {port.element_type.get_type_name()} in the compiled model and "
             f"element type {info.type.elem_type} in the graph"
         )
@@ -87,9 +87,9 @@ def _compare(info: ValueInfo, port: Any) -> None:  # noqa: ANN401 - an SDK objec
     if shape is None or partial.rank.is_dynamic:
         return
     if partial.rank.get_length() != len(shape):
-        raise PortMismatch(f"'{info.name}' has rank {partial.rank.get_length()}, not {len(shape)}")
+        raise PortError(f"'{info.name}' has rank {partial.rank.get_length()}, not {len(shape)}")
     for axis, (mine, theirs) in enumerate(zip(shape, partial, strict=True)):
         if isinstance(mine, int) and mine >= 0 and theirs.is_static and theirs.get_length() != mine:
-            raise PortMismatch(
+            raise PortError(
                 f"'{info.name}' has size {theirs.get_length()} in dimension {axis}, not {mine}"
             )

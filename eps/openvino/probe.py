@@ -55,7 +55,10 @@ def _looked(core: ov.Core, kind: str) -> list[str]:
         answer = "answers"
     except PROPERTY_ERRORS as exc:
         answer = sdk_text(exc)[:200]
-    return [f"{kind}: plug-in: {answer}", f"{kind}: {_device_files(_ACCEL if kind == 'NPU' else _RENDER)}"]
+    return [
+        f"{kind}: plug-in: {answer}",
+        f"{kind}: {_device_files(_ACCEL if kind == 'NPU' else _RENDER)}",
+    ]
 
 
 def _device_files(folder: Path) -> str:

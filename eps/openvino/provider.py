@@ -9,12 +9,12 @@ import openvino as ov
 
 from ctx_formats.errors import FormatError, Reason
 from eps.openvino.blob_header import read_requirements
-from eps.openvino.build import ConversionFailed, fix_shapes, read_model
+from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import compile_config, import_config
 from eps.openvino.fallback import find_culprits
 from eps.openvino.identity import read_identity
-from eps.openvino.ports import PortMismatch, import_order, port_order
+from eps.openvino.ports import PortError, import_order, port_order
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.support import capability, load_table
 from eps.openvino.verdict import Verdicts, compatibility_json
@@ -56,22 +56,23 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     @property
     def identity(self) -> HardwareIdentity:
+        """The device, this OpenVINO build, and what blobs made here require."""
         return self._verdicts.identity
 
     def get_capability(self, view: GraphView) -> Capability:
+        """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
         return capability(view, self._table)
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        """Convert and compile each partition."""
         return [self._compile(one) for one in fused]
 
     def _compile(self, fused: FusedNode) -> CompiledPartition:
         try:
             return self._built(fused.graph, fused.name)
-        except ConversionFailed as exc:
+        except ConversionError as exc:
             refused = find_culprits(self._opened(), fused.graph, str(exc))
-            raise CompileRefused(
-                fused.name, f"OpenVINO cannot convert it: {exc}", refused
-            ) from exc
+            raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc
 
     def _built(self, graph: Graph, name: str) -> CompiledPartition:
         core = self._opened()
@@ -84,12 +85,12 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 raise EPFail(
                     f"OpenVINO cannot compile {name} for {self.options.device}: {sdk_text(exc)}"
                 ) from exc
-            raise ConversionFailed(sdk_text(exc)) from exc
+            raise ConversionError(sdk_text(exc)) from exc
         infos = (graph.inputs, graph.outputs)
         try:
             order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
-        except PortMismatch as exc:
-            raise ConversionFailed(str(exc)) from exc
+        except PortError as exc:
+            raise ConversionError(str(exc)) from exc
         return OpenVINOPartition(compiled, name, order)
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
@@ -146,6 +147,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         return compatibility_json(self.identity)
 
     def release(self) -> None:
+        """Let go of the SDK; what was compiled goes on working."""
         self._core = None
         self._verdicts.release()
 

@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 TABLE = "support_table.json"
 CONTRIB = "com.microsoft"
 TYPES = frozenset(
-    [DataType.FLOAT, DataType.FLOAT16, DataType.BOOL]
-    + [DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16]
-    + [DataType.INT32, DataType.INT64]
+    (
+        DataType.FLOAT,
+        DataType.FLOAT16,
+        DataType.BOOL,
+        DataType.INT8,
+        DataType.UINT8,
+        DataType.INT16,
+        DataType.UINT16,
+        DataType.INT32,
+        DataType.INT64,
+    )
 )
 """Element types that OpenVINO's CPU plug-in computes in at least their own width. It computes
 float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""

@@ -7,6 +7,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import openvino as ov
+from openvino import opset13 as ops
+
 from ctx_formats.errors import Reason
 from eps.openvino.blob_header import parse_requirements
 from eps.openvino.options import device_kind
@@ -16,8 +19,6 @@ from ort_lite.status import InvalidGraph
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
-    import openvino
-
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.execution_provider import Compatibility
@@ -29,11 +30,9 @@ _DEVICES_WITH_REQUIREMENTS = ("CPU", "GPU")
 class Verdicts:
     """Compares what a payload was built for with what is here."""
 
-    def __init__(
-        self, core: openvino.Core, options: OpenVINOOptions, basic: HardwareIdentity
-    ) -> None:
+    def __init__(self, core: ov.Core, options: OpenVINOOptions, basic: HardwareIdentity) -> None:
         """`basic` is the identity without the requirement text, which costs a compile."""
-        self._core: openvino.Core | None = core
+        self._core: ov.Core | None = core
         self._options = options
         self._basic = basic
 
@@ -106,9 +105,6 @@ class Verdicts:
 
     def _requirements(self) -> str:
         """The device's requirement text; "" where the plug-in has none (before 2026.4, NPU)."""
-        import openvino as ov
-        from openvino import opset13 as ops
-
         if self._core is None or self._options.kind not in _DEVICES_WITH_REQUIREMENTS:
             return ""
         x = ops.parameter([1], ov.Type.f32)
@@ -135,5 +131,3 @@ def compatibility_json(identity: HardwareIdentity) -> str:
         },
         separators=(",", ":"),
     )
-
-

@@ -53,7 +53,7 @@ def _node(node: Node, opset: int, read: set[str], constants: Mapping[str, Tensor
 
 def _trains(node: Node, opset: int, constants: Mapping[str, Tensor]) -> bool:
     """Whether the node may drop anything."""
-    if opset < FIRST_WITH_TRAINING_INPUT or len(node.inputs) < 3 or not node.inputs[2]:  # noqa: PLR2004 - data, ratio, training_mode
+    if opset < FIRST_WITH_TRAINING_INPUT or len(node.inputs) < 3 or not node.inputs[2]:
         return False
     mode = constants.get(node.inputs[2])
     return mode is None or not isinstance(mode.data, memoryview) or any(mode.data)

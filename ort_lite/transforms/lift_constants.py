@@ -40,9 +40,7 @@ def lift_constants(graph: GraphDef) -> GraphDef:
             lifted[node.outputs[0]] = tensor
     if not lifted and all(a is b for a, b in zip(kept, graph.nodes, strict=True)):
         return graph
-    return replace(
-        graph, nodes=tuple(kept), initializers={**graph.initializers, **lifted}
-    )
+    return replace(graph, nodes=tuple(kept), initializers={**graph.initializers, **lifted})
 
 
 def _with_lifted_bodies(node: Node) -> Node:
