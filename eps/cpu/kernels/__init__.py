@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
     from ort_lite.kernel_registry import KernelDef
 
-ONNX_MODULES = ()
+ONNX_MODULES: tuple[str, ...] = (
+    "activation",
+    "binary",
+    "fill",
+    "gather",
+    "rearrange",
+    "scatter",
+    "select",
+    "shape",
+    "slicing",
+    "unary",
+)
 """Families of ai.onnx; other domains are in `extra`."""
 
 

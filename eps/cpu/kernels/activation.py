@@ -1,0 +1,174 @@
+"""Element-wise activations with parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eps.cpu.arrays import computing_wide
+from eps.cpu.erf import gelu, gelu_tanh
+from eps.cpu.kernels.unary import sigmoid
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def scaled_exponential(x: Array, alpha: float, gamma: float) -> Array:
+    """gamma * x where x > 0, else gamma * alpha * (exp(x) - 1)."""
+    result = np.minimum(x, 0, out=np.empty_like(x))
+    np.expm1(result, out=result)
+    result *= gamma * alpha
+    result += np.maximum(x, 0) * x.dtype.type(gamma)
+    return result
+
+
+def _elu(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 1.0))
+    return computing_wide(info, lambda x: scaled_exponential(x, alpha, 1.0))
+
+
+def _selu(info: KernelInfo) -> KernelFn:
+    alpha, gamma = float(info.attr("alpha")), float(info.attr("gamma"))
+    return computing_wide(info, lambda x: scaled_exponential(x, alpha, gamma))
+
+
+def _celu(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 1.0))
+
+    def celu(x: Array) -> Array:
+        negative = np.expm1(np.minimum(x, 0) / x.dtype.type(alpha)) * x.dtype.type(alpha)
+        return np.asarray(np.maximum(x, 0) + negative)
+
+    return computing_wide(info, celu)
+
+
+def _leaky_relu(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 0.01))
+    if 0 <= alpha <= 1:
+        return computing_wide(info, lambda x: np.maximum(x, x * x.dtype.type(alpha)))
+    return computing_wide(info, lambda x: np.where(x < 0, x * x.dtype.type(alpha), x))
+
+
+def _thresholded_relu(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 1.0))
+    return computing_wide(
+        info, lambda x: np.where(x > x.dtype.type(alpha), x, x.dtype.type(0))
+    )
+
+
+def _hard_sigmoid(info: KernelInfo) -> KernelFn:
+    alpha, beta = float(info.attr("alpha", 0.2)), float(info.attr("beta", 0.5))
+
+    def hard_sigmoid(x: Array) -> Array:
+        result = np.multiply(x, alpha, out=np.empty_like(x))
+        result += beta
+        return np.clip(result, 0, 1, out=result)
+
+    return computing_wide(info, hard_sigmoid)
+
+
+def _shrink(info: KernelInfo) -> KernelFn:
+    """ONNX Shrink-9; integers keep their type, as in its reference."""
+    bias, lambd = float(info.attr("bias", 0.0)), float(info.attr("lambd", 0.5))
+
+    def shrink(x: Array) -> Array:
+        low, high = (x + bias).astype(x.dtype), (x - bias).astype(x.dtype)
+        return np.where(x < -lambd, low, np.where(x > lambd, high, x.dtype.type(0)))
+
+    return computing_wide(info, shrink)
+
+
+def swish(x: Array, alpha: float) -> Array:
+    """x * sigmoid(alpha * x)."""
+    result = sigmoid(x if alpha == 1 else np.asarray(x * x.dtype.type(alpha)))
+    return np.multiply(result, x, out=result)
+
+
+def _swish(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 1.0))
+    return computing_wide(info, lambda x: swish(x, alpha))
+
+
+def _swiglu(info: KernelInfo) -> KernelFn:
+    alpha = float(info.attr("alpha", 1.0))
+    return computing_wide(info, lambda gate, value: swish(gate, alpha) * value)
+
+
+def _gelu(info: KernelInfo) -> KernelFn:
+    how = info.attr("approximate", "none")
+    if how not in ("none", "tanh"):
+        raise ValueError(f"Gelu: approximate is '{how}', expected 'none' or 'tanh'")
+    return computing_wide(info, gelu if how == "none" else gelu_tanh)
+
+
+def _prelu(info: KernelInfo) -> KernelFn:
+    """ONNX PRelu; before version 7 a slope of one dimension lies along axis 1."""
+    legacy = info.since_version < 7
+
+    def prelu(x: Array, slope: Array) -> Array:
+        if legacy and slope.ndim == 1 and slope.size > 1 and x.ndim > 1:
+            slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
+        return np.where(x < 0, (x * slope).astype(x.dtype, copy=False), x)
+
+    return computing_wide(info, prelu)
+
+
+def _is_inf(info: KernelInfo) -> KernelFn:
+    """ONNX IsInf, for either sign or both."""
+    positive = bool(info.attr("detect_positive", 1))
+    negative = bool(info.attr("detect_negative", 1))
+    if positive and negative:
+        return np.isinf
+    if not (positive or negative):
+        return lambda x: np.zeros(x.shape, np.bool_)
+    infinity = np.inf if positive else -np.inf
+    return lambda x: np.equal(x, x.dtype.type(infinity))
+
+
+def clip(x: Array, low: Any, high: Any) -> Array:  # noqa: ANN401 - scalar, array or None
+    """min(max(x, low), high); NaN stays, and `high` wins if it is below `low`."""
+    if low is not None:
+        x = np.maximum(x, low)
+    if high is not None:
+        x = np.minimum(x, high)
+    return np.asarray(x)
+
+
+def _clip_attributes(info: KernelInfo) -> KernelFn:
+    """ONNX Clip-1 and 6: bounds are attributes, absent ones do not bind."""
+    low = info.attr("min") if info.has_attr("min") else None
+    high = info.attr("max") if info.has_attr("max") else None
+
+    def clip_fixed(x: Array) -> Array:
+        kind = x.dtype.type
+        return clip(
+            x, None if low is None else kind(low), None if high is None else kind(high)
+        )
+
+    return clip_fixed
+
+
+def _clip(_: KernelInfo) -> KernelFn:
+    """ONNX Clip-11: bounds are inputs."""
+    return lambda x, low=None, high=None: clip(x, low, high)
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("Elu", since=(1, 22))(_elu),
+    kernel("Selu", since=(1, 22))(_selu),
+    kernel("Celu", since=(12, 28))(_celu),
+    kernel("LeakyRelu", since=(1, 16))(_leaky_relu),
+    kernel("ThresholdedRelu", since=(10, 22))(_thresholded_relu),
+    kernel("HardSigmoid", since=(1, 22))(_hard_sigmoid),
+    kernel("Shrink", since=(9, 9))(_shrink),
+    kernel("Swish", since=(24, 24))(_swish),
+    kernel("SwiGLU", since=(28, 28))(_swiglu),
+    kernel("Gelu", since=(20, 20))(_gelu),
+    kernel("PRelu", since=(1, 16))(_prelu),
+    kernel("IsInf", since=(10, 20))(_is_inf),
+    kernel("Clip", since=(1, 6))(_clip_attributes),
+    kernel("Clip", since=(11, 13))(_clip),
+)

@@ -1,0 +1,174 @@
+"""Operators that make tensors from shapes and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import SparseTensor
+from eps.cpu.arrays import FLOAT32, check_allocation, computing_wide
+from eps.cpu.constants import dense
+from eps.cpu.kernels.shape import integers
+from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.tensor_values import numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def _texts(values: list[str], shape: tuple[int, ...]) -> Array:
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result.reshape(shape)
+
+
+def _constant_value(info: KernelInfo) -> Array:
+    """The one attribute of a Constant node."""
+    if info.has_attr("value"):
+        value: Array = info.attr("value")
+        return value
+    if info.has_attr("sparse_value"):
+        sparse = info.attr("sparse_value")
+        assert isinstance(sparse, SparseTensor), "onnx_model gives no other type"
+        return dense(sparse)
+    for name, kind in (("value_float", np.float32), ("value_int", np.int64)):
+        if info.has_attr(name):
+            return np.array(info.attr(name), kind)
+        if info.has_attr(f"{name}s"):
+            return np.array(info.attr(f"{name}s"), kind)
+    if info.has_attr("value_string"):
+        return _texts([info.attr("value_string")], ())
+    if info.has_attr("value_strings"):
+        texts = info.attr("value_strings")
+        return _texts(texts, (len(texts),))
+    raise ValueError(f"Constant node '{info.node.name}' has no value")
+
+
+def _constant(info: KernelInfo) -> KernelFn:
+    value = _constant_value(info)
+    return lambda: value
+
+
+def _constant_of_shape(info: KernelInfo) -> KernelFn:
+    value = info.attr("value")
+    fill = np.zeros((), FLOAT32) if value is None else value.reshape(-1)[0]
+    dtype = fill.dtype
+
+    def constant_of_shape(shape: Array) -> Array:
+        sizes = check_allocation(integers(shape), dtype)
+        return np.full(sizes, fill, dtype)
+
+    return constant_of_shape
+
+
+def _range(_: KernelInfo) -> KernelFn:
+    """ONNX Range-11: ceil((limit - start) / delta) values, none if that is negative."""
+
+    def values(start: Array, limit: Array, delta: Array) -> Array:
+        first, last, step = (x.reshape(-1)[0].item() for x in (start, limit, delta))
+        if step == 0:
+            raise ValueError("delta in Range operator can not be zero!")
+        if isinstance(first, int):
+            count = max(-((first - last) // step), 0)
+        else:
+            count = max(math.ceil((last - first) / step), 0)
+        check_allocation((count,), start.dtype)
+        steps = np.arange(count, dtype=start.dtype)
+        return np.asarray(steps * start.dtype.type(step) + start.dtype.type(first))
+
+    return values
+
+
+def _range_kernel(info: KernelInfo) -> KernelFn:
+    return computing_wide(info, _range(info))
+
+
+def _eye_like(info: KernelInfo) -> KernelFn:
+    wanted, offset = info.attr("dtype"), info.attr("k", 0)
+
+    def eye_like(x: Array) -> Array:
+        if x.ndim != 2:
+            raise ValueError(f"EyeLike : Input tensor dimension is not 2, it is {x.ndim}")
+        dtype = x.dtype if wanted is None else numpy_dtype(wanted)
+        return np.eye(x.shape[0], x.shape[1], offset).astype(dtype)
+
+    return eye_like
+
+
+def _hann(phase: Array) -> Array:
+    return np.asarray(0.5 - 0.5 * np.cos(phase))
+
+
+def _hamming(phase: Array) -> Array:
+    """ONNX HammingWindow-17 takes 25/46, where others round to 0.54."""
+    return np.asarray(25 / 46 - 21 / 46 * np.cos(phase))
+
+
+def _blackman(phase: Array) -> Array:
+    return np.asarray(0.42 - 0.5 * np.cos(phase) + 0.08 * np.cos(2 * phase))
+
+
+def _window(shape: Callable[[Array], Array]) -> Callable[[KernelInfo], KernelFn]:
+    def factory(info: KernelInfo) -> KernelFn:
+        dtype = numpy_dtype(info.attr("output_datatype", 1))
+        periodic = bool(info.attr("periodic", 1))
+
+        def window(size: Array) -> Array:
+            (count,) = check_allocation((integers(size)[0],), np.dtype(np.float64))
+            steps = count if periodic else count - 1
+            phase = np.arange(count) * (2 * np.pi / max(steps, 1))
+            return shape(phase).astype(dtype)
+
+        return window
+
+    return factory
+
+
+def _hertz_to_mel(hertz: float) -> float:
+    return 2595 * math.log10(1 + hertz / 700)
+
+
+def _mel_weight_matrix(info: KernelInfo) -> KernelFn:
+    """ONNX MelWeightMatrix-17: triangular filters, evenly spaced in mel, as columns."""
+    dtype = numpy_dtype(info.attr("output_datatype", 1))
+
+    def weights(*inputs: Array) -> Array:
+        bins, length, rate, low, high = (x.reshape(-1)[0].item() for x in inputs)
+        count = length // 2 + 1
+        check_allocation((count, bins), np.dtype(np.float64))
+        mel_low, mel_high = _hertz_to_mel(low), _hertz_to_mel(high)
+        step = (mel_high - mel_low) / (bins + 2)
+        mel = np.arange(bins + 2) * step + mel_low
+        hertz = 700 * (10 ** (mel / 2595) - 1)
+        edges = ((length + 1) * hertz // rate).astype(np.int64)
+        result = np.zeros((count, bins))
+        for i in range(bins):
+            left, peak, right = edges[i : i + 3]
+            if peak == left:
+                result[peak, i] = 1
+            else:
+                rising = np.arange(left, peak + 1)
+                result[rising, i] = (rising - left) / (peak - left)
+            if right > peak:
+                falling = np.arange(peak, right)
+                result[falling, i] = (right - falling) / (right - peak)
+        return result.astype(dtype)
+
+    return weights
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("Constant", since=(1, 25))(_constant),
+    kernel("ConstantOfShape", since=(9, 25))(_constant_of_shape),
+    kernel("Range", since=(11, 27))(_range_kernel),
+    kernel("EyeLike", since=(9, 22))(_eye_like),
+    kernel("HannWindow", since=(17, 17))(_window(_hann)),
+    kernel("HammingWindow", since=(17, 17))(_window(_hamming)),
+    kernel("BlackmanWindow", since=(17, 17))(_window(_blackman)),
+    kernel("MelWeightMatrix", since=(17, 17))(_mel_weight_matrix),
+)

@@ -1,0 +1,129 @@
+"""Element-wise operators of one input without attributes."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.cpu.arrays import computing_wide
+from eps.cpu.erf import erf
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+
+    Function = Callable[[Array], Array]
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)); exp overflows to infinity for large -x, which gives 0."""
+    result = np.negative(x, out=np.empty_like(x))
+    np.exp(result, out=result)
+    result += 1
+    return np.reciprocal(result, out=result)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|))."""
+    result = np.abs(x, out=np.empty_like(x))
+    np.negative(result, out=result)
+    np.exp(result, out=result)
+    np.log1p(result, out=result)
+    return np.add(result, np.maximum(x, 0), out=result)
+
+
+def softsign(x: Array) -> Array:
+    """x / (1 + |x|)."""
+    result = np.abs(x, out=np.empty_like(x))
+    result += 1
+    return np.divide(x, result, out=result)
+
+
+def mish(x: Array) -> Array:
+    """x * tanh(softplus(x)): ONNX Mish-18."""
+    result = softplus(x)
+    np.tanh(result, out=result)
+    return np.multiply(result, x, out=result)
+
+
+def hard_swish(x: Array) -> Array:
+    """x * max(0, min(1, x / 6 + 0.5)): ONNX HardSwish-14."""
+    result = np.divide(x, 6, out=np.empty_like(x))
+    result += 0.5
+    np.clip(result, 0, 1, out=result)
+    return np.multiply(result, x, out=result)
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return np.asarray(np.maximum(x, x.dtype.type(0)))
+
+
+_EXACT: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
+    {
+        "Abs": (np.abs, 1, 13),
+        "BitwiseNot": (np.invert, 18, 18),
+        "Ceil": (np.ceil, 1, 13),
+        "Floor": (np.floor, 1, 13),
+        "IsNaN": (np.isnan, 9, 20),
+        "Neg": (np.negative, 1, 13),
+        "Not": (np.logical_not, 1, 1),
+        "Relu": (relu, 1, 14),
+        "Round": (np.rint, 11, 22),  # rint rounds halves to even, as the operator does
+        "Sign": (np.sign, 9, 13),
+    }
+)
+"""Operators whose result is exact in any type; with their first and last version."""
+
+_ROUNDED: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
+    {
+        "Acos": (np.arccos, 7, 22),
+        "Acosh": (np.arccosh, 9, 22),
+        "Asin": (np.arcsin, 7, 22),
+        "Asinh": (np.arcsinh, 9, 22),
+        "Atan": (np.arctan, 7, 22),
+        "Atanh": (np.arctanh, 9, 22),
+        "Cos": (np.cos, 7, 22),
+        "Cosh": (np.cosh, 9, 22),
+        "Erf": (erf, 9, 13),
+        "Exp": (np.exp, 1, 13),
+        "HardSwish": (hard_swish, 14, 22),
+        "Log": (np.log, 1, 13),
+        "Mish": (mish, 18, 22),
+        "Reciprocal": (np.reciprocal, 1, 13),
+        "Sigmoid": (sigmoid, 1, 13),
+        "Sin": (np.sin, 7, 22),
+        "Sinh": (np.sinh, 9, 22),
+        "Softplus": (softplus, 1, 22),
+        "Softsign": (softsign, 1, 22),
+        "Sqrt": (np.sqrt, 1, 13),
+        "Tan": (np.tan, 7, 22),
+        "Tanh": (np.tanh, 1, 13),
+    }
+)
+"""Operators on floats, computed in float32 for narrower ones."""
+
+
+def _exact(function: Function) -> KernelFactory:
+    def factory(_: KernelInfo) -> KernelFn:
+        return function
+
+    return factory
+
+
+def _rounded(function: Function) -> KernelFactory:
+    def factory(info: KernelInfo) -> KernelFn:
+        return computing_wide(info, function)
+
+    return factory
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    *(kernel(op, since=(a, b))(_exact(fn)) for op, (fn, a, b) in _EXACT.items()),
+    *(kernel(op, since=(a, b))(_rounded(fn)) for op, (fn, a, b) in _ROUNDED.items()),
+)
