@@ -1,0 +1,25 @@
+"""The command line `ort-lite`; needs the extra `cli` (click and rich)."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEEDED = ("click", "rich")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code (see ort_lite.cli.exit_codes)."""
+    missing = [package for package in NEEDED if find_spec(package) is None]
+    if missing:
+        sys.stderr.write(
+            f"error: ort-lite needs {' and '.join(missing)}; pip install 'ort-lite[cli]'\n"
+        )
+        sys.exit(2)
+    from ort_lite.cli.app import run_command
+
+    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))

@@ -1,0 +1,95 @@
+"""The group of commands, and how an error of any of them is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.bench import bench
+from ort_lite.cli.check_model import check
+from ort_lite.cli.compile_model import compile_model
+from ort_lite.cli.devices import devices
+from ort_lite.cli.doctor import doctor
+from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
+from ort_lite.cli.explain_placement import explain
+from ort_lite.cli.inspect_model import inspect
+from ort_lite.cli.output import print_json, print_note
+from ort_lite.cli.run_model import run
+from ort_lite.status import InvalidGraph, OrtLiteError
+from ort_lite.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EPILOG = (
+    "Exit codes: 0 ok, 1 a comparison failed, 2 usage, 3 hardware not here, 4 INVALID_GRAPH, "
+    "5 compile failed, 7 vendor code crashed."
+)
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="ort-lite")
+@click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for all decisions.")
+def root(verbose: int) -> None:
+    """Compile ONNX models for the accelerator at hand, keep them, reload them fast."""
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+
+
+for command in (devices, doctor, compile_model, inspect, check, run, bench, explain):
+    root.add_command(command)
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command; every error becomes one line on stderr and an exit code."""
+    as_json = "--json" in arguments
+    try:
+        result = root.main(list(arguments), prog_name="ort-lite", standalone_mode=False)
+    except click.UsageError as exc:
+        return _tell(ExitCode.USAGE, exc.format_message(), _help(exc), as_json=as_json)
+    except click.ClickException as exc:
+        return _tell(ExitCode.USAGE, exc.format_message(), "", as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        return _tell(ExitCode.INTERRUPTED, "interrupted", "", as_json=as_json)
+    except CommandError as exc:
+        return _tell(exc.exit_code, exc.message, exc.hint, as_json=as_json)
+    except OrtLiteError as exc:
+        return _tell_status(exc, as_json=as_json)
+    except BrokenPipeError:
+        # Whoever read our output has gone; nothing is left to tell, and closing must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _help(exc: click.UsageError) -> str:
+    return f"{exc.ctx.command_path} --help" if exc.ctx is not None else "ort-lite --help"
+
+
+def _tell_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
+    reason = exc.reason if isinstance(exc, InvalidGraph) else None
+    hint = exc.hint if isinstance(exc, InvalidGraph) else ""
+    return _tell(
+        exit_code_of(exc),
+        exc.message,
+        "" if hint in exc.message else hint,
+        as_json=as_json,
+        status=exc.code.name,
+        reason=str(reason or ""),
+    )
+
+
+def _tell(
+    code: ExitCode, message: str, hint: str, *, as_json: bool, status: str = "", reason: str = ""
+) -> ExitCode:
+    line = " ".join(message.split())
+    label = f"{status}: " if status else ""
+    print_note(f"error: {label}{line}" + (f" Hint: {hint}." if hint else ""))
+    if as_json:
+        error = {"status": status, "reason": reason, "message": message, "hint": hint}
+        print_json({"error": error, "exit_code": int(code)})
+    return code

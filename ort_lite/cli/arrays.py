@@ -1,0 +1,131 @@
+"""Arrays in and out of a command: random feeds, and .npz files."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctx_formats.onnx_model import DataType
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.tensor_values import numpy_dtype
+from ort_lite.type_text import element_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ort_lite.model_info import NodeArg
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+MAX_RANDOM_INTEGER = 10
+"""Below it: small enough to be a token, an index or a count in most models."""
+
+
+def random_feed(
+    inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]], seed: int
+) -> dict[str, Array]:
+    """One seeded array per input; a dimension that the model leaves open is 1.
+
+    Raises:
+        CommandError: An input that is no tensor, or a shape for an input that is not there.
+    """
+    unknown = sorted(set(shapes) - {arg.name for arg in inputs})
+    if unknown:
+        known = ", ".join(arg.name for arg in inputs)
+        raise CommandError(
+            ExitCode.USAGE, f"the model has no input {', '.join(unknown)}; it has {known}"
+        )
+    random = np.random.default_rng(seed)
+    return {arg.name: _random_array(arg, shapes.get(arg.name), random) for arg in inputs}
+
+
+def _random_array(
+    arg: NodeArg, shape: tuple[int, ...] | None, random: np.random.Generator
+) -> Array:
+    dtype = _dtype(arg)
+    if shape is None:
+        shape = tuple(dim if isinstance(dim, int) else 1 for dim in arg.shape)
+    if dtype.kind == "O":
+        return np.full(shape, "text", dtype=object)
+    if dtype.kind in "iub" or dtype.name in ("int4", "uint4", "int2", "uint2"):
+        limit = {"bool": 2, "int4": 8, "int2": 2, "uint2": 4}.get(dtype.name, MAX_RANDOM_INTEGER)
+        return np.asarray(random.integers(0, limit, shape)).astype(dtype)
+    return np.asarray(random.standard_normal(shape)).astype(dtype)
+
+
+def _dtype(arg: NodeArg) -> np.dtype[Any]:
+    for data_type in DataType:
+        if arg.type == f"tensor({element_text(data_type)})":
+            return numpy_dtype(data_type)
+    raise CommandError(
+        ExitCode.USAGE, f"input {arg.name} is a {arg.type}; only tensors can be given here"
+    )
+
+
+def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:
+    """The arrays of a .npz file by input name.
+
+    Raises:
+        CommandError: No such file, no .npz file, or Python objects in it.
+    """
+    arrays = load_arrays(path)
+    # numpy writes types that it does not know, such as bfloat16, as raw bytes of their size.
+    wanted = {arg.name: _dtype(arg) for arg in inputs if arg.name in arrays}
+    return {
+        name: array.view(wanted[name]) if name in wanted and array.dtype.kind == "V" else array
+        for name, array in arrays.items()
+    }
+
+
+def load_arrays(path: Path) -> dict[str, Array]:
+    """Every array of a .npz file.
+
+    Raises:
+        CommandError: No such file, no .npz file, or Python objects in it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {
+                name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()
+            }
+    except FileNotFoundError as exc:
+        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+    except (zipfile.BadZipFile, OSError, ValueError) as exc:
+        raise CommandError(
+            ExitCode.USAGE, f"{path} is no .npz file of plain arrays: {exc}"
+        ) from exc
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
+    """Write arrays as .npz; the elements of a list get their position after the name.
+
+    numpy's own savez cannot write an array called "file".
+
+    Raises:
+        CommandError: The file cannot be written, or a value is no array.
+    """
+    flat = {name: array for key, value in arrays.items() for name, array in _flat(key, value)}
+    try:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in flat.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+    except OSError as exc:
+        raise CommandError(ExitCode.USAGE, f"{path} cannot be written: {exc}") from exc
+
+
+def _flat(name: str, value: object) -> list[tuple[str, Array]]:
+    if isinstance(value, list):
+        return [pair for i, item in enumerate(value) for pair in _flat(f"{name}.{i}", item)]
+    if isinstance(value, np.ndarray):
+        return [(name, value.astype(str) if value.dtype == object else value)]
+    raise CommandError(ExitCode.USAGE, f"output {name} is a {type(value).__name__}, not an array")

@@ -1,0 +1,179 @@
+"""`ort-lite bench`: how long a model takes to compile, to reload and to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import (
+    json_option,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    time_text,
+)
+from ort_lite.cli.peers import open_peer
+from ort_lite.cli.run_model import make_feed, parse_shapes
+from ort_lite.cli.session_choice import open_session, session_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.cli.session_choice import SessionChoice
+
+RELOAD = "session from context"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds of one phase.
+
+    Attributes:
+        p90: Nine of ten were at most this long.
+    """
+
+    phase: str
+    median: float
+    p90: float
+    best: float
+    count: int
+
+
+@click.command(short_help="Measure compile, reload and run.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(*("-n", "--runs"), default=50, show_default=True, help="Runs to measure.")
+@click.option("--loads", default=3, show_default=True, help="Sessions to make of each kind.")
+@click.option("--warmup", default=5, show_default=True, help="Runs before measuring.")
+@click.option(
+    *("-i", "--inputs"), type=click.Path(path_type=Path), help="A .npz file. Default: random."
+)
+@click.option("--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
+              help="Shape of a random input.")  # fmt: skip
+@click.option("--against", type=click.Choice(["onnxruntime", "cpu"]), help="Measure it as well.")
+@session_choice
+@json_option
+def bench(  # noqa: PLR0913 - one parameter an option
+    model: Path,
+    *,
+    runs: int,
+    loads: int,
+    warmup: int,
+    inputs: Path | None,
+    shapes: Sequence[str],
+    against: str | None,
+    choice: SessionChoice,
+    as_json: bool,
+) -> ExitCode:
+    """Measure MODEL: session, context export, session from context, first run, run.
+
+    Everything in one process; medians. A peer's runs alternate with ours, so that a busy machine
+    slows both.
+    """
+    if min(runs, loads) < 1 or warmup < 0:
+        raise click.UsageError("--runs and --loads start at 1, --warmup at 0")
+    timings = [*_measure_loads(model, choice, loads)]
+    with open_session(model, choice) as session:
+        feed = make_feed(session, inputs, parse_shapes(shapes), seed=0)
+        runners: dict[str, Callable[[], object]] = {
+            "run": lambda: session.run(None, feed),
+        }
+        if against is not None:
+            peer = open_peer(against, model)
+            runners[f"run, {against}"] = lambda: peer.run(None, feed)
+        with progress(f"running {model.name}"):
+            timings += _measure_runs(runners, runs, warmup)
+        nodes = session.explain().node_counts()
+    if against is not None:
+        timings += _measure_peer_loads(against, model, loads)
+    _show(model, nodes, timings, as_json=as_json)
+    return ExitCode.OK
+
+
+def _measure_loads(model: Path, choice: SessionChoice, loads: int) -> Sequence[Timing]:
+    plain = _times(loads, lambda: open_session(model, choice).close())
+    found = [_timing("session from model", plain)]
+    with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+        context = Path(folder) / "bench_ctx.onnx"
+        entries = {"ep.context_enable": "1", "ep.context_file_path": str(context)}
+        if _has_context(model):
+            return found
+        export = _times(1, lambda: open_session(model, choice, entries).close())
+        found.append(_timing("session and context written", export))
+        if context.exists():
+            reload = _times(loads, lambda: open_session(context, choice).close())
+            found.append(_timing(RELOAD, reload))
+    return found
+
+
+def _has_context(model: Path) -> bool:
+    from ort_lite.cli.model_facts import read_facts
+
+    return bool(read_facts(model).contexts)
+
+
+def _measure_runs(
+    runners: Mapping[str, Callable[[], object]], runs: int, warmup: int
+) -> Sequence[Timing]:
+    found = [_timing(f"first {name}", _times(1, call)) for name, call in runners.items()]
+    for call in runners.values():
+        _times(warmup, call)
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(runs):
+        for name, call in runners.items():
+            times[name] += _times(1, call)
+    return [*found, *(_timing(name, seconds) for name, seconds in times.items())]
+
+
+def _measure_peer_loads(peer: str, model: Path, loads: int) -> Sequence[Timing]:
+    return [_timing(f"session from model, {peer}", _times(loads, lambda: open_peer(peer, model)))]
+
+
+def _times(count: int, call: Callable[[], object]) -> list[float]:
+    found = []
+    for _ in range(count):
+        began = perf_counter()
+        call()
+        found.append(perf_counter() - began)
+    return found
+
+
+def _timing(phase: str, seconds: Sequence[float]) -> Timing:
+    many = len(seconds) > 1
+    return Timing(
+        phase=phase,
+        median=median(seconds),
+        p90=quantiles(seconds, n=10, method="inclusive")[-1] if many else seconds[0],
+        best=min(seconds),
+        count=len(seconds),
+    )
+
+
+def _show(
+    model: Path, nodes: Mapping[str, int], timings: Sequence[Timing], *, as_json: bool
+) -> None:
+    if as_json:
+        print_json({"model": str(model), "nodes": nodes, "phases": [_json(t) for t in timings]})
+        return
+    rows = [
+        (t.phase, time_text(t.median), time_text(t.p90), time_text(t.best), str(t.count))
+        for t in timings
+    ]
+    columns = ("phase", "median", "90 %", "best", "times")
+    print_table(columns, rows, right=columns[1:])
+    print_line("ran on: " + ", ".join(f"{ep} {n} nodes" for ep, n in nodes.items()))
+
+
+def _json(timing: Timing) -> dict[str, Any]:
+    return {
+        "phase": timing.phase,
+        "count": timing.count,
+        **{f"{key}_s": round(getattr(timing, key), 6) for key in ("median", "p90", "best")},
+    }

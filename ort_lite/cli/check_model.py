@@ -1,0 +1,81 @@
+"""`ort-lite check`: whether a compiled model may run here, without making a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, progress
+from ort_lite.cli.session_choice import session_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.identity import HardwareIdentity
+    from ort_lite.check import NodeVerdict
+    from ort_lite.cli.session_choice import SessionChoice
+
+
+@click.command(short_help="Say whether a compiled model may run here.")
+@click.argument("model", type=click.Path(path_type=Path))
+@session_choice
+@json_option
+def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
+    """Say whether the compiled MODEL may run here; exit code 4 (INVALID_GRAPH) if not.
+
+    Damaged, missing and misplaced payloads are found before any vendor's SDK is imported,
+    and no payload is given to one.
+    """
+    from ort_lite.check import check_compatibility
+
+    with progress(f"checking {model.name}"):
+        verdicts = check_compatibility(model, choice.session_options(), choice.providers)
+    code = _exit_code(verdicts)
+    if as_json:
+        nodes = [verdict.to_json() for verdict in verdicts]
+        print_json({"model": str(model), "nodes": nodes, "exit_code": int(code)})
+        return code
+    if not verdicts:
+        print_line(f"{model}: no EPContext nodes, nothing was compiled ahead")
+    for verdict in verdicts:
+        _print(verdict)
+    return code
+
+
+def _exit_code(verdicts: Sequence[NodeVerdict]) -> ExitCode:
+    from ctx_formats.errors import Reason
+    from ort_lite.execution_provider import CompiledModelCompatibility
+
+    bad = [v for v in verdicts if v.verdict is CompiledModelCompatibility.EP_UNSUPPORTED]
+    if not bad:
+        return ExitCode.OK
+    absent = all(v.reason is Reason.DEVICE_MISSING for v in bad)
+    return ExitCode.NO_HARDWARE if absent else ExitCode.INVALID_GRAPH
+
+
+def _print(verdict: NodeVerdict) -> None:
+    label = f" ({verdict.reason})" if verdict.reason else ""
+    print_line(f"{verdict.node or 'EPContext node'}: {verdict.verdict.name}{label}")
+    rows = [
+        ("for", verdict.source),
+        ("built with", identity_text(verdict.recorded)),
+        ("here", identity_text(verdict.present)),
+        ("integrity", verdict.integrity),
+        ("why", verdict.message),
+        ("to mend it", "" if verdict.hint in verdict.message else verdict.hint),
+    ]
+    for name, text in rows:
+        if text:
+            print_line(f"  {name:<11} {text}")
+
+
+def identity_text(identity: HardwareIdentity | None) -> str:
+    """An identity on one line."""
+    if identity is None:
+        return ""
+    sdk = identity.sdk_build or identity.sdk_version
+    parts = (identity.device, identity.architecture, identity.driver_version, sdk)
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,86 @@
+"""`ort-lite devices`: which execution providers and devices are here, and why not the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ort_lite.execution_provider import DeviceInfo, Probe
+
+
+@click.command(short_help="Show execution providers and devices.")
+@json_option
+def devices(*, as_json: bool) -> ExitCode:
+    """Show execution providers and their devices, and why others are not here."""
+    with progress("looking for devices"):
+        probes, broken = probe_installed()
+    if as_json:
+        print_json(
+            {"execution_providers": [*map(_json, probes.items()), *map(_broken, broken.items())]}
+        )
+        return ExitCode.OK
+    rows = [_row(ep, device) for ep, probe in probes.items() for device in probe.devices]
+    print_table(("execution provider", "device", "name", "architecture", "driver", "SDK"), rows)
+    for ep, probe in probes.items():
+        if probe.reason:
+            print_line(f"{ep}: {probe.reason}")
+    for ep, problem in broken.items():
+        print_line(f"{ep}: {problem}")
+    return ExitCode.OK
+
+
+def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
+    """What each installed execution provider finds, and those that cannot be imported."""
+    from ort_lite.catalog import entries
+    from ort_lite.status import EPFail
+
+    probes: dict[str, Probe] = {}
+    broken: dict[str, str] = {}
+    for name, entry in entries().items():
+        try:
+            probes[name] = entry.load().probe()
+        except EPFail as exc:
+            broken[name] = exc.message
+    return probes, broken
+
+
+def _row(ep: str, device: DeviceInfo) -> tuple[str, ...]:
+    identity = device.identity
+    sdk = identity.sdk_build or identity.sdk_version
+    return (
+        ep,
+        device.name,
+        device.description,
+        identity.architecture,
+        identity.driver_version,
+        sdk,
+    )
+
+
+def _json(found: tuple[str, Probe]) -> Mapping[str, Any]:
+    ep, probe = found
+    return {
+        "name": ep,
+        "devices": [
+            {
+                "name": device.name,
+                "kind": device.kind,
+                "description": device.description,
+                "identity": device.identity.to_mapping(),
+            }
+            for device in probe.devices
+        ],
+        "reason": probe.reason,
+        "tried": list(probe.tried),
+    }
+
+
+def _broken(found: tuple[str, str]) -> Mapping[str, Any]:
+    return {"name": found[0], "devices": [], "reason": found[1], "tried": []}

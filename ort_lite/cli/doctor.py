@@ -1,0 +1,114 @@
+"""`ort-lite doctor`: is this machine set up, and if not, what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.checks import Check, State
+from ort_lite.cli.devices import probe_installed
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+from ort_lite.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PACKAGES: Mapping[str, str] = {
+    "numpy": "",
+    "onnx": "",
+    "ml_dtypes": "",
+    "blake3": "",
+    "openvino": "openvino",
+    "pyopencl": "opencl",
+}
+"""Package to the extra that brings it; "" for what everybody has."""
+
+ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
+
+
+@click.command(short_help="Look for what is wrong on this machine.")
+@json_option
+def doctor(*, as_json: bool) -> ExitCode:
+    """Look at this machine from Python to the devices, and say what would mend what is broken.
+
+    Exit code 3 if something is broken; what is merely absent is no fault.
+    """
+    with progress("looking at this machine"):
+        checks = tuple(_checks())
+    code = ExitCode.NO_HARDWARE if _any_broken(checks) else ExitCode.OK
+    if as_json:
+        print_json({"checks": [asdict(check) for check in checks], "exit_code": int(code)})
+        return code
+    print_table(("", "check", "found"), [(c.state.value, c.name, c.found) for c in checks])
+    for check in checks:
+        if check.fix:
+            print_line(f"{check.name}: {check.fix}")
+    return code
+
+
+def _any_broken(checks: tuple[Check, ...]) -> bool:
+    return any(check.state is State.BROKEN for check in checks)
+
+
+def _checks() -> Iterator[Check]:
+    from ort_lite.cli.accelerator_checks import check_gpu, check_npu
+
+    ok = State.OK
+    yield Check(name="ort-lite", state=ok, found=VERSION)
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    yield Check(name="Python", state=ok, found=f"{python} on {platform.platform()}")
+    yield Check(name="CPU", state=ok, found=_cpu(Path("/")))
+    yield from (_package(name, extra) for name, extra in PACKAGES.items())
+    yield from _providers()
+    if platform.system() == "Linux":
+        yield from check_npu(Path("/"))
+        yield from check_gpu(Path("/"))
+
+
+def _package(name: str, extra: str) -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Check(name=name, state=State.OK, found=version(name))
+    except PackageNotFoundError:
+        return Check(
+            name=name,
+            state=State.ABSENT if extra else State.BROKEN,
+            found="not installed",
+            fix=f"pip install 'ort-lite[{extra}]'" if extra else "pip install ort-lite",
+        )
+
+
+def _providers() -> Iterator[Check]:
+    probes, broken = probe_installed()
+    for ep, probe in probes.items():
+        names = ", ".join(f"{d.name} ({d.description})" for d in probe.devices)
+        state = State.OK if probe.devices else State.ABSENT
+        found = "; ".join(part for part in (names, probe.reason) if part)
+        yield Check(name=ep, state=state, found=found)
+    for ep, problem in broken.items():
+        fix = "install again what provides it"
+        yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)
+
+
+def _cpu(root: Path) -> str:
+    """Name, cores and the instruction sets that matter, as Linux tells them."""
+    name, flags = platform.machine(), ""
+    try:
+        lines = (root / "proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []  # not Linux
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            name = value.strip()
+        elif key.strip() in ("flags", "Features"):
+            flags = ", ".join(flag for flag in ISA_FLAGS if flag in value.split())
+    cores = f"{os.cpu_count()} logical cores"
+    return "; ".join(part for part in (name, cores, flags) if part)

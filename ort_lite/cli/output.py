@@ -1,0 +1,93 @@
+"""Results on stdout, as a table or as JSON; progress on stderr, on a terminal only."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+SCHEMA_VERSION = 1
+"""Of every `--json` output; grows when a field goes or changes its meaning."""
+
+PIPE_WIDTH = 200
+"""Columns of a table that no terminal limits."""
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
+)
+
+
+def print_json(fields: Mapping[str, Any]) -> None:
+    """One object with a `schema_version`."""
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **fields}, indent=2))
+
+
+def print_line(text: str) -> None:
+    """One line of a result."""
+    click.echo(text)
+
+
+def print_note(text: str) -> None:
+    """One line that is no result: to stderr."""
+    click.echo(text, err=True)
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
+) -> None:
+    """A table without frames; columns named in `right` hold numbers."""
+    # rich takes longer to import than a small context model takes to load.
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Show on a terminal what is going on and for how long."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(doing, total=None)
+        yield
+
+
+def finite(value: float) -> float | None:
+    """`value`, or None for what JSON has no number for."""
+    return value if isfinite(value) else None
+
+
+def size_text(size: int) -> str:
+    """Bytes for a person: `4.7 MB`."""
+    value = float(size)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.2f} GB"
+
+
+def time_text(seconds: float) -> str:
+    """Seconds for a person: `12.3 ms`."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2f} ms"

@@ -1,0 +1,169 @@
+"""The options by which a command is told which session to make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.output import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ort_lite.options import SessionOptions
+    from ort_lite.session import InferenceSession
+
+SUFFIX = "ExecutionProvider"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChoice:
+    """A session to be made.
+
+    Attributes:
+        providers: Names with options, in order of preference; None for all that are installed.
+        config: Session configuration entries.
+        dimensions: Sizes of symbolic dimensions.
+    """
+
+    providers: tuple[tuple[str, Mapping[str, str]], ...] | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    def session_options(self, extra: Mapping[str, str] | None = None) -> SessionOptions:
+        """The chosen options, with `extra` entries besides."""
+        from ort_lite.options import SessionOptions
+
+        options = SessionOptions()
+        for key, value in {**self.config, **(extra or {})}.items():
+            options.add_session_config_entry(key, value)
+        for name, size in self.dimensions.items():
+            options.add_free_dimension_override_by_name(name, size)
+        return options
+
+
+def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
+    """Give a command the options -e, -O, -c and --dim, as its argument `choice`."""
+
+    @click.option(
+        *("-e", "--ep", "eps"), multiple=True, metavar="EP",
+        help="Execution provider, in order of preference: openvino, cpu, or a full name. "
+        "Default: all that are installed.",
+    )  # fmt: skip
+    @click.option(
+        *("-O", "--ep-option", "ep_options"), multiple=True, metavar="[EP.]KEY=VALUE",
+        help="Option of an execution provider, such as device_type=NPU.",
+    )  # fmt: skip
+    @click.option(
+        *("-c", "--config", "config"), multiple=True, metavar="KEY=VALUE",
+        help="Session configuration entry, such as session.disable_cpu_ep_fallback=1.",
+    )  # fmt: skip
+    @click.option(
+        "--dim", "dims", multiple=True, metavar="NAME=SIZE",
+        help="Size of a symbolic dimension of the model.",
+    )  # fmt: skip
+    @wraps(command)
+    def wrapper(
+        *args: Any,  # noqa: ANN401 - click's
+        eps: Sequence[str],
+        ep_options: Sequence[str],
+        config: Sequence[str],
+        dims: Sequence[str],
+        **kwargs: Any,  # noqa: ANN401 - click's
+    ) -> ExitCode:
+        choice = SessionChoice(
+            providers=_providers(eps, ep_options),
+            config=dict(key_value(text, "--config") for text in config),
+            dimensions=dict(_dimension(text) for text in dims),
+        )
+        return command(*args, choice=choice, **kwargs)
+
+    return wrapper
+
+
+def key_value(text: str, option: str) -> tuple[str, str]:
+    """`KEY=VALUE` taken apart."""
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise click.UsageError(f"{option} {text}: expected KEY=VALUE")
+    return key, value
+
+
+def full_name(ep: str) -> str:
+    """The installed execution provider that `ep` means; `ep` itself if none does."""
+    from ort_lite.catalog import get_available_providers
+
+    for name in get_available_providers():
+        if ep.lower() in (name.lower(), name.removesuffix(SUFFIX).lower()):
+            return name
+    return ep
+
+
+def open_session(
+    model: Path, choice: SessionChoice, extra: Mapping[str, str] | None = None
+) -> InferenceSession:
+    """The chosen session.
+
+    Raises:
+        CommandError: NO_HARDWARE; an execution provider asked for has no device here.
+        OrtLiteError: Anything else that a session refuses.
+    """
+    from ort_lite.session import InferenceSession
+    from ort_lite.status import EPFail
+
+    options = choice.session_options(extra)
+    try:
+        with progress(f"loading {model.name}"):
+            return InferenceSession(model, options, providers=choice.providers)
+    except EPFail as exc:
+        if _opens(options, choice):
+            raise
+        raise CommandError(
+            ExitCode.NO_HARDWARE, exc.message, hint="ort-lite devices lists what is here"
+        ) from exc
+
+
+def _opens(options: SessionOptions, choice: SessionChoice) -> bool:
+    """Whether the devices are there, so that what failed came after them."""
+    from ort_lite.provider_list import open_all, requested
+    from ort_lite.status import EPFail
+
+    try:
+        opened = open_all(requested(options, choice.providers, None), fallback=False)
+    except EPFail:
+        return False
+    for ep in opened:
+        ep.release()
+    return True
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    name, value = key_value(text, "--dim")
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise click.UsageError(f"--dim {text}: expected a size of at least 1")
+    return name, int(value)
+
+
+def _providers(
+    eps: Sequence[str], texts: Sequence[str]
+) -> tuple[tuple[str, Mapping[str, str]], ...] | None:
+    names = [full_name(ep) for ep in eps]
+    options: dict[str, dict[str, str]] = {name: {} for name in names}
+    for text in texts:
+        key, value = key_value(text, "--ep-option")
+        owner, dot, rest = key.partition(".")
+        if dot and full_name(owner) in options:
+            options[full_name(owner)][rest] = value
+        elif len(names) == 1:
+            options[names[0]][key] = value
+        else:
+            raise click.UsageError(
+                f"--ep-option {text}: say whose option it is, as in "
+                f"-e openvino -O {text} or -e openvino -e cpu -O openvino.{text}"
+            )
+    return tuple(options.items()) or None
