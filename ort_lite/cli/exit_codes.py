@@ -56,6 +56,6 @@ def exit_code_of(exc: OrtLiteError) -> ExitCode:
         return ExitCode.INVALID_GRAPH
     if isinstance(exc, NoSuchFile | InvalidArgument):
         return ExitCode.USAGE
-    if isinstance(exc, NotImplementedByAny):
-        return ExitCode.NO_HARDWARE
+    if isinstance(exc, NotImplementedByAny) and exc.message.startswith("EPContext node"):
+        return ExitCode.NO_HARDWARE  # the other case: a plain model has a node that nobody runs
     return ExitCode.COMPILE_FAILED

@@ -1,0 +1,99 @@
+"""Code in the documentation runs as printed; a block that cannot says why."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ort_lite.cli.app import run_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+RUN = {"python", "console"}
+SHOWN = {"text", "toml", "yaml", "json", "bson", "protobuf", "c", "bash"}
+"""Languages of blocks that nobody expects to run."""
+EXCUSE = re.compile(r"<!-- not run: .{10,} -->\s*\Z")
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    page: str
+    line: int
+    language: str
+    code: str
+    excused: bool
+
+
+def blocks_of(text: str, page: str) -> list[Block]:
+    return [
+        Block(
+            page=page,
+            line=text[: match.start()].count("\n") + 1,
+            language=match[1].strip(),
+            code=match[2],
+            excused=bool(EXCUSE.search(text[: match.start()])),
+        )
+        for match in FENCE.finditer(text)
+    ]
+
+
+ALL = [b for p in PAGES for b in blocks_of(p.read_text("utf-8"), p.relative_to(ROOT).as_posix())]
+TO_RUN = [
+    p
+    for p in PAGES
+    if any(b.language in RUN and not b.excused for b in blocks_of(p.read_text("utf-8"), ""))
+]
+
+
+def test_every_block_says_what_it_is() -> None:
+    unmarked = [f"{b.page}:{b.line}" for b in ALL if b.language not in RUN | SHOWN]
+    assert unmarked == [], f"languages: {sorted(RUN)} are run, {sorted(SHOWN)} are not"
+
+
+def test_an_excuse_counts_only_right_before_its_block() -> None:
+    excuse = "<!-- not run: needs a device that is not here -->\n"
+    text = f"{excuse}```python\n1/0\n```\n```python\n2\n```\n"
+    assert [b.excused for b in blocks_of(text, "p")] == [True, False]
+
+
+@pytest.mark.parametrize("page", TO_RUN, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_blocks_of_a_page_run_in_order(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model_path: Callable[[str], Path],
+) -> None:
+    """Python in one namespace and `$ ort-lite` lines, in a folder with a `model.onnx`."""
+    shutil.copy(model_path("squeezenet_rw"), tmp_path / "model.onnx")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__docs__"}
+    for block in blocks_of(page.read_text("utf-8"), page.name):
+        if block.excused or block.language not in RUN:
+            continue
+        if block.language == "python":
+            where = f"{page.name}:{block.line}"
+            exec(compile(block.code, where, "exec"), namespace)
+            continue
+        commands = [line[2:] for line in block.code.splitlines() if line.startswith("$ ")]
+        assert commands, f"{page.name}:{block.line}: a console block without a command"
+        for command in commands:
+            program, *arguments = shlex.split(command)
+            assert program == "ort-lite", f"{page.name}:{block.line}: {command}"
+            assert run_command(arguments) == 0, command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text("utf-8"))
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert missing == []
