@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import Reason
 from ctx_formats.identity import HardwareIdentity
-from ctx_formats.notes import read_notes
 from ort_lite import catalog, model_loader
-from ort_lite.context_loader import (
-    base_folder,
-    check_identity,
-    parse_node,
-    recorded_identity,
-    refused,
-)
+from ort_lite.context_loader import base_folder, check_identity, examine, parse_node, refused
 from ort_lite.context_nodes import all_nodes, is_context_node
 from ort_lite.execution_provider import CompiledModelCompatibility, SupportsEpContext
 from ort_lite.options import SessionOptions
@@ -28,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.errors import FormatError
     from ort_lite.execution_provider import ExecutionProvider
 
 
@@ -119,18 +113,18 @@ def _verdicts(
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
 ) -> tuple[NodeVerdict, ...]:
     primaries = [node for node in nodes if node.main_context]
-    by_file = [_from_file(node, store, primaries) for node in nodes]
-    names = list(dict.fromkeys(v.source for v in by_file if v.reason is None))
+    by_file = [_from_file(node, store, primaries, options) for node in nodes]
+    names = list(dict.fromkeys(v.source for v, _ in by_file if v.reason is None))
     asked = requested(options, providers if providers is not None else names, None)
     eps: dict[str, ExecutionProvider | EPFail] = {}
     verdicts = []
-    for node, verdict in zip(nodes, by_file, strict=True):
+    for node, (verdict, seal) in zip(nodes, by_file, strict=True):
         if verdict.reason is not None:
             verdicts.append(verdict)
             continue
         if node.source not in eps:
             eps[node.source] = _opened(node.source, asked)
-        verdicts.append(_with_ep(node, verdict, eps[node.source], options))
+        verdicts.append(_with_ep(node, verdict, seal, eps[node.source], options))
     for ep in eps.values():
         if not isinstance(ep, EPFail):
             ep.release()
@@ -148,39 +142,42 @@ def _opened(name: str, asked: Sequence[Any]) -> ExecutionProvider | EPFail:
 
 
 def _from_file(
-    node: EpContextNode, store: PayloadStore, primaries: Sequence[EpContextNode]
-) -> NodeVerdict:
-    """What the files alone say."""
-    recorded = recorded_identity(node, None)
+    node: EpContextNode,
+    store: PayloadStore,
+    primaries: Sequence[EpContextNode],
+    options: SessionOptions,
+) -> tuple[NodeVerdict, FormatError | None]:
+    """What the files alone say, and the broken seal that is told after the identity."""
     try:
-        notes = read_notes(node)
-        recorded = recorded_identity(node, notes)
-        store.payload(node, notes, primaries)
-    except FormatError as exc:
-        return _refusal(node.name, node.source, refused(exc, recorded=recorded))
+        found = examine(node, store, primaries, options)
+    except InvalidGraph as exc:
+        return _refusal(node.name, node.source, exc), None
     if node.source not in catalog.entries():
         known = ", ".join(catalog.entries())
-        return NodeVerdict(
+        unknown = NodeVerdict(
             node=node.name,
             source=node.source,
             verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
             reason=Reason.SOURCE_UNKNOWN,
             message=f"source '{node.source}' is no installed execution provider ({known})",
             hint=f"install the execution provider '{node.source}'",
-            recorded=recorded,
+            recorded=found.recorded,
         )
-    return NodeVerdict(
+        return unknown, None
+    good = NodeVerdict(
         node=node.name,
         source=node.source,
         verdict=CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL,
-        integrity="verified" if notes is not None else "not recorded",
-        recorded=recorded,
+        integrity="verified" if found.notes is not None else "not recorded",
+        recorded=found.recorded,
     )
+    return good, found.seal
 
 
 def _with_ep(
     node: EpContextNode,
     verdict: NodeVerdict,
+    seal: FormatError | None,
     ep: ExecutionProvider | EPFail,
     options: SessionOptions,
 ) -> NodeVerdict:
@@ -194,19 +191,15 @@ def _with_ep(
             message=message,
         )
     recorded = verdict.recorded or HardwareIdentity()
+    better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
     try:
         warning = check_identity(node, recorded, ep, options)
+        if seal is not None:
+            raise refused(seal, recorded=recorded)
     except Fail as exc:
-        return replace(
-            verdict,
-            verdict=CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION,
-            message=exc.message,
-            present=ep.identity,
-        )
+        return replace(verdict, verdict=better, message=exc.message, present=ep.identity)
     except InvalidGraph as exc:
-        refusal = _refusal(node.name, node.source, exc)
-        return replace(refusal, integrity=verdict.integrity)
-    better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
+        return replace(_refusal(node.name, node.source, exc), integrity=verdict.integrity)
     return replace(
         verdict,
         verdict=better if warning else verdict.verdict,

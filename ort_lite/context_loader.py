@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,6 +113,47 @@ def recorded_identity(node: EpContextNode, notes: ContextNotes | None) -> Hardwa
     return replace(identity, **changes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What the files say about one node, before any SDK is asked.
+
+    Attributes:
+        payload: Every byte is what was written, where that was recorded.
+        seal: Set where the node's attributes are not the ones that were written; told after
+            the identity, which says better what an edited version means.
+    """
+
+    payload: memoryview
+    notes: ContextNotes | None
+    recorded: HardwareIdentity
+    seal: FormatError | None
+
+
+def examine(
+    node: EpContextNode,
+    store: PayloadStore,
+    primaries: Sequence[EpContextNode],
+    options: SessionOptions,
+) -> Examined:
+    """Check all that the files alone decide; a session and a check without one share it.
+
+    Raises:
+        InvalidGraph: The payload is missing, misplaced or damaged.
+    """
+    notes: ContextNotes | None = None
+    seal: FormatError | None = None
+    try:
+        notes = read_notes(node)
+    except FormatError as exc:
+        seal = exc
+    recorded = recorded_identity(node, notes)
+    try:
+        payload = store.payload(node, notes, primaries, require_digest=options.flag(DIGEST_KEY))
+    except FormatError as exc:
+        raise refused(exc, recorded=recorded) from exc
+    return Examined(payload=payload, notes=notes, recorded=recorded, seal=seal)
+
+
 def check_identity(
     node: EpContextNode, recorded: HardwareIdentity, ep: SupportsEpContext, options: SessionOptions
 ) -> str:
@@ -209,24 +250,13 @@ class _Importer:
         return Part(owner, (index,)), partition
 
     def _checked_payload(self, node: EpContextNode, ep: SupportsEpContext) -> memoryview:
-        seal: FormatError | None = None
-        notes: ContextNotes | None = None
-        try:
-            notes = read_notes(node)
-        except FormatError as exc:
-            seal = exc
-        recorded = recorded_identity(node, notes)
-        warning = check_identity(node, recorded, ep, self._options)
+        found = examine(node, self._store, self._primaries, self._options)
+        warning = check_identity(node, found.recorded, ep, self._options)
+        if found.seal is not None:
+            raise refused(found.seal.in_file(self._loaded.described), recorded=found.recorded)
         if warning:
             log.warning("%s: %s: %s", self._loaded.described, node.name, warning)
-        try:
-            if seal is not None:
-                raise seal.in_file(self._loaded.described)
-            return self._store.payload(
-                node, notes, self._primaries, require_digest=self._options.flag(DIGEST_KEY)
-            )
-        except FormatError as exc:
-            raise refused(exc.in_file(self._loaded.described), recorded=recorded) from exc
+        return found.payload
 
     def _owner(self, node: EpContextNode) -> tuple[int, ExecutionProvider]:
         found = self._eps.get(node.source)
