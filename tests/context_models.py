@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx
 
 import ort_lite as ort
@@ -13,6 +12,8 @@ import ort_lite as ort
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import numpy as np
 
 OPENVINO = "OpenVINOExecutionProvider"
 

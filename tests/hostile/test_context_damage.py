@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from context_models import OPENVINO, ContextModel, compile_context, set_attribut
 from small_models import feed, mlp
 
 import ort_lite as ort
+from ctx_formats.bson import encode_document
 from ctx_formats.container import read_container
 
 if TYPE_CHECKING:
@@ -71,8 +73,21 @@ def flip(at: int, mask: int = 1) -> Callable[[bytes], bytes]:
         (flip(65_536 + 3000, 128), "integrity"),
         (flip(-1), "format"),
     ],
-    ids=["short", "half", "less1", "more1", "more", "zeros", "xml", "magic", "index", "padding"]
-    + ["payload", "payload2", "tail"],
+    ids=[
+        "short",
+        "half",
+        "less1",
+        "more1",
+        "more",
+        "zeros",
+        "xml",
+        "magic",
+        "index",
+        "padding",
+        "payload",
+        "payload2",
+        "tail",
+    ],
 )
 def test_a_damaged_payload_is_refused(
     made: ContextModel, change: Callable[[bytes], bytes], reason: str
@@ -182,10 +197,6 @@ def refusal_without_check(made: ContextModel, reason: str, text: str) -> None:
 
 def foreign_container(made: ContextModel, change: Callable[[bytes], bytes]) -> None:
     """Rewrite the payload as a producer without digests would, its blob changed."""
-    import struct
-
-    from ctx_formats.bson import encode_document
-
     assert made.payload is not None
     container = read_container(memoryview(made.payload.read_bytes()))
     (name,) = container.entries

@@ -40,7 +40,7 @@ def nodes_of(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])
 @pytest.mark.parametrize("make", [mlp, sandwich, branching], ids=lambda make: make.__name__)
 def test_what_is_reloaded_equals_what_was_compiled_bit_for_bit(
-    tmp_path: Path, make: Any, embed: bool
+    tmp_path: Path, make: Any, *, embed: bool
 ) -> None:
     proto = make()
     made = compile_context(tmp_path, proto, feed(proto), embed=embed)
@@ -109,7 +109,7 @@ def test_the_context_model_needs_nothing_of_the_source(tmp_path: Path) -> None:
 
 def test_a_model_from_memory_needs_a_path_to_write_to_and_to_read_from(tmp_path: Path) -> None:
     data = mlp().SerializeToString()
-    with pytest.raises(ort.Fail, match="Please specify a valid ep.context_file_path"):
+    with pytest.raises(ort.Fail, match=r"Please specify a valid ep\.context_file_path"):
         ort.InferenceSession(data, context_options(), providers=[OPENVINO])
     path = tmp_path / "c.onnx"
     with ort.InferenceSession(
@@ -212,8 +212,7 @@ def test_two_that_write_to_one_place_at_once_leave_one_whole_result(tmp_path: Pa
             ).close()
             outcomes.append("written")
         except ort.Fail as exc:
-            assert "exists already" in str(exc)
-            outcomes.append("refused")
+            outcomes.append("refused" if "exists already" in str(exc) else str(exc))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

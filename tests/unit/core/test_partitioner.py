@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -152,7 +153,7 @@ def test_partitions_are_whole_acyclic_and_in_order(operators: str, edges: st.Dat
 @given(foreign=st.sets(st.integers(0, 19)))
 def test_a_chain_has_no_more_partitions_than_it_changes_ep(foreign: set[int]) -> None:
     operators = "".join("B" if i in foreign else "A" for i in range(20))
-    changes = 1 + sum(a != b for a, b in zip(operators, operators[1:], strict=False))
+    changes = 1 + sum(a != b for a, b in itertools.pairwise(operators))
     parts = assign(chain(operators), [ByOperator("a", "A"), ByOperator("cpu", "B")]).parts
     assert len(parts) == changes
 
@@ -162,5 +163,5 @@ def test_fifty_thousand_nodes_keep_their_partitions() -> None:
     operators = "".join("B" if i % 7 == 3 else "A" for i in range(count))
     graph = chain(operators, [[max(-1, i - 1), max(-1, i - 5)] for i in range(count)])
     parts = assign(graph, [ByOperator("a", "A"), ByOperator("cpu", "B")]).parts
-    changes = 1 + sum(a != b for a, b in zip(operators, operators[1:], strict=False))
+    changes = 1 + sum(a != b for a, b in itertools.pairwise(operators))
     assert len(parts) == changes

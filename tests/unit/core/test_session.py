@@ -226,7 +226,7 @@ def test_fallback_to_cpu_can_be_forbidden_in_bodies_too() -> None:
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     data = sandwich().SerializeToString()
-    with pytest.raises(ort.Fail, match="fallback to CPU EP has been explicitly disabled.*TopK"):
+    with pytest.raises(ort.Fail, match=r"fallback to CPU EP has been explicitly disabled.*TopK"):
         ort.InferenceSession(data, options, providers=OPENVINO)
     with pytest.raises(ort.InvalidArgument, match="Conflicting session configuration"):
         ort.InferenceSession(data, options, providers=[*OPENVINO, *CPU])
@@ -274,7 +274,7 @@ def test_an_unknown_provider_is_an_error_unless_fallback_was_asked_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     data = mlp().SerializeToString()
-    with pytest.raises(ort.InvalidArgument, match="Unknown Provider Type: Nope. Installed:"):
+    with pytest.raises(ort.InvalidArgument, match=r"Unknown Provider Type: Nope\. Installed:"):
         ort.InferenceSession(data, providers=["Nope"])
     session = ort.InferenceSession(data, providers=["Nope"], enable_fallback=True)
     assert session.get_providers() == CPU
@@ -304,7 +304,9 @@ def test_provider_options_come_both_ways_and_are_told() -> None:
 
 
 def test_an_unknown_provider_option_lists_the_known_ones() -> None:
-    with pytest.raises(ort.InvalidArgument, match="Invalid provider_option key: foo .*device_type"):
+    with pytest.raises(
+        ort.InvalidArgument, match=r"Invalid provider_option key: foo .*device_type"
+    ):
         ort.InferenceSession(mlp().SerializeToString(), providers=[(OPENVINO[0], {"foo": "1"})])
 
 
@@ -358,7 +360,7 @@ def test_external_data_is_mapped_and_must_stay_beside_the_model(tmp_path: Path) 
         session = ort.InferenceSession(tmp_path / "m.onnx", providers=providers)
         np.testing.assert_allclose(session.run(None, values)[0], expected, rtol=1e-6)
     (tmp_path / "w.data").rename(tmp_path / "gone")
-    with pytest.raises(ort.Fail, match="'w.data' is not there"):
+    with pytest.raises(ort.Fail, match=r"'w\.data' is not there"):
         ort.InferenceSession(tmp_path / "m.onnx", providers=CPU)
     (tmp_path / "w.data").write_bytes(b"short")
     with pytest.raises(ort.Fail, match="out of bounds or can not be read in full"):
