@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -59,10 +57,6 @@ def run_command(arguments: Sequence[str]) -> int:
         return _tell(exc.exit_code, exc.message, exc.hint, as_json=as_json)
     except OrtLiteError as exc:
         return _tell_status(exc, as_json=as_json)
-    except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to tell, and closing must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
     return int(result) if isinstance(result, int) else ExitCode.OK
 
 

@@ -112,7 +112,14 @@ def make_feed(
         return {**random_feed(inputs, shapes, seed)}
     if shapes:
         raise click.UsageError("--shape is for random inputs, not for those of a file")
-    return {**load_feed(file, inputs)}
+    feed = load_feed(file, inputs)
+    missing = [arg.name for arg in inputs if arg.name not in feed]
+    if missing:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{file} has no array for input {', '.join(missing)}; it has {', '.join(feed)}",
+        )
+    return {**feed}
 
 
 def _expected(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str, object]:

@@ -1,0 +1,198 @@
+"""Each command does what its help says, for a person and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPENVINO = "OpenVINOExecutionProvider"
+
+
+def test_devices_names_each_provider_and_its_devices(invoke) -> None:
+    found = {ep["name"]: ep for ep in invoke("devices", "--json").json["execution_providers"]}
+    assert [d["kind"] for d in found["CPUExecutionProvider"]["devices"]] == ["CPU"]
+    openvino_cpu = next(d for d in found[OPENVINO]["devices"] if d["kind"] == "CPU")
+    assert openvino_cpu["identity"]["sdk_version"].count(".") == 2
+
+
+def test_devices_says_what_is_not_here_and_why(invoke) -> None:
+    result = invoke("devices")
+    assert result.code == 0
+    assert "CPUExecutionProvider" in result.out
+    assert result.err == ""
+
+
+def test_doctor_looks_from_python_to_the_devices(invoke) -> None:
+    result = invoke("doctor", "--json")
+    names = {check["name"] for check in result.json["checks"]}
+    assert names >= {"Python", "CPU", "numpy", "onnx", "openvino", OPENVINO}
+    assert result.json["exit_code"] == result.code
+
+
+def test_doctor_prints_a_row_for_each_check(invoke) -> None:
+    shown = invoke("doctor").out
+    for check in invoke("doctor", "--json").json["checks"]:
+        assert check["name"] in shown
+
+
+def test_compile_writes_a_context_model_and_its_payload(invoke, model: Path) -> None:
+    result = invoke("compile", model, "-e", "openvino", "--json").json
+    assert result["output"] == str(model.with_name("dense_ctx.onnx"))
+    assert [f["bytes"] for f in result["files"]] == [
+        model.with_name(name).stat().st_size
+        for name in ("dense_ctx.onnx", f"dense_ctx_{OPENVINO}.bin")
+    ]
+    assert result["nodes"] == {OPENVINO: 3}
+    onnx.checker.check_model(onnx.load(result["output"]))
+
+
+def test_compile_embeds_the_payload_when_asked_to(invoke, model: Path) -> None:
+    target = model.with_name("all_in_one.onnx")
+    result = invoke("compile", model, "-o", target, "--embed", "-e", "openvino")
+    assert result.code == 0
+    assert "nodes: OpenVINOExecutionProvider 3; 1 partitions" in result.out
+    assert [path.name for path in target.parent.glob("all_in_one*")] == ["all_in_one.onnx"]
+
+
+def test_inspect_tells_what_a_plain_model_holds(invoke, model: Path) -> None:
+    facts = invoke("inspect", model, "--json").json
+    assert facts["nodes"] == {"MatMul": 1, "Add": 1, "Relu": 1}
+    assert facts["inputs"] == [{"name": "x", "type": "tensor(float)", "shape": ["batch", 3]}]
+    assert (facts["weights"], facts["weight_bytes"]) == (2, (3 * 2 + 2) * 4)
+    assert facts["opset_imports"] == {"ai.onnx": 17}
+    assert facts["contexts"] == []
+
+
+def test_inspect_tells_what_a_payload_was_compiled_for(
+    invoke, context: Path, payload: Path
+) -> None:
+    (found,) = invoke("inspect", context, "--json").json["contexts"]
+    assert found["source"] == OPENVINO
+    assert found["payload"] == payload.name
+    assert found["container_bytes"] == payload.stat().st_size
+    assert found["onnx_model_filename"] == "dense.onnx"
+    assert found["identity"]["device"].startswith("CPU: ")
+    assert len(found["digest"]) == 64
+    assert found["problem"] == ""
+    assert payload.name in invoke("inspect", context).out
+
+
+def test_inspect_still_shows_a_model_whose_payload_is_gone(
+    invoke, context: Path, payload: Path
+) -> None:
+    payload.unlink()
+    result = invoke("inspect", context)
+    assert result.code == 0
+    assert payload.name in result.out
+    assert "problem" in result.out
+
+
+def test_inspect_still_shows_a_model_whose_container_is_damaged(
+    invoke, context: Path, payload: Path
+) -> None:
+    payload.write_bytes(b"OVEP_BIN" + bytes(100))
+    (found,) = invoke("inspect", context, "--json").json["contexts"]
+    assert "header.version" in found["problem"]
+
+
+def test_check_accepts_what_was_compiled_here(invoke, context: Path) -> None:
+    result = invoke("check", context, "--json")
+    (node,) = result.json["nodes"]
+    assert (result.code, node["verdict"]) == (0, "EP_SUPPORTED_OPTIMAL")
+    assert node["integrity"] == "verified"
+    assert node["recorded"]["sdk_build"] == node["present"]["sdk_build"]
+
+
+def test_check_prints_both_identities(invoke, context: Path) -> None:
+    shown = invoke("check", context).out
+    assert "built with  CPU: " in shown
+    assert "here        CPU: " in shown
+
+
+def test_check_of_a_plain_model_has_nothing_to_say(invoke, model: Path) -> None:
+    result = invoke("check", model)
+    assert result.code == 0
+    assert "no EPContext nodes" in result.out
+
+
+def test_run_gives_the_numbers_of_the_onnx_reference(invoke, model: Path) -> None:
+    inputs, outputs = model.with_name("in.npz"), model.with_name("out.npz")
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    np.savez(inputs, x=x)
+    assert invoke("run", model, "-i", inputs, "-o", outputs).code == 0
+    (expected,) = ReferenceEvaluator(str(model)).run(None, {"x": x})
+    np.testing.assert_allclose(np.load(outputs)["y"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_run_of_a_context_agrees_with_onnxruntime_on_the_plain_model(
+    invoke, context: Path, model: Path
+) -> None:
+    arguments = ("--shape", "x=5x3", "--compare", "onnxruntime", "--reference", model)
+    result = invoke("run", context, *arguments, "--json")
+    (compared,) = result.json["comparison"]
+    assert (result.code, result.json["ok"]) == (0, True)
+    assert compared["output"] == "y"
+    assert compared["relative"] <= 1e-4
+    assert result.json["outputs"] == {"y": "float32[5, 2]"}
+
+
+def test_run_compares_with_the_cpu_provider(invoke, model: Path) -> None:
+    result = invoke("run", model, "--compare", "cpu")
+    assert result.code == 0
+    assert "largest difference from cpu" in result.out
+
+
+def test_run_fails_when_the_numbers_of_a_file_are_others(invoke, model: Path) -> None:
+    wrong = model.with_name("wrong.npz")
+    np.savez(wrong, y=np.full((1, 2), 1e3, np.float32))
+    result = invoke("run", model, "--compare", wrong, "--json")
+    assert (result.code, result.json["ok"]) == (1, False)
+
+
+def test_run_fails_when_an_output_is_missing_in_the_file(invoke, model: Path) -> None:
+    other = model.with_name("other.npz")
+    np.savez(other, z=np.zeros((1, 2), np.float32))
+    result = invoke("run", model, "--compare", other, "--json")
+    assert result.code == 1
+    problems = {c["output"]: c["problem"] for c in result.json["comparison"]}
+    assert problems == {"y": "ndarray against nothing", "z": "nothing against ndarray"}
+    assert {c["absolute"] for c in result.json["comparison"]} == {None}
+
+
+def test_random_inputs_are_the_same_for_the_same_seed(invoke, model: Path) -> None:
+    def output(name: str, seed: int) -> np.ndarray:
+        path = model.with_name(name)
+        assert invoke("run", model, "-e", "cpu", "--seed", seed, "-o", path).code == 0
+        return np.load(path)["y"]
+
+    np.testing.assert_array_equal(output("a.npz", 3), output("b.npz", 3))
+    assert not np.array_equal(output("c.npz", 3), output("d.npz", 4))
+
+
+def test_bench_measures_every_phase_and_the_peer(invoke, model: Path) -> None:
+    arguments = ("-n", 3, "--loads", 2, "--warmup", 0, "--against", "onnxruntime")
+    phases = {p["phase"]: p for p in invoke("bench", model, *arguments, "--json").json["phases"]}
+    assert phases["run"]["count"] == phases["run, onnxruntime"]["count"] == 3
+    assert phases["session from context"]["count"] == 2
+    assert phases["session and context written"]["count"] == 1
+    assert all(0 < p["best_s"] <= p["median_s"] <= p["p90_s"] for p in phases.values())
+
+
+def test_bench_of_a_context_measures_what_there_is(invoke, context: Path) -> None:
+    result = invoke("bench", context, "-n", 1, "--loads", 1, "--shape", "x=1x3")
+    assert result.code == 0
+    assert "session from model" in result.out
+    assert "session and context written" not in result.out
+
+
+def test_explain_says_where_each_node_runs(invoke, model: Path) -> None:
+    report = invoke("explain", model, "-e", "cpu", "--json").json
+    places = {node["ep"] for part in report["partitions"] for node in part["nodes"]}
+    assert places == {"CPUExecutionProvider"}
+    assert "CPUExecutionProvider 3" in invoke("explain", model, "-e", "cpu").out
