@@ -30,11 +30,11 @@ def context_options(**entries: str) -> ort.SessionOptions:
 
 
 def nodes_of(path: Path) -> list[dict[str, Any]]:
-    found = []
-    for node in onnx.load(path).graph.node:
-        if node.op_type == "EPContext":
-            found.append({a.name: helper.get_attribute_value(a) for a in node.attribute})
-    return found
+    return [
+        {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        for node in onnx.load(path).graph.node
+        if node.op_type == "EPContext"
+    ]
 
 
 @pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])

@@ -185,9 +185,8 @@ def test_many_threads_run_one_session(make: Any) -> None:
     wrong: list[int] = []
 
     def work(i: int) -> None:
-        for _ in range(20):
-            if not np.array_equal(session.run(None, feeds[i])[0], expected[i]):
-                wrong.append(i)
+        runs = (session.run(None, feeds[i])[0] for _ in range(20))
+        wrong.extend(i for found in runs if not np.array_equal(found, expected[i]))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for thread in threads:
