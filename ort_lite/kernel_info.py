@@ -20,13 +20,13 @@ class Body:
 
     Attributes:
         inputs: How many inputs it declares.
-        outputs: How many outputs it declares.
+        output_types: Declared or inferred, None where unknown.
         captured: Which of the node's implicit inputs it takes after its own, by position.
     """
 
     runnable: Runnable
     inputs: int
-    outputs: int
+    output_types: tuple[ValueType | None, ...]
     captured: tuple[int, ...] = ()
 
     def run(self, values: Sequence[Value], implicit: Sequence[Value]) -> Sequence[Value]:

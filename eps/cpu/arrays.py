@@ -114,6 +114,11 @@ def physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def on_last_axes(slices: Sequence[slice]) -> tuple[Any, ...]:
+    """An index that takes `slices` of the last axes and all of those before."""
+    return (..., *slices)
+
+
 def axis_in(axis: int, rank: int) -> int:
     """`axis` counted from the front.
 

@@ -147,7 +147,7 @@ class GraphCompiler:
             found[key] = Body(
                 runnable=runnable,
                 inputs=len(body.inputs),
-                outputs=len(body.outputs),
+                output_types=tuple(body.type_of(info.name) for info in body.outputs),
                 captured=tuple(implicit[name] for name in body.captured),
             )
         return found

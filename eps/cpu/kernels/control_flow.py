@@ -1,0 +1,101 @@
+"""If, Loop and SequenceMap."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import TensorType
+from eps.cpu.arrays import FLOAT32, element_type
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import ValueType
+    from eps.cpu.arrays import Array
+    from ort_lite.execution_provider import Value
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -> Array:
+    """What iterations gave, along a new axis; of no iterations an empty tensor.
+
+    The empty tensor has the dimensions that the body declares, 0 for unknown ones.
+    """
+    if items:
+        return np.stack(items, axis)
+    dtype = element_type(declared)
+    shape = declared.shape if isinstance(declared, TensorType) else None
+    dims = [dim if isinstance(dim, int) else 0 for dim in shape or ()]
+    dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, 0)
+    return np.empty(dims, FLOAT32 if dtype is None else dtype)
+
+
+def is_true(condition: Array) -> bool:
+    """The value of a condition, which models give as a scalar or as one element."""
+    return bool(condition.reshape(-1)[0])
+
+
+def _if(info: KernelInfo) -> KernelFn:
+    then, other = info.body("then_branch"), info.body("else_branch")
+
+    def branch(condition: Array, *implicit: Value) -> tuple[Value, ...]:
+        return tuple((then if is_true(condition) else other).run((), implicit))
+
+    return branch
+
+
+def _loop(info: KernelInfo) -> KernelFn:
+    """ONNX Loop: state variables go round, scan outputs are stacked."""
+    body = info.body("body")
+    explicit = info.n_inputs
+    n_states = explicit - 2
+    scan_types = body.output_types[1 + n_states :]
+
+    def loop(trips: Array | None, condition: Array | None, *rest: Value) -> tuple[Value, ...]:
+        states: list[Value] = list(rest[:n_states])
+        implicit = rest[n_states:]
+        scans: list[list[Array]] = [[] for _ in scan_types]
+        count = None if trips is None else int(trips.reshape(-1)[0])
+        going = np.array(condition is None or is_true(condition))
+        for i in itertools.count() if count is None else range(count):
+            if not is_true(going):
+                break
+            results = body.run((np.array(i, np.int64), going, *states), implicit)
+            going = results[0]
+            states = list(results[1 : 1 + n_states])
+            for scan, item in zip(scans, results[1 + n_states :], strict=True):
+                scan.append(item)
+        ends = (stacked(s, t) for s, t in zip(scans, scan_types, strict=True))
+        return (*states, *ends)
+
+    return loop
+
+
+def _sequence_map(info: KernelInfo) -> KernelFn:
+    """ONNX SequenceMap-17: the body on every element; further inputs may be tensors."""
+    body = info.body("body")
+    explicit = info.n_inputs
+    n_outputs = len(body.output_types)
+
+    def sequence_map(first: list[Value], *rest: Value) -> tuple[Value, ...]:
+        others, implicit = rest[: explicit - 1], rest[explicit - 1 :]
+        if any(isinstance(o, list) and len(o) != len(first) for o in others):
+            raise ValueError("sequences of SequenceMap differ in length")
+        rows = [
+            body.run([item, *(o[i] if isinstance(o, list) else o for o in others)], implicit)
+            for i, item in enumerate(first)
+        ]
+        return tuple([row[i] for row in rows] for i in range(n_outputs))
+
+    return sequence_map
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("If", since=(1, 25))(_if),
+    kernel("Loop", since=(1, 25))(_loop),
+    kernel("SequenceMap", since=(17, 17))(_sequence_map),
+)

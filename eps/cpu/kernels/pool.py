@@ -1,0 +1,203 @@
+"""Pools over windows: maximum, average, p-norm; and over the whole space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.cpu.arrays import computing_wide, is_floating
+from eps.cpu.windows import (
+    AxisWindow,
+    WindowAttributes,
+    padded_axis,
+    padded_space,
+    window_view,
+)
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def along_axes(x: Array, axes: Sequence[AxisWindow], function: np.ufunc, fill: float) -> Array:
+    """`function` over every window, one axis after the other, a tap at a time.
+
+    Windows are boxes and the functions are associative, so that k + k passes over views do
+    the work of k * k.
+    """
+    result = x
+    for d, axis in enumerate(axes):
+        at = x.ndim - len(axes) + d
+        result = _accumulated(padded_axis(result, at, axis, fill), at, axis, function)
+    return result
+
+
+def _accumulated(source: Array, at: int, axis: AxisWindow, function: np.ufunc) -> Array:
+    before = (slice(None),) * at
+    stop = (axis.count - 1) * axis.step + 1
+    taps = [
+        source[(*before, slice(t * axis.spread, t * axis.spread + stop, axis.step))]
+        for t in range(axis.taps)
+    ]
+    if len(taps) == 1:
+        return taps[0]
+    result = function(taps[0], taps[1], out=np.empty(taps[0].shape, source.dtype))
+    for tap in taps[2:]:
+        function(result, tap, out=result)
+    return np.asarray(result)
+
+
+def lowest(x: Array) -> float:
+    """What never wins a maximum: -infinity or the least integer."""
+    return -np.inf if is_floating(x.dtype) else int(np.iinfo(x.dtype).min)
+
+
+def _max_pool(info: KernelInfo) -> KernelFn:
+    """ONNX MaxPool; the second output tells where in the tensor each maximum lies."""
+    attributes = WindowAttributes.of(info)
+    column_major = bool(info.attr("storage_order", 0))
+
+    def pool(x: Array) -> Array:
+        return along_axes(x, attributes.axes(x.shape[2:]), np.maximum, lowest(x))
+
+    def pool_with_indices(x: Array) -> tuple[Array, Array]:
+        axes = attributes.axes(x.shape[2:])
+        return max_with_places(x, axes, column_major=column_major)
+
+    if info.n_outputs > 1 and info.wants(1):
+        return pool_with_indices
+    return computing_wide(info, pool)
+
+
+def max_with_places(
+    x: Array, axes: Sequence[AxisWindow], *, column_major: bool
+) -> tuple[Array, Array]:
+    """Maxima of windows, and their places in the flat tensor; the first of equal ones.
+
+    Args:
+        x: [N, C, *space].
+        axes: Windows along each axis of space.
+        column_major: Places count as if the last two axes of space changed places.
+    """
+    rank = len(axes)
+    space = x.shape[2:]
+    windows = window_view(padded_space(x, axes, lowest(x)), axes)
+    order = np.arange(int(np.prod(space, dtype=np.int64)))
+    if column_major:
+        order = order.reshape(space[::-1]).transpose(range(rank)[::-1])
+    numbers = padded_space(order.reshape(1, 1, *space), axes, -1)
+    number_windows = window_view(numbers, axes)[0, 0]
+    counts = windows.shape[2 + rank :]
+    flat = windows.reshape(*x.shape[:2], -1, *counts)
+    best = np.argmax(flat, 2)[:, :, None]
+    values = np.take_along_axis(flat, best, 2)[:, :, 0]
+    flat_numbers = np.broadcast_to(
+        number_windows.reshape(-1, *counts), (*x.shape[:2], flat.shape[2], *counts)
+    )
+    places = np.take_along_axis(flat_numbers, best, 2)[:, :, 0]
+    planes = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * rank)
+    return values, (places + planes * order.size).astype(np.int64)
+
+
+def element_counts(axes: Sequence[AxisWindow], *, with_padding: bool) -> Array:
+    """How many elements each window averages: those inside, or inside and declared padding."""
+    result = np.ones((), np.int64)
+    for axis in axes:
+        starts = np.arange(axis.count)[:, None] * axis.step - axis.before
+        places = starts + np.arange(axis.taps) * axis.spread
+        low, high = (-axis.before, axis.size + axis.after) if with_padding else (0, axis.size)
+        inside = ((places >= low) & (places < high)).sum(1)
+        result = result[..., None] * inside
+    return result
+
+
+def _average_pool(info: KernelInfo) -> KernelFn:
+    attributes = WindowAttributes.of(info)
+    with_padding = bool(info.attr("count_include_pad", 0))
+
+    def pool(x: Array) -> Array:
+        axes = attributes.axes(x.shape[2:])
+        total = along_axes(x, axes, np.add, 0)
+        counts = element_counts(axes, with_padding=with_padding).astype(x.dtype)
+        return np.asarray(total / counts)
+
+    return computing_wide(info, pool)
+
+
+def _lp_pool(info: KernelInfo) -> KernelFn:
+    """ONNX LpPool: the p-norm of every window."""
+    attributes = WindowAttributes.of(info)
+    order = float(info.attr("p", 2))
+
+    def pool(x: Array) -> Array:
+        powers = np.asarray(np.square(x) if order == 2 else np.abs(x) ** x.dtype.type(order))
+        total = along_axes(powers, attributes.axes(x.shape[2:]), np.add, 0)
+        return np.asarray(np.sqrt(total) if order == 2 else total ** x.dtype.type(1 / order))
+
+    return computing_wide(info, pool)
+
+
+def _space_axes(x: Array) -> tuple[int, ...]:
+    return tuple(range(2, x.ndim))
+
+
+def _global_average_pool(info: KernelInfo) -> KernelFn:
+    return computing_wide(info, lambda x: np.mean(x, axis=_space_axes(x), keepdims=True))
+
+
+def _global_max_pool(_: KernelInfo) -> KernelFn:
+    return lambda x: np.maximum.reduce(x, axis=_space_axes(x), keepdims=True)
+
+
+def _global_lp_pool(info: KernelInfo) -> KernelFn:
+    order = float(info.attr("p", 2))
+
+    def pool(x: Array) -> Array:
+        powers = np.abs(x) ** x.dtype.type(order)
+        total = np.add.reduce(powers, axis=_space_axes(x), keepdims=True)
+        return np.asarray(total ** x.dtype.type(1 / order))
+
+    return computing_wide(info, pool)
+
+
+def _max_unpool(info: KernelInfo) -> KernelFn:
+    """ONNX MaxUnpool: values back to the places that MaxPool told, zero elsewhere."""
+    attributes = WindowAttributes.of(info)
+
+    def unpool(x: Array, places: Array, output_shape: Array | None = None) -> Array:
+        rank = x.ndim - 2
+        taps = attributes.kernel_shape or [1] * rank
+        steps, pads = attributes.strides or [1] * rank, attributes.pads or [0] * (2 * rank)
+        space = [
+            (x.shape[2 + d] - 1) * steps[d] - pads[d] - pads[rank + d] + taps[d]
+            for d in range(rank)
+        ]
+        planes = x.shape[0] * x.shape[1]
+        size = int(np.prod(space, dtype=np.int64))
+        if output_shape is None:
+            flat = np.zeros(planes * size, x.dtype)
+            flat[places.reshape(-1)] = x.reshape(-1)
+            return flat.reshape(*x.shape[:2], *space)
+        # Places count in the tensor before pooling, which may be smaller than the result.
+        wanted = tuple(int(d) for d in output_shape.reshape(-1))
+        result = np.zeros(wanted, x.dtype)
+        where = np.unravel_index(places.reshape(-1), (*x.shape[:2], *space))
+        result[where] = x.reshape(-1)
+        return result
+
+    return unpool
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("MaxPool", since=(1, 22))(_max_pool),
+    kernel("AveragePool", since=(1, 22))(_average_pool),
+    kernel("LpPool", since=(1, 22))(_lp_pool),
+    kernel("GlobalAveragePool", since=(1, 22))(_global_average_pool),
+    kernel("GlobalMaxPool", since=(1, 22))(_global_max_pool),
+    kernel("GlobalLpPool", since=(1, 22))(_global_lp_pool),
+    kernel("MaxUnpool", since=(9, 22))(_max_unpool),
+)

@@ -1,0 +1,168 @@
+"""Sliding windows over the spatial axes of [N, C, *space]: sizes, padding, views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from eps.cpu.arrays import check_allocation, on_last_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class AxisWindow:
+    """How windows lie along one axis.
+
+    Attributes:
+        taps: Elements of a window.
+        step: Between the starts of two windows.
+        spread: Between two elements of a window (dilation).
+        before: Padding in front.
+        after: Padding behind, as declared; windows of a ceiling count may reach further.
+        size: Elements of the axis.
+        count: Windows.
+    """
+
+    taps: int
+    step: int
+    spread: int
+    before: int
+    after: int
+    size: int
+    count: int
+
+    @property
+    def reach(self) -> int:
+        """Padding behind that the last window needs."""
+        last = (self.count - 1) * self.step + (self.taps - 1) * self.spread + 1
+        return max(last - self.before - self.size, 0) if self.count else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAttributes:
+    """The attributes that convolutions and pools have in common; None where not given."""
+
+    kernel_shape: Sequence[int] | None
+    strides: Sequence[int] | None
+    dilations: Sequence[int] | None
+    pads: Sequence[int] | None
+    auto_pad: str
+    ceil_mode: bool
+
+    @classmethod
+    def of(cls, info: KernelInfo) -> WindowAttributes:
+        """Those of a node.
+
+        Raises:
+            ValueError: `auto_pad` is none of ONNX's words, or a stride or dilation is not
+                positive.
+        """
+        auto_pad = info.attr("auto_pad", "NOTSET")
+        if auto_pad not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
+            raise ValueError(f"{info.op_type}: auto_pad is '{auto_pad}'")
+        for name in ("strides", "dilations", "kernel_shape"):
+            if any(value < 1 for value in info.attr(name) or ()):
+                raise ValueError(f"{info.op_type}: {name} {info.attr(name)} are not positive")
+        return cls(
+            kernel_shape=info.attr("kernel_shape"),
+            strides=info.attr("strides"),
+            dilations=info.attr("dilations"),
+            pads=info.attr("pads"),
+            auto_pad=auto_pad,
+            ceil_mode=bool(info.attr("ceil_mode", 0)),
+        )
+
+    def axes(
+        self, space: Sequence[int], kernel: Sequence[int] | None = None
+    ) -> tuple[AxisWindow, ...]:
+        """The windows along each axis of `space`.
+
+        Args:
+            space: Sizes of the spatial axes.
+            kernel: Taken where the node gives no kernel_shape.
+
+        Raises:
+            ValueError: An attribute's length does not fit the rank, or no window fits.
+        """
+        rank = len(space)
+        taps = self.kernel_shape if self.kernel_shape is not None else kernel
+        if taps is None:
+            raise ValueError("kernel_shape is missing")
+        steps = self.strides or [1] * rank
+        spreads = self.dilations or [1] * rank
+        pads = self.pads or [0] * (2 * rank)
+        if not len(taps) == len(steps) == len(spreads) == rank or len(pads) != 2 * rank:
+            raise ValueError(
+                f"kernel_shape {list(taps)}, strides {list(steps)}, dilations {list(spreads)} "
+                f"or pads {list(pads)} do not fit {rank} spatial dimensions"
+            )
+        return tuple(
+            self._axis(space[d], taps[d], steps[d], spreads[d], (pads[d], pads[rank + d]))
+            for d in range(rank)
+        )
+
+    def _axis(
+        self, size: int, taps: int, step: int, spread: int, pads: tuple[int, int]
+    ) -> AxisWindow:
+        extent = (taps - 1) * spread + 1
+        before, after = (0, 0) if self.auto_pad != "NOTSET" else pads
+        if self.auto_pad.startswith("SAME"):
+            total = max((-(-size // step) - 1) * step + extent - size, 0)
+            before = total // 2 if self.auto_pad == "SAME_UPPER" else total - total // 2
+            after = total - before
+        room = size + before + after - extent
+        if room < 0 and not (self.ceil_mode and room > -step):
+            raise ValueError(
+                f"a window of {extent} does not fit into {size} elements and padding "
+                f"{before}, {after}"
+            )
+        if not self.ceil_mode:
+            return AxisWindow(taps, step, spread, before, after, size, room // step + 1)
+        count = -(-room // step) + 1
+        if (count - 1) * step >= size + before:  # such a window would lie in the padding
+            count -= 1
+        return AxisWindow(taps, step, spread, before, after, size, count)
+
+
+def padded_space(x: Array, axes: Sequence[AxisWindow], fill: float = 0) -> Array:
+    """`x` with `fill` around its last axes, as far as windows reach; `x` itself if nowhere."""
+    if all(a.before == 0 and a.reach == 0 for a in axes):
+        return x
+    outer = x.ndim - len(axes)
+    shape = [*x.shape[:outer], *(a.before + a.size + a.reach for a in axes)]
+    check_allocation(shape, x.dtype)
+    result = np.full(shape, fill, x.dtype) if fill else np.zeros(shape, x.dtype)
+    result[on_last_axes([slice(a.before, a.before + a.size) for a in axes])] = x
+    return result
+
+
+def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float) -> Array:
+    """As `padded_space`, along axis `at` alone."""
+    if axis.before == 0 and axis.reach == 0:
+        return x
+    shape = list(x.shape)
+    shape[at] += axis.before + axis.reach
+    result = np.full(check_allocation(shape, x.dtype), fill, x.dtype)
+    result[(slice(None),) * at + (slice(axis.before, axis.before + axis.size),)] = x
+    return result
+
+
+def window_view(padded: Array, axes: Sequence[AxisWindow]) -> Array:
+    """All windows without copying: [*outer, *taps, *counts], read-only."""
+    outer = padded.ndim - len(axes)
+    strides = padded.strides
+    shape = (*padded.shape[:outer], *(a.taps for a in axes), *(a.count for a in axes))
+    steps = (
+        *strides[:outer],
+        *(strides[outer + d] * a.spread for d, a in enumerate(axes)),
+        *(strides[outer + d] * a.step for d, a in enumerate(axes)),
+    )
+    return as_strided(padded, shape, steps, writeable=False)
