@@ -1,0 +1,136 @@
+"""QuantizeLinear and DequantizeLinear, all versions and types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from eps.cpu.arrays import Array, DType, axis_in, is_floating, is_narrow_float
+from eps.cpu.kernels.cast import saturated
+from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.tensor_values import numpy_dtype
+
+if TYPE_CHECKING:
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+UINT8 = np.dtype(np.uint8)
+
+
+def along(values: Array, x: Array, axis: int, block: int) -> Array:
+    """Scales or zero points shaped to go with `x`.
+
+    Args:
+        values: One for the tensor, one for each slice along `axis`, or (block > 0) one for
+            each block of slices.
+        x: What they are for.
+        axis: May be negative.
+        block: Slices that share an entry; 0 for none.
+
+    Raises:
+        ValueError: Their shape does not fit.
+    """
+    if values.size == 1 and not block:
+        return values.reshape(())
+    at = axis_in(axis, x.ndim)
+    if not block:
+        if values.shape != (x.shape[at],):
+            raise ValueError(f"scale or zero point {values.shape} for axis {at} of {x.shape}")
+        return values.reshape((-1,) + (1,) * (x.ndim - at - 1))
+    if values.ndim != x.ndim:
+        raise ValueError(f"blocked scale or zero point {values.shape} for {x.shape}")
+    repeated = np.repeat(values, block, at)
+    return np.take(repeated, np.arange(x.shape[at]), at)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Least and greatest value, of ml_dtypes' small integers too."""
+    limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # its stub
+    return int(limits.min), int(limits.max)
+
+
+def quantized(scaled: Array, zero: Array | None, dtype: DType) -> Array:
+    """round(scaled) + zero, saturated to the integers of `dtype`; halves go to even.
+
+    NaN becomes the least value, as a conversion on x86 makes it.
+    """
+    low, high = integer_range(dtype)
+    values = np.rint(scaled)
+    if zero is not None:
+        values += zero.astype(values.dtype)
+    np.clip(values, low, high, out=values)
+    if values.dtype == np.float32 and dtype.itemsize < 4:
+        return values.astype(np.int32).astype(dtype)
+    return values.astype(dtype)
+
+
+def _quantize(info: KernelInfo) -> KernelFn:
+    """ONNX QuantizeLinear; the type is that of the zero point, of output_dtype, or uint8."""
+    axis, block = info.attr("axis", 1), info.attr("block_size", 0)
+    saturate = bool(info.attr("saturate", 1))
+    wanted, precision = info.attr("output_dtype", 0), info.attr("precision", 0)
+
+    def quantize(x: Array, scale: Array, zero: Array | None = None) -> Array:
+        dtype = zero.dtype if zero is not None else numpy_dtype(wanted) if wanted else UINT8
+        if wanted and numpy_dtype(wanted) != dtype:
+            raise ValueError(f"output_dtype {wanted} differs from the zero point's {dtype}")
+        kind = numpy_dtype(precision) if precision else scale.dtype
+        factor = along(scale, x, axis, block).astype(kind)
+        shift = None if zero is None else along(zero, x, axis, block)
+        if kind.itemsize < 4:  # divided in float32 and rounded to the narrow type once
+            scaled = (x.astype(np.float32) / factor.astype(np.float32)).astype(kind)
+            scaled = scaled.astype(np.float32)
+        else:
+            scaled = np.asarray(x.astype(kind, copy=False) / factor)
+        if not is_floating(dtype):
+            return quantized(scaled, shift, dtype)
+        if dtype.name.startswith("float8") and saturate:
+            return saturated(scaled, dtype)
+        return scaled.astype(dtype)
+
+    return quantize
+
+
+def _dequantize(info: KernelInfo) -> KernelFn:
+    """(x - zero) * scale: ONNX DequantizeLinear."""
+    axis, block = info.attr("axis", 1), info.attr("block_size", 0)
+    wanted = info.attr("output_dtype", 0)
+
+    def dequantize(x: Array, scale: Array, zero: Array | None = None) -> Array:
+        dtype = numpy_dtype(wanted) if wanted else scale.dtype
+        factor = along(scale, x, axis, block)
+        if is_narrow_float(factor.dtype):
+            factor = factor.astype(np.float32)
+        if x.dtype == np.int32:  # float32 would round; there is no zero point
+            shifted = x.astype(np.int64)
+        else:
+            shifted = x.astype(factor.dtype)
+        if zero is not None and (zero.dtype.kind != "i" or zero.any()):
+            shifted -= along(zero, x, axis, block).astype(shifted.dtype)
+        return np.asarray(shifted * factor).astype(dtype, copy=False)
+
+    return dequantize
+
+
+def _dynamic_quantize(_: KernelInfo) -> KernelFn:
+    """ONNX DynamicQuantizeLinear-11: to uint8, with the range of the data and zero in it."""
+
+    def dynamic(x: Array) -> tuple[Array, Array, Array]:
+        low = np.minimum(x.min(initial=0), np.float32(0))
+        high = np.maximum(x.max(initial=0), np.float32(0))
+        scale = np.float32((high - low) / np.float32(255))
+        if scale == 0:
+            scale = np.float32(1)
+        zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
+        y = quantized(np.asarray(x / scale), np.asarray(zero), UINT8)
+        return y, np.asarray(scale), np.asarray(zero)
+
+    return dynamic
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("QuantizeLinear", since=(10, 28))(_quantize),
+    kernel("DequantizeLinear", since=(10, 28))(_dequantize),
+    kernel("DynamicQuantizeLinear", since=(11, 11))(_dynamic_quantize),
+)

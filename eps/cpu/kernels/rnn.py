@@ -1,0 +1,280 @@
+"""RNN, GRU and LSTM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.cpu.arrays import computing_wide, widened
+from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from eps.cpu.arrays import Array
+    from eps.cpu.recurrent import Activation
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def project(x: Array, w: Array, bias: Array | None) -> Array:
+    """x [T, B, I] times w [G, I] transposed, plus bias: one matrix product for all steps."""
+    result = (x.reshape(-1, x.shape[2]) @ w.T).reshape(*x.shape[:2], w.shape[0])
+    if bias is not None:
+        result += bias
+    return result
+
+
+def _no_clip(x: Array) -> Array:
+    return x
+
+
+def _clipper(info: KernelInfo) -> Callable[[Array], Array]:
+    """What bounds the sums that go into activations."""
+    bound = info.attr("clip")
+    return _no_clip if not bound else lambda x: np.clip(x, -bound, bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RnnCell:
+    w: Array
+    r: Array
+    bias: Array | None
+    clip: Callable[[Array], Array]
+    f: Activation
+
+    def project(self, x: Array) -> Array:
+        return project(x, self.w, self.bias)
+
+    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        return (self.f(self.clip(projected + states[0] @ self.r.T)),)
+
+
+def _rnn(info: KernelInfo) -> KernelFn:
+    """ONNX RNN: h' = f(x W' + h R' + Wb + Rb)."""
+    recurrence, clip = Recurrence.of(info), _clipper(info)
+    functions = activations_of(info, ["Tanh"], len(recurrence.backwards))
+
+    def run(
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        lengths: Array | None = None,
+        h: Array | None = None,
+    ) -> tuple[Array, ...]:
+        hidden = r.shape[-1]
+        cells = [
+            _RnnCell(
+                w=w[d],
+                r=r[d],
+                bias=None if b is None else b[d, :hidden] + b[d, hidden:],
+                clip=clip,
+                f=functions[d],
+            )
+            for d in range(len(recurrence.backwards))
+        ]
+        return recurrence.run(cells, x, lengths, [h], hidden)
+
+    return computing_wide(info, run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GruCell:
+    """Gates z, r and h; `rb_h` is the hidden gate's recurrent bias where reset comes last."""
+
+    w: Array
+    r_zr: Array
+    r_h: Array
+    bias: Array | None
+    rb_h: Array | None
+    reset_last: bool
+    clip: Callable[[Array], Array]
+    f: Activation
+    g: Activation
+
+    def project(self, x: Array) -> Array:
+        return project(x, self.w, self.bias)
+
+    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        h = states[0]
+        size = h.shape[1]
+        gates = self.f(self.clip(projected[:, : 2 * size] + h @ self.r_zr.T))
+        z, r = gates[:, :size], gates[:, size:]
+        if self.reset_last:
+            recurrent = h @ self.r_h.T
+            if self.rb_h is not None:
+                recurrent += self.rb_h
+            recurrent *= r
+        else:
+            recurrent = (r * h) @ self.r_h.T
+        recurrent += projected[:, 2 * size :]
+        candidate = self.g(self.clip(recurrent))
+        return (candidate + z * (h - candidate),)
+
+
+def _gru(info: KernelInfo) -> KernelFn:
+    """ONNX GRU: h' = (1 - z) * g(...) + z * h; linear_before_reset says where r applies."""
+    recurrence, clip = Recurrence.of(info), _clipper(info)
+    functions = activations_of(info, ["Sigmoid", "Tanh"], len(recurrence.backwards))
+    reset_last = bool(info.attr("linear_before_reset", 0))
+
+    def cell(w: Array, r: Array, b: Array | None, fg: Sequence[Activation]) -> _GruCell:
+        size = r.shape[-1]
+        bias = rb_h = None
+        if b is not None:
+            bias = b[: 3 * size] + b[3 * size :]
+            if reset_last:
+                rb_h = b[5 * size :]
+                bias[2 * size :] = b[2 * size : 3 * size]
+        return _GruCell(
+            w=w,
+            r_zr=r[: 2 * size],
+            r_h=r[2 * size :],
+            bias=bias,
+            rb_h=rb_h,
+            reset_last=reset_last,
+            clip=clip,
+            f=fg[0],
+            g=fg[1],
+        )
+
+    def run(
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        lengths: Array | None = None,
+        h: Array | None = None,
+    ) -> tuple[Array, ...]:
+        cells = [
+            cell(w[d], r[d], part(b, d), functions[2 * d : 2 * d + 2])
+            for d in range(len(recurrence.backwards))
+        ]
+        return recurrence.run(cells, x, lengths, [h], r.shape[-1])
+
+    return computing_wide(info, run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LstmCell:
+    """Gates i, o, f and c, with peepholes `p` [3, H] for i, o and f."""
+
+    w: Array
+    r: Array
+    bias: Array | None
+    p: Array | None
+    coupled: bool
+    clip: Callable[[Array], Array]
+    f: Activation
+    g: Activation
+    h: Activation
+
+    def project(self, x: Array) -> Array:
+        return project(x, self.w, self.bias)
+
+    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        old, c = states
+        i, o, f, new = np.split(projected + old @ self.r.T, 4, axis=1)
+        if self.p is not None:
+            i, f = i + self.p[0] * c, f + self.p[2] * c
+        i = self.f(self.clip(i))
+        f = 1 - i if self.coupled else self.f(self.clip(f))
+        c = f * c + i * self.g(self.clip(new))
+        if self.p is not None:
+            o = o + self.p[1] * c
+        return self.f(self.clip(o)) * self.h(c), c
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainLstmCell:
+    """An LSTM with its own activations, no peepholes and no bounds, in few numpy calls.
+
+    Rows of the sigmoid gates i, o and f are halved beforehand: sigmoid(x) is
+    tanh(x / 2) / 2 + 1/2, so that one tanh serves all four gates.
+    """
+
+    w: Array
+    r_turned: Array
+    bias: Array | None
+
+    def project(self, x: Array) -> Array:
+        return project(x, self.w, self.bias)
+
+    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        old, c = states
+        size = old.shape[1]
+        gates = old @ self.r_turned
+        gates += projected
+        np.tanh(gates, out=gates)
+        smooth = gates[:, : 3 * size]
+        smooth *= 0.5
+        smooth += 0.5
+        new = gates[:, 2 * size : 3 * size] * c
+        gates[:, 3 * size :] *= gates[:, :size]
+        new += gates[:, 3 * size :]
+        result = np.tanh(new)
+        result *= gates[:, size : 2 * size]
+        return result, new
+
+
+def _halved(values: Array) -> Array:
+    """A copy whose first three quarters, the gates i, o and f, are halved."""
+    result = values.copy()
+    result[: 3 * (values.shape[0] // 4)] *= 0.5
+    return result
+
+
+def _lstm(info: KernelInfo) -> KernelFn:
+    """ONNX LSTM."""
+    recurrence, clip = Recurrence.of(info), _clipper(info)
+    defaults = ["Sigmoid", "Tanh", "Tanh"]
+    functions = activations_of(info, defaults, len(recurrence.backwards))
+    coupled = bool(info.attr("input_forget", 0))
+    plain = default_activations(info, defaults) and clip is _no_clip and not coupled
+
+    def cell(weights: Sequence[Array | None], d: int) -> _LstmCell | _PlainLstmCell:
+        w, r, b, p = (part(values, d) for values in weights)
+        size = r.shape[-1]
+        bias = None if b is None else b[: 4 * size] + b[4 * size :]
+        if plain and p is None:
+            turned = np.ascontiguousarray(_halved(r).T)
+            return _PlainLstmCell(_halved(w), turned, None if bias is None else _halved(bias))
+        f, g, h = functions[3 * d : 3 * d + 3]
+        return _LstmCell(
+            w=w,
+            r=r,
+            bias=bias,
+            p=None if p is None else p.reshape(3, size),
+            coupled=coupled,
+            clip=clip,
+            f=f,
+            g=g,
+            h=h,
+        )
+
+    def all_cells(weights: Sequence[Array | None]) -> list[_LstmCell | _PlainLstmCell]:
+        return [cell(weights, d) for d in range(len(recurrence.backwards))]
+
+    weight_inputs = [i for i in (1, 2, 3, 7) if i < info.n_inputs and info.node.inputs[i]]
+    fixed = [widened(info.constant(i)) for i in (1, 2, 3, 7)]
+    prepared = None
+    if all(info.constant(i) is not None for i in weight_inputs):
+        prepared = all_cells(fixed)
+
+    def run(x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
+        optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
+        b, lengths, h, c, p = optional
+        cells = prepared or all_cells((w, r, b, p))
+        return recurrence.run(cells, x, lengths, [h, c], r.shape[-1])
+
+    return computing_wide(info, run)
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("RNN", since=(1, 22))(_rnn),
+    kernel("GRU", since=(1, 22))(_gru),
+    kernel("LSTM", since=(1, 22))(_lstm),
+)

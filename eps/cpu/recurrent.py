@@ -1,0 +1,189 @@
+"""What RNN, GRU and LSTM have in common: directions, lengths, layouts, activations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from eps.cpu.kernels.activation import scaled_exponential
+from eps.cpu.kernels.unary import relu, sigmoid, softplus, softsign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelInfo
+
+    Activation = Callable[[Array], Array]
+    Shaped = Callable[[Array, float, float], Array]
+
+_DIRECTIONS: Mapping[str, tuple[bool, ...]] = MappingProxyType(
+    {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+)
+
+_PLAIN: Mapping[str, Activation] = MappingProxyType(
+    {
+        "relu": relu,
+        "tanh": np.tanh,
+        "sigmoid": sigmoid,
+        "softsign": softsign,
+        "softplus": softplus,
+    }
+)
+_WITH_PARAMETERS: Mapping[str, tuple[Shaped, float | None, float | None]] = MappingProxyType(
+    {
+        "affine": (lambda x, a, b: a * x + b, 1.0, 0.0),
+        "leakyrelu": (lambda x, a, _: np.where(x < 0, a * x, x), 0.01, None),
+        "thresholdedrelu": (lambda x, a, _: np.where(x > a, x, 0), 1.0, None),
+        "scaledtanh": (lambda x, a, b: a * np.tanh(b * x), 1.0, 1.0),
+        "hardsigmoid": (lambda x, a, b: np.clip(a * x + b, 0, 1), 0.2, 0.5),
+        "elu": (lambda x, a, _: scaled_exponential(x, a, 1.0), 1.0, None),
+    }
+)
+"""Activations with alpha and beta; the default, or None where there is no such parameter."""
+
+
+def activations_of(info: KernelInfo, defaults: Sequence[str], count: int) -> list[Activation]:
+    """The node's activation functions, for all directions one after the other.
+
+    `activation_alpha` and `activation_beta` are consumed by those functions that have such a
+    parameter, in order.
+
+    Raises:
+        ValueError: There are too few, or one is not known.
+    """
+    names = info.attr("activations") or [*defaults] * count
+    if len(names) < len(defaults) * count:
+        raise ValueError(f"{info.op_type}: {len(names)} activations for {count} directions")
+    alphas = iter(info.attr("activation_alpha") or ())
+    betas = iter(info.attr("activation_beta") or ())
+    found: list[Activation] = []
+    for name in names:
+        plain = _PLAIN.get(name.lower())
+        if plain is not None:
+            found.append(plain)
+            continue
+        if name.lower() not in _WITH_PARAMETERS:
+            raise ValueError(f"{info.op_type}: activation '{name}' is not known")
+        shape, alpha, beta = _WITH_PARAMETERS[name.lower()]
+        a = 0.0 if alpha is None else float(next(alphas, alpha))
+        b = 0.0 if beta is None else float(next(betas, beta))
+        found.append(_bound(shape, a, b))
+    return found
+
+
+def _bound(shape: Shaped, alpha: float, beta: float) -> Activation:
+    return lambda x: np.asarray(shape(x, alpha, beta), x.dtype)
+
+
+def default_activations(info: KernelInfo, defaults: Sequence[str]) -> bool:
+    """Whether the node's activations are the operator's own, in every direction."""
+    names = [name.lower() for name in info.attr("activations") or ()]
+    wanted = [name.lower() for name in defaults]
+    return all(name == wanted[i % len(wanted)] for i, name in enumerate(names))
+
+
+class Cell(Protocol):
+    """One direction of one operator, its weights bound."""
+
+    def project(self, x: Array) -> Array:
+        """What the inputs [T, B, I] give to the gates of every step: [T, B, gates * H]."""
+        ...
+
+    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+        """New states from those of a step [B, gates * H]; the first state is the output."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """Attributes of a node.
+
+    Attributes:
+        backwards: For each direction, whether it starts at the end.
+        batch_first: Layout 1: batches come before time.
+    """
+
+    backwards: tuple[bool, ...]
+    batch_first: bool
+
+    @classmethod
+    def of(cls, info: KernelInfo) -> Recurrence:
+        """Those of a node.
+
+        Raises:
+            ValueError: The direction is not one of ONNX's.
+        """
+        direction = info.attr("direction", "forward").lower()
+        if direction not in _DIRECTIONS:
+            raise ValueError(f"{info.op_type}: direction is '{direction}'")
+        return cls(_DIRECTIONS[direction], bool(info.attr("layout", 0)))
+
+    def run(
+        self,
+        cells: Sequence[Cell],
+        x: Array,
+        lengths: Array | None,
+        initial: Sequence[Array | None],
+        hidden: int,
+    ) -> tuple[Array, ...]:
+        """All outputs [T, D, B, H], then the last states [D, B, H]; or batches first.
+
+        Args:
+            cells: One for each direction.
+            x: As the node gets it.
+            lengths: Of each sequence of the batch, or None if all are full.
+            initial: For each state its first value as the node gets it, or None for zeros.
+            hidden: H.
+        """
+        if self.batch_first:
+            x = x.swapaxes(0, 1)
+            initial = [None if s is None else s.swapaxes(0, 1) for s in initial]
+        if lengths is not None and bool((lengths == x.shape[0]).all()):
+            lengths = None
+        outputs, lasts = [], []
+        for d, (cell, back) in enumerate(zip(cells, self.backwards, strict=True)):
+            zero = np.zeros((x.shape[1], hidden), x.dtype)
+            first = tuple(zero if s is None else s[d] for s in initial)
+            output, last = _one_direction(cell, cell.project(x), first, lengths, back)
+            outputs.append(output)
+            lasts.append(last)
+        y = np.stack(outputs, 1)
+        states = [np.stack([last[i] for last in lasts]) for i in range(len(initial))]
+        if self.batch_first:
+            return y.transpose(2, 0, 1, 3), *(s.swapaxes(0, 1) for s in states)
+        return y, *states
+
+
+def _one_direction(
+    cell: Cell,
+    projected: Array,
+    states: tuple[Array, ...],
+    lengths: Array | None,
+    backwards: bool,  # noqa: FBT001 - one of two equal ways
+) -> tuple[Array, tuple[Array, ...]]:
+    """Outputs in the order of time, and the states after the last step.
+
+    A sequence that is over keeps its states and gives zeros; walked backwards it starts at
+    its own end.
+    """
+    steps = projected.shape[0]
+    result = np.zeros((steps, *states[0].shape), projected.dtype)
+    for t in range(steps - 1, -1, -1) if backwards else range(steps):
+        new = cell.step(projected[t], states)
+        if lengths is None:
+            states = new
+            result[t] = new[0]
+            continue
+        going = (lengths > t)[:, None]
+        states = tuple(np.where(going, n, s) for n, s in zip(new, states, strict=True))
+        result[t] = np.where(going, new[0], 0)
+    return result, states
+
+
+def part(values: Any, direction: int) -> Any:  # noqa: ANN401 - an array or None
+    """The entry of one direction, None where the node has no such input."""
+    return None if values is None else values[direction]
