@@ -1,0 +1,97 @@
+"""A context model on disk that is damaged, edited and loaded again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.container import MAGIC, read_container
+from ctx_formats.ep_context import EpContextNode
+from ctx_formats.model_reader import read_model
+from ctx_formats.model_writer import model_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A context model; its payload is beside it, or inside it where `payload` is None."""
+
+    path: Path
+    payload: Path | None
+
+    def nodes(self) -> list[EpContextNode]:
+        """Its EPContext nodes."""
+        graph = read_model(memoryview(self.path.read_bytes())).graph
+        return [EpContextNode.from_node(n) for n in graph.nodes if n.op_type == "EPContext"]
+
+    def edit(self, change: Callable[[EpContextNode], EpContextNode]) -> None:
+        """Rewrite the model with every EPContext node changed."""
+        model = read_model(memoryview(self.path.read_bytes()))
+        nodes = tuple(
+            change(EpContextNode.from_node(node)).to_node() if node.op_type == "EPContext" else node
+            for node in model.graph.nodes
+        )
+        changed = replace(model, graph=replace(model.graph, nodes=nodes))
+        self.path.write_bytes(model_bytes(changed))
+
+    def container(self) -> bytes:
+        """The payload container, wherever it is."""
+        if self.payload is not None:
+            return self.payload.read_bytes()
+        return next(bytes(n.ep_cache_context) for n in self.nodes() if n.main_context)
+
+    def put_container(self, data: bytes) -> None:
+        """Replace the payload container; everything else stays."""
+        if self.payload is not None:
+            self.payload.write_bytes(data)
+            return
+        self.edit(lambda n: replace(n, ep_cache_context=data) if n.main_context else n)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One way to spoil a container, and the reasons that say so."""
+
+    name: str
+    change: Callable[[bytes], bytes]
+    reasons: frozenset[str]
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """`data` with one bit changed."""
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def payload_middle(data: bytes) -> int:
+    """Where the middle byte of the first payload lies."""
+    entry = min(read_container(memoryview(data)).entries.values(), key=lambda e: e.offset)
+    return entry.offset + entry.size // 2
+
+
+def damages() -> tuple[Damage, ...]:
+    """Every region of a container, and its length, changed one at a time."""
+    integrity, form = frozenset(("integrity",)), frozenset(("format",))
+    either = integrity | form
+    return (
+        Damage("magic", lambda data: flipped(data, 0), form),
+        Damage("index", lambda data: flipped(data, 60), either),
+        Damage("payload", lambda data: flipped(data, payload_middle(data)), integrity),
+        Damage("padding", lambda data: flipped(data, payload_offset(data) - 1), form),
+        Damage("tail", lambda data: flipped(data, -1), either),
+        Damage("half", lambda data: data[: len(data) // 2], form),
+        Damage("one_byte_less", lambda data: data[:-1], form),
+        Damage("one_byte_more", lambda data: data + b"\0", form),
+        Damage("header_only", lambda data: data[:40], form),
+        Damage("magic_only", lambda _: MAGIC, form),
+        Damage("zeros", lambda data: bytes(len(data)), form),
+    )
+
+
+def payload_offset(data: bytes) -> int:
+    """Where the first payload starts."""
+    return min(e.offset for e in read_container(memoryview(data)).entries.values())

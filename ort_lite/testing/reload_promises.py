@@ -1,0 +1,166 @@
+"""Promises about whole context models: written, reloaded, and refused when damaged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ort_lite.check import check_compatibility
+from ort_lite.status import InvalidGraph
+from ort_lite.status import NotImplemented as NotImplementedByAny
+from ort_lite.testing.context_file import ContextFile, Damage, damages
+from ort_lite.testing.context_promises import FOREIGN
+from ort_lite.testing.oracle_cases import OracleCase, oracle_case
+from ort_lite.testing.subject import EpUnderTest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ort_lite.execution_provider import ExecutionProvider
+
+EMBED = pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])
+
+
+class ReloadPromises(EpUnderTest):
+    """What a user of the EP's context models gets."""
+
+    def written(self, folder: Path, case: OracleCase, *, embed: bool) -> ContextFile:
+        """The context model of a case, compiled into `folder`."""
+        folder.mkdir(exist_ok=True)
+        source = folder / "m.onnx"
+        source.write_bytes(case.encoded())
+        entries = {"ep.context_enable": "1", "ep.context_embed_mode": str(int(embed))}
+        self.session(source, entries).close()
+        source.unlink()
+        payload = folder / f"m_{self.factory.name}.bin"
+        made = ContextFile(folder / "m_ctx.onnx", None if embed else payload)
+        assert len(made.nodes()) == 1, f"{self.factory.name} compiles {case.name} in one piece"
+        return made
+
+    def refusal(self, made: ContextFile) -> InvalidGraph:
+        """The error on which a session and a check without a session agree."""
+        with pytest.raises(InvalidGraph) as found:
+            self.session(made.path)
+        assert found.value.hint
+        providers = [(self.factory.name, self.provider_options)]
+        (verdict,) = check_compatibility(made.path, providers=providers)
+        assert verdict.reason == found.value.reason
+        return found.value
+
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_model_gives_the_same_numbers_bit_for_bit(
+        self, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """Reloaded without the source model, without a compile, with digests required."""
+        with self.session(taken.encoded()) as session:
+            expected = [session.run(None, dict(feed)) for feed in taken.feeds]
+        made = self.written(tmp_path, taken, embed=embed)
+        entries = {"session.disable_model_compile": "1", "session.require_payload_digest": "1"}
+        with self.session(made.path, entries) as session:
+            (part,) = session.explain().partitions
+            assert (part.ep, part.origin) == (self.factory.name, "context")
+            for feed, right in zip(taken.feeds, expected, strict=True):
+                for mine, theirs in zip(session.run(None, dict(feed)), right, strict=True):
+                    np.testing.assert_array_equal(mine, theirs)
+
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_model_moves_to_another_folder(
+        self, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """No path in it is absolute."""
+        self.written(tmp_path / "here", taken, embed=embed)
+        (tmp_path / "here").rename(tmp_path / "there")
+        with self.session(tmp_path / "there" / "m_ctx.onnx") as session:
+            feed = taken.feeds[0]
+            self.assert_close(session.run(None, dict(feed)), taken.expected(feed))
+
+    @EMBED
+    @pytest.mark.parametrize("damage", damages(), ids=lambda damage: damage.name)
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_damaged_payload_is_refused(
+        self, taken: OracleCase, tmp_path: Path, damage: Damage, *, embed: bool
+    ) -> None:
+        """Before the vendor's SDK sees a byte of it."""
+        made = self.written(tmp_path, taken, embed=embed)
+        made.put_container(damage.change(made.container()))
+        assert str(self.refusal(made).reason) in damage.reasons
+
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_swapped_payload_is_refused(
+        self, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """The whole, undamaged payload of the same graph with other weights."""
+        if not taken.has_weights:
+            pytest.skip(f"{self.factory.name} takes no graph with weights")
+        mine = self.written(tmp_path / "a", taken, embed=embed)
+        other = self.written(tmp_path / "b", oracle_case(taken.name, seed=1), embed=embed)
+        mine.put_container(other.container())
+        assert self.refusal(mine).reason in ("integrity", "missing_payload")
+
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_missing_payload_is_refused(self, taken: OracleCase, tmp_path: Path) -> None:
+        """The message names the file."""
+        made = self.written(tmp_path, taken, embed=False)
+        assert made.payload is not None
+        made.payload.unlink()
+        error = self.refusal(made)
+        assert error.reason == "missing_payload"
+        assert made.payload.name in str(error)
+
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_of_another_sdk_is_refused(
+        self, ep: ExecutionProvider, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """With the recorded and the present version in the error."""
+        if not ep.identity.sdk_version:
+            pytest.skip(f"{ep.name} reports no sdk_version")
+        made = self.written(tmp_path, taken, embed=embed)
+        made.edit(lambda node: replace(node, ep_sdk_version=FOREIGN))
+        error = self.refusal(made)
+        assert error.reason == "sdk_version"
+        assert error.recorded is not None
+        assert error.recorded.sdk_version == FOREIGN
+        assert error.present == ep.identity
+
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_of_another_chip_is_refused(
+        self, ep: ExecutionProvider, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """With the recorded and the present architecture in the error."""
+        if not ep.identity.architecture:
+            pytest.skip(f"{ep.name} reports no architecture")
+        made = self.written(tmp_path, taken, embed=embed)
+        made.edit(lambda node: replace(node, hardware_architecture=FOREIGN))
+        error = self.refusal(made)
+        assert error.reason == "hardware_architecture"
+        assert error.recorded is not None
+        assert error.recorded.architecture == FOREIGN
+        assert error.present == ep.identity
+
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_of_another_source_is_not_taken(
+        self, taken: OracleCase, tmp_path: Path
+    ) -> None:
+        """Each EP takes the nodes that carry its own name."""
+        made = self.written(tmp_path, taken, embed=False)
+        made.edit(lambda node: replace(node, source="SomebodyElse"))
+        with pytest.raises(NotImplementedByAny, match="generated by 'SomebodyElse'"):
+            self.session(made.path)
+
+    @pytest.mark.usefixtures("context_ep")
+    def test_two_compilations_give_partitions_of_one_name(
+        self, taken: OracleCase, tmp_path: Path
+    ) -> None:
+        """Names come from content, so that payloads can be found again."""
+        first, second = (self.written(tmp_path / x, taken, embed=False) for x in "ab")
+        (mine,), (other,) = first.nodes(), second.nodes()
+        assert mine.partition_name == other.partition_name
+        assert mine.source == self.factory.name
