@@ -21,7 +21,8 @@ class InputSpec:
 
     Attributes:
         type: numpy's name of the element type.
-        values: "normal", {"below": n} for integers in [0, n), or {"constant": c}.
+        values: "normal", "text_line" (a picture), {"below": n} for integers in [0, n), or
+            {"constant": c}.
     """
 
     shape: tuple[int, ...]

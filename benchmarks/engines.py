@@ -1,0 +1,169 @@
+"""The engines that are compared: each opens a model, plain or compiled, and runs it."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+EP = "OpenVINOExecutionProvider"
+
+
+class Engine(ABC):
+    """One way of running a model on the CPU.
+
+    Attributes:
+        contexts: Kinds of compiled model that it keeps, each with a file name's suffix.
+    """
+
+    contexts: ClassVar[Mapping[str, str]] = {"external": ".onnx", "embedded": ".onnx"}
+
+    @abstractmethod
+    def open(self, model: Path) -> Any:  # noqa: ANN401 - each engine's own session
+        """A session with onnxruntime's `run`."""
+
+    @abstractmethod
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
+        """Compile `model` and write the context model `target`."""
+
+
+class OrtLite(Engine):
+    """ort_lite with its OpenVINO execution provider."""
+
+    def __init__(self) -> None:
+        import ort_lite  # noqa: PLC0415 - one engine a process, and nothing of the others
+
+        self._ort = ort_lite
+
+    def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
+        """See Engine."""
+        return self._ort.InferenceSession(model, providers=[EP])
+
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
+        """See Engine."""
+        options = self._ort.SessionOptions()
+        for key, value in context_entries(target, embed=embed).items():
+            options.add_session_config_entry(key, value)
+        self._ort.InferenceSession(model, options, providers=[EP]).close()
+
+
+class OnnxRuntime(Engine):
+    """onnxruntime with its CPU execution provider, which keeps no contexts."""
+
+    contexts: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        import onnxruntime  # noqa: PLC0415 - see OrtLite
+
+        onnxruntime.set_default_logger_severity(3)
+        self._ort = onnxruntime
+
+    def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
+        """See Engine."""
+        return self._ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
+        """See Engine."""
+        raise NotImplementedError("the CPU execution provider keeps no contexts")
+
+
+class OnnxRuntimeOpenVino(Engine):
+    """onnxruntime with Intel's plug-in execution provider, onnxruntime-ep-openvino."""
+
+    def __init__(self) -> None:
+        import onnxruntime  # noqa: PLC0415 - see OrtLite
+        import onnxruntime_ep_openvino  # noqa: PLC0415 - see OrtLite
+
+        onnxruntime.set_default_logger_severity(3)
+        library = onnxruntime_ep_openvino.get_library_path()
+        onnxruntime.register_execution_provider_library(EP, library)
+        self._ort = onnxruntime
+        self._devices = [
+            device
+            for device in onnxruntime.get_ep_devices()
+            if device.ep_metadata.get("ov_device") == "CPU"
+        ]
+        if not self._devices:
+            sys.exit("onnxruntime-ep-openvino offers no CPU here; it does so on Intel's only")
+
+    def _options(self) -> Any:  # noqa: ANN401 - onnxruntime has no type information
+        options = self._ort.SessionOptions()
+        options.add_provider_for_devices(self._devices, {})
+        return options
+
+    def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
+        """See Engine."""
+        return self._ort.InferenceSession(str(model), self._options())
+
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
+        """See Engine."""
+        options = self._options()
+        for key, value in context_entries(target, embed=embed).items():
+            options.add_session_config_entry(key, value)
+        self._ort.InferenceSession(str(model), options)
+
+
+class RawOpenVino(Engine):
+    """The openvino package alone: what nothing on top of it can beat."""
+
+    contexts: ClassVar[Mapping[str, str]] = {"external": ".blob"}
+
+    def __init__(self) -> None:
+        import openvino  # noqa: PLC0415 - see OrtLite
+
+        self._core = openvino.Core()
+        self._tensor = openvino.Tensor
+
+    def open(self, model: Path) -> RawSession:
+        """A plain model, or a payload that `write_context` left."""
+        if model.suffix == ".onnx":
+            compiled = self._core.compile_model(str(model), "CPU")
+        else:
+            import numpy as np  # noqa: PLC0415 - see OrtLite
+
+            compiled = self._core.import_model(self._tensor(np.memmap(model, mode="c")), "CPU")
+        return RawSession(compiled, self._tensor)
+
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:  # noqa: ARG002 - see Engine
+        """The bare payload; `embed` means nothing to it."""
+        target.write_bytes(self._core.compile_model(str(model), "CPU").export_model().getbuffer())
+
+
+class RawSession:
+    """A compiled model with its request; input tensors are set once and only inferred after."""
+
+    def __init__(self, compiled: Any, tensor: Any) -> None:  # noqa: ANN401 - the SDK's own types
+        self._compiled = compiled
+        self._request = compiled.create_infer_request()
+        self._tensor = tensor
+        self._feed: object = None
+
+    def run(self, names: None, feed: dict[str, Any]) -> list[Any]:  # noqa: ARG002 - onnxruntime's
+        """All outputs, as views of the request's memory."""
+        if self._feed is not feed:
+            for name, array in feed.items():
+                self._request.set_tensor(name, self._tensor(array, shared_memory=True))
+            self._feed = feed
+        self._request.infer()
+        return [self._request.get_tensor(port).data for port in self._compiled.outputs]
+
+
+def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
+    """The session configuration that writes a context model; the same for all."""
+    return {
+        "ep.context_enable": "1",
+        "ep.context_file_path": str(target),
+        "ep.context_embed_mode": "1" if embed else "0",
+    }
+
+
+ENGINES: dict[str, type[Engine]] = {
+    "ort_lite": OrtLite,
+    "onnxruntime": OnnxRuntime,
+    "onnxruntime+openvino": OnnxRuntimeOpenVino,
+    "openvino": RawOpenVino,
+}
