@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ort_lite.catalog import get_available_providers
     from ort_lite.check import check_compatibility
+    from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
+    from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
     from ort_lite.execution_provider import CompiledModelCompatibility
+    from ort_lite.external_initializers import OrtExternalInitializerInfo
     from ort_lite.model_info import ModelMetadata, NodeArg
     from ort_lite.options import (
         ExecutionMode,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
         RuntimeException,
         StatusCode,
     )
+    from ort_lite.values import OrtValue
     from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
@@ -56,6 +60,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
+    "ModelCompiler",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
@@ -65,7 +70,12 @@ __all__ = [
     "NodeArg",
     "NotFound",
     "NotImplemented",
+    "OrtCompileApiFlags",
+    "OrtEpContextData",
+    "OrtEpContextDataBuffer",
+    "OrtExternalInitializerInfo",
     "OrtLiteError",
+    "OrtValue",
     "RunOptions",
     "RuntimeException",
     "SessionOptions",
@@ -78,6 +88,10 @@ __all__ = [
 _HOMES = {
     "ort_lite.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
+    "ort_lite.compiler": ("ModelCompiler", "OrtCompileApiFlags"),
+    "ort_lite.context_data": ("OrtEpContextData", "OrtEpContextDataBuffer"),
+    "ort_lite.external_initializers": ("OrtExternalInitializerInfo",),
+    "ort_lite.values": ("OrtValue",),
     "ort_lite.execution_provider": ("CompiledModelCompatibility",),
     "ort_lite.model_info": ("ModelMetadata", "NodeArg"),
     "ort_lite.options": (

@@ -84,7 +84,7 @@ def check_compatibility(
         nodes = _context_nodes(loaded)
         if isinstance(nodes, InvalidGraph):
             return (_refusal("", "", nodes),)
-        store = PayloadStore(base_folder(loaded.path, options), loaded.path)
+        store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
         try:
             return _verdicts(nodes, store, options, providers)
         finally:

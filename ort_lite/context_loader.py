@@ -51,7 +51,7 @@ def reload(loaded: LoadedModel, shop: Workshop, options: SessionOptions) -> Prep
         NotImplemented: A node's source is no EP of this session.
     """
     primaries = _primaries(loaded)
-    store = PayloadStore(base_folder(loaded.path, options), loaded.path)
+    store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
     importer = _Importer(loaded, shop, options, store, primaries)
     try:
         return prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))

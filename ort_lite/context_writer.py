@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import logging
-from contextlib import suppress
-from dataclasses import dataclass
-from secrets import token_hex
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.atomic_write import publish, publish_new, written_beside
-from ctx_formats.container_writer import write_container
+from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
-from ctx_formats.onnx_model import Model
 from ort_lite.context_graph import context_graph
+from ort_lite.context_payloads import PayloadWriter
+from ort_lite.context_target import exists_already
 from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.external_initializers import located, write_external
 from ort_lite.placement import all_partitions
 from ort_lite.status import Fail
+from ort_lite.values import OrtValue
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ctx_formats.container import Entry
-    from ctx_formats.onnx_model import Node
+    from ctx_formats.onnx_model import ExternalData, Model, Node
+    from ort_lite.context_payloads import Stored
     from ort_lite.context_target import ContextTarget
-    from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model_loader import LoadedModel
     from ort_lite.preparation import Partition, PreparedGraph
 
@@ -43,20 +41,16 @@ CONTRIB = "com.microsoft"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a context model says about the plain one."""
+    """What a context model says about the plain one.
+
+    Attributes:
+        origins: Where initializers lay that came out of data files.
+    """
 
     model: Model
     file_name: str
     blake3: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """The payloads of one EP, stored: in a file of this name, or in `embedded`."""
-
-    entries: Mapping[str, Entry]
-    file_name: str = ""
-    embedded: bytes = b""
+    origins: Mapping[str, ExternalData]
 
 
 def source_of(loaded: LoadedModel) -> Source:
@@ -65,61 +59,12 @@ def source_of(loaded: LoadedModel) -> Source:
     for view in loaded.external.views():
         digest.update(view)
     name = loaded.path.name if loaded.path is not None else ""
-    return Source(model=loaded.model, file_name=name, blake3=digest.hexdigest())
-
-
-def write_context(
-    prepared: PreparedGraph,
-    source: Source,
-    target: ContextTarget,
-    provider_options: Mapping[str, Mapping[str, str]],
-) -> Path | None:
-    """Write the context model of `prepared` to the target, payload files first.
-
-    Nothing appears under its final name before it is whole, and a file that exists is never
-    written into. Two processes that write to one place at once both succeed or one of them
-    fails cleanly.
-
-    Returns:
-        The model's path; None where no partition belongs to an EP that keeps contexts.
-
-    Raises:
-        Fail: The output exists, is over 2 GiB, or cannot be written (disk full, permissions).
-    """
-    kept = context_partitions(prepared)
-    if not kept:
-        log.warning("nothing was compiled for an EP context; %s is not written", target.model_path)
-        return None
-    published: list[Path] = []
-    try:
-        stored = {ep: _store(parts, ep, target, published) for ep, parts in _by_ep(kept).items()}
-        nodes = _nodes(kept, stored, source, target, provider_options)
-        model = context_model(prepared, source.model, nodes)
-        pieces = encode_model(model)
-        with written_beside(target.model_path) as (file, temporary):
-            for piece in pieces:
-                file.write(piece)
-        publish(temporary, target.model_path, replace=target.overwrite)
-    except FileExistsError as exc:
-        _unpublish(published)
-        raise Fail(
-            f"Failed to generate EP context model since the file '{target.model_path}' exists "
-            "already. Please remove the EP context model if you want to re-generate it."
-        ) from exc
-    except FormatError as exc:
-        _unpublish(published)
-        raise Fail(
-            f"the EP context model {target.model_path} cannot be written: {exc}. With "
-            "ep.context_embed_mode=0 payloads go to a file beside it, which has no such limit."
-        ) from exc
-    except OSError as exc:
-        _unpublish(published)
-        raise Fail(f"the EP context model {target.model_path} cannot be written: {exc}") from exc
-    except BaseException:
-        _unpublish(published)
-        raise
-    log.info("wrote %s", target.model_path)
-    return target.model_path
+    return Source(
+        model=loaded.model,
+        file_name=name,
+        blake3=digest.hexdigest(),
+        origins=loaded.external.origins,
+    )
 
 
 def context_partitions(prepared: PreparedGraph) -> list[Partition]:
@@ -127,23 +72,112 @@ def context_partitions(prepared: PreparedGraph) -> list[Partition]:
     return [part for part in all_partitions(prepared) if isinstance(part.ep, SupportsEpContext)]
 
 
-def context_model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) -> Model:
+@contextmanager
+def context_pieces(
+    prepared: PreparedGraph,
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> Iterator[Sequence[bytes | memoryview]]:
+    """The context model as bytes, its payloads stored; taken back if the body fails.
+
+    Raises:
+        Fail: It is over 2 GiB, or something cannot be written (disk full, permissions).
+    """
+    kept = context_partitions(prepared)
+    writer = PayloadWriter(target)
+    try:
+        stored = {ep: writer.store(parts, ep) for ep, parts in _by_ep(kept).items()}
+        nodes = _nodes(kept, stored, source, target, provider_options)
+        model = _model(prepared, source.model, nodes)
+        yield encode_model(_with_initializers(model, source, target))
+    except FormatError as exc:
+        writer.withdraw()
+        raise Fail(
+            f"{target.described} cannot be written: {exc}. With ep.context_embed_mode=0 payloads "
+            "go to a file beside it, which has no such limit."
+        ) from exc
+    except FileExistsError as exc:
+        writer.withdraw()
+        if target.model_path is None:
+            raise Fail(f"{target.described} cannot be written: {exc}") from exc
+        raise exists_already(target.model_path) from exc
+    except OSError as exc:
+        writer.withdraw()
+        raise Fail(f"{target.described} cannot be written: {exc}") from exc
+    except BaseException:
+        writer.withdraw()
+        raise
+
+
+def write_context(
+    prepared: PreparedGraph,
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Write the context model of `prepared` to the target, payload files first.
+
+    Nothing appears under its final name before it is whole, and a file that exists is never
+    written into. Of two processes that write to one place at once one fails cleanly.
+
+    Raises:
+        Fail: The output exists, is over 2 GiB, or cannot be written (disk full, permissions).
+    """
+    if not context_partitions(prepared):
+        log.warning("nothing was compiled for an EP context; %s is not written", target.described)
+        return
+    assert target.model_path is not None, "a session's target is a file"
+    with (
+        context_pieces(prepared, source, target, provider_options) as pieces,
+    ):
+        write_pieces(pieces, target)
+    log.info("wrote %s", target.model_path)
+
+
+def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) -> None:
+    """Publish the model file.
+
+    Raises:
+        FileExistsError: It is there and not to be overwritten.
+        OSError: It cannot be written.
+    """
+    assert target.model_path is not None, "the caller has a file in mind"
+    with written_beside(target.model_path) as (file, temporary):
+        for piece in pieces:
+            file.write(piece)
+    publish(temporary, target.model_path, replace=target.overwrite)
+
+
+def _with_initializers(model: Model, source: Source, target: ContextTarget) -> Model:
+    if target.locate is not None:
+        graph = located(model.graph, target.locate, source.origins, OrtValue.of_tensor)
+        return replace(model, graph=graph)
+    if target.initializers is None:
+        return model
+    base = target.model_path or target.payload_base
+    if base is None:
+        raise Fail("external initializers have no folder: the output model has no path")
+    graph = write_external(
+        model.graph, target.initializers, base.parent, overwrite=target.overwrite
+    )
+    return replace(model, graph=graph)
+
+
+def _model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) -> Model:
     """The context model, given the EPContext node of each compiled partition by name."""
     info = {
         f"ep_compatibility_info.{part.ep.name}": part.ep.compatibility_info()
         for part in context_partitions(prepared)
         if isinstance(part.ep, SupportsEpContext)
     }
-    return Model(
+    return replace(
+        source,
         graph=context_graph(prepared, lambda part: nodes.get(part.name)),
         ir_version=max(source.ir_version, MIN_IR_VERSION),
         opset_imports={**prepared.graph.opset_imports, CONTRIB: 1},
-        producer_name=source.producer_name,
-        producer_version=source.producer_version,
-        domain=source.domain,
-        model_version=source.model_version,
-        doc_string=source.doc_string,
         metadata_props={**source.metadata_props, **{k: v for k, v in info.items() if v}},
+        functions=(),
     )
 
 
@@ -154,48 +188,9 @@ def _by_ep(kept: Sequence[Partition]) -> dict[str, list[Partition]]:
     return found
 
 
-def _exporter(part: Partition) -> Callable[[BinaryIO], None]:
-    ep: ExecutionProvider = part.ep
-    assert isinstance(ep, SupportsEpContext), "only such partitions are kept"
-    return lambda out: ep.export_model(part.compiled, out)
-
-
-def _store(
-    parts: Sequence[Partition], ep: str, target: ContextTarget, published: list[Path]
-) -> _Stored:
-    payloads = [(target.prefix + part.name, _exporter(part)) for part in parts]
-    if target.embed:
-        memory = io.BytesIO()
-        entries = write_container(memory, payloads, PRODUCER)
-        return _Stored({e.name: e for e in entries}, embedded=memory.getvalue())
-    path = target.model_path.with_name(target.payload_name(ep))
-    with written_beside(path) as (file, temporary):
-        entries = write_container(file, payloads, PRODUCER)
-    path = publish_new(temporary, list(_names(path, entries)))
-    published.append(path)
-    return _Stored({e.name: e for e in entries}, file_name=path.name)
-
-
-def _names(path: Path, entries: Sequence[Entry]) -> Iterator[Path]:
-    """The usual name; where a file has it already, names that carry the content.
-
-    The file that is there may belong to a context model that somebody is running.
-    """
-    yield path
-    content = blake3("".join(entry.blake3 for entry in entries).encode()).hexdigest()
-    yield path.with_name(f"{path.stem}-{content[:12]}{path.suffix}")
-    yield path.with_name(f"{path.stem}-{content[:12]}-{token_hex(4)}{path.suffix}")
-
-
-def _unpublish(published: Sequence[Path]) -> None:
-    for path in published:
-        with suppress(FileNotFoundError):
-            path.unlink()
-
-
 def _nodes(
     kept: Sequence[Partition],
-    stored: Mapping[str, _Stored],
+    stored: Mapping[str, Stored],
     source: Source,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
@@ -211,25 +206,26 @@ def _nodes(
         store = stored[part.ep.name]
         main = not target.embed or part.ep.name not in holders
         holders.add(part.ep.name)
-        entry = store.entries[target.prefix + part.name]
+        name = target.prefix + part.name
+        identity = part.ep.identity
         node = EpContextNode(
-            name=target.prefix + part.name,
-            inputs=tuple(info.name for info in part.graph.inputs),
-            outputs=tuple(info.name for info in part.graph.outputs),
+            name=name,
+            inputs=part.inputs,
+            outputs=part.outputs,
             source=part.ep.name,
             main_context=main,
             embed_mode=target.embed,
-            ep_cache_context=(store.embedded or store.file_name.encode()) if main else b"",
-            ep_sdk_version=part.ep.identity.sdk_version,
-            hardware_architecture=part.ep.identity.architecture,
+            ep_cache_context=store.reference if main else b"",
+            ep_sdk_version=identity.sdk_version,
+            hardware_architecture=identity.architecture,
             onnx_model_filename=source.file_name,
-            partition_name=target.prefix + part.name,
+            partition_name=name,
         )
         notes = ContextNotes(
             producer=PRODUCER,
-            identity=part.ep.identity,
-            payload_blake3=entry.blake3,
-            payload_size=entry.size,
+            identity=identity,
+            payload_blake3=store.entries[name].blake3,
+            payload_size=store.entries[name].size,
             source_blake3=source.blake3,
             options=provider_options.get(part.ep.name, {}),
         )

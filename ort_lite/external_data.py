@@ -23,6 +23,9 @@ class ExternalFiles:
     """The data files of one model, each mapped once; `close` unmaps them.
 
     Views handed out stay valid after `close` for as long as somebody holds them.
+
+    Attributes:
+        origins: Where each tensor lay that was attached, by its name.
     """
 
     def __init__(self, base: Path, model_path: Path | None) -> None:
@@ -30,6 +33,7 @@ class ExternalFiles:
         self._base = base
         self._model_path = model_path
         self._maps: dict[str, MappedFile] = {}
+        self.origins: dict[str, ExternalData] = {}
 
     def attach(self, graph: GraphDef) -> GraphDef:
         """`graph` with every external tensor's data replaced by a view of the mapped file.
@@ -70,6 +74,7 @@ class ExternalFiles:
             return tensor
         where = tensor.data
         view = self._view(tensor.name, where.location)
+        self.origins[tensor.name] = where
         size = tensor_bytes(tensor.data_type, tensor.dims)
         if where.length is not None and where.length != size:
             raise Fail(

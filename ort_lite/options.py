@@ -6,10 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ort_lite.context_data import DEFAULT_MAX_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from ort_lite.context_data import ReadFunc
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
@@ -41,6 +44,21 @@ class ExecutionOrder(IntEnum):
 
 
 @dataclass(slots=True)
+class Cancellation:
+    """Shared by an options object and its copies, so that another thread can set it."""
+
+    requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DataReader:
+    """The user's place for payloads, and how large one may be."""
+
+    func: ReadFunc
+    max_size: int
+
+
+@dataclass(slots=True)
 class SessionOptions:
     """Options of one session; a copy is taken when the session is made.
 
@@ -67,6 +85,8 @@ class SessionOptions:
     _config: dict[str, str] = field(default_factory=dict, repr=False)
     _providers: list[tuple[str, dict[str, str]]] = field(default_factory=list, repr=False)
     _dimensions: dict[str, int] = field(default_factory=dict, repr=False)
+    _cancel: Cancellation = field(default_factory=lambda: Cancellation(), repr=False)
+    _read_data: DataReader | None = field(default=None, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -112,6 +132,34 @@ class SessionOptions:
         if value < 1:
             raise InvalidArgument(f"free dimension override {name}={value} is not positive")
         self._dimensions[name] = value
+
+    def set_load_cancellation_flag(self, value: bool) -> None:  # noqa: FBT001 - onnxruntime's signature
+        """Stop (or not) the loading and compiling that runs with these options.
+
+        May be called from another thread; takes effect before the next partition.
+        """
+        self._cancel.requested = value
+
+    @property
+    def canceled(self) -> Callable[[], bool]:
+        """Whether cancellation was asked for, as a question to ask again."""
+        cancel = self._cancel
+        return lambda: cancel.requested
+
+    def set_ep_context_data_read_func(
+        self, func: ReadFunc, max_data_size: int = DEFAULT_MAX_SIZE
+    ) -> None:
+        """Get payloads from `func(name, OrtEpContextDataBuffer)` instead of files."""
+        self._read_data = DataReader(func, max_data_size)
+
+    def clear_ep_context_data_read_func(self) -> None:
+        """Read payload files again."""
+        self._read_data = None
+
+    @property
+    def read_data(self) -> DataReader | None:
+        """The user's place for payloads, where there is one."""
+        return self._read_data
 
     @property
     def config(self) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from ctx_formats.container import MAGIC, payload_digest, read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.safe_path import resolve_payload
+from ort_lite.context_data import OrtEpContextDataBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ctx_formats.container import Container
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.notes import ContextNotes
+    from ort_lite.options import DataReader, SessionOptions
 
 
 class PayloadStore:
@@ -24,10 +26,17 @@ class PayloadStore:
     `close` lets go of the maps; payloads handed out keep theirs alive.
     """
 
-    def __init__(self, base: Path | None, model_path: Path | None) -> None:
-        """`base` is the folder that paths in nodes are relative to; None where none is known."""
+    def __init__(self, base: Path | None, model_path: Path | None, options: SessionOptions) -> None:
+        """Remember where payloads are.
+
+        Args:
+            base: The folder that paths in nodes are relative to; None where none is known.
+            model_path: The model file, which may be a symlink.
+            options: For the user's read function, which then replaces files altogether.
+        """
         self._base = base
         self._model_path = model_path
+        self._reader = options.read_data
         self._files: dict[str, MappedFile] = {}
         self._containers: dict[str, Container] = {}
 
@@ -96,11 +105,30 @@ class PayloadStore:
     def _container(self, node: EpContextNode) -> Container:
         if node.embed_mode:
             return _parsed(memoryview(node.ep_cache_context), f"context in node '{node.name}'")
+        if self._reader is not None:
+            return self._from_user(node.payload_path, self._reader)
         path = self._path(node)
         if path not in self._containers:
             mapped = self._files[path] = MappedFile(Path(path))
             self._containers[path] = _parsed(mapped.view, path)
         return self._containers[path]
+
+    def _from_user(self, name: str, reader: DataReader) -> Container:
+        """What the user's read function gives for a name; no file is looked at."""
+        if name not in self._containers:
+            buffer = OrtEpContextDataBuffer(reader.max_size)
+            try:
+                reader.func(name, buffer)
+                data = buffer.take()
+            except Exception as exc:
+                raise FormatError(
+                    "EP context data",
+                    f"the read function failed for '{name}': {exc}",
+                    "the payload",
+                    reason=Reason.MISSING_PAYLOAD,
+                ) from exc
+            self._containers[name] = _parsed(data, f"EP context data '{name}'")
+        return self._containers[name]
 
     def _path(self, node: EpContextNode) -> str:
         name = node.payload_path

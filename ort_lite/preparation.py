@@ -10,7 +10,7 @@ from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpCon
 from ort_lite.executor import Plan, PlannedStep
 from ort_lite.naming import metadef_id
 from ort_lite.partitioner import Part, assign
-from ort_lite.status import EPFail, Fail, ModelRequiresCompilation
+from ort_lite.status import EPFail, Fail, ModelLoadCanceled, ModelRequiresCompilation
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Workshop:
         forbid_compile: `session.disable_model_compile`.
         progress: Called with (partition name, how many are done, how many there are at this
             level) before each compile; an exception from it cancels.
+        canceled: Whether the caller has asked to stop; asked before each compile.
         settle: Gives the partitions of a graph that need no compile (EPContext nodes).
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
@@ -113,6 +114,7 @@ class Workshop:
     eps: Sequence[ExecutionProvider]
     forbid_compile: bool = False
     progress: Callable[[str, int, int], None] | None = None
+    canceled: Callable[[], bool] = lambda: False
     settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
     names: dict[str, int] = field(default_factory=dict)
 
@@ -137,6 +139,7 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
     Raises:
         NotImplemented: No EP runs some node.
         EPFail: An SDK or device failed in another way than not supporting a node.
+        ModelLoadCanceled: The caller asked to stop.
         ModelRequiresCompilation: `forbid_compile`, and an EP with a compiled form would.
     """
     done: dict[Part, Partition] = dict(shop.settle(graph)) if shop.settle else {}
@@ -185,6 +188,8 @@ def _compile_missing(
             )
         subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
         name = shop.partition_name(ep.name, subgraph)
+        if shop.canceled():
+            raise ModelLoadCanceled("Model loading was canceled due to user request.")
         if shop.progress is not None:
             shop.progress(name, count, len(missing))
         bodies = _bodies(ep, subgraph, shop)

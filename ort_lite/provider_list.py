@@ -39,6 +39,8 @@ def requested(
 ) -> tuple[Request, ...]:
     """Providers in the user's order, with the default EP appended when it is missing.
 
+    Providers given to the session win over those added to its options, as in ONNX Runtime.
+
     Raises:
         ValueError: `providers` is one string, or the lists differ in length; ONNX Runtime's
             Python raises the same class.
@@ -58,7 +60,10 @@ def requested(
             Request(r.name, {**r.options, **_texts(o)}, explicit=True)
             for r, o in zip(found, provider_options, strict=True)
         ]
-    found += [Request(name, dict(o), explicit=True) for name, o in options.providers]
+    if found and options.has_providers():
+        log.warning("the providers given to the session win over those added to its SessionOptions")
+    elif not found:
+        found = [Request(name, dict(o), explicit=True) for name, o in options.providers]
     if not found:
         found = [Request(name, {}, explicit=False) for name in catalog.entries()]
     return _with_default(options, found)

@@ -88,6 +88,7 @@ class InferenceSession:
         shop = Workshop(
             eps=self._eps,
             forbid_compile=self._options.flag("session.disable_model_compile"),
+            canceled=self._options.canceled,
         )
         if has_context_nodes(loaded.model.graph):
             from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
@@ -110,7 +111,7 @@ class InferenceSession:
         if self._options.flag("ep.context_enable"):
             from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
 
-            target = session_target(loaded, self._options)
+            target = session_target(loaded.path, self._options)
         graph: Graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
         prepared = prepare(graph, shop)
         if target is not None:

@@ -35,13 +35,25 @@ class PortError(Exception):
     """The model's ports are not the partition's inputs and outputs; the text says how."""
 
 
-def port_order(infos: Sequence[ValueInfo], ports: Sequence[Any]) -> tuple[int, ...]:
+def port_order(
+    infos: Sequence[ValueInfo], ports: Sequence[Any], *, renamed: bool = False
+) -> tuple[int, ...]:
     """Index of the port of each value, by name, with its type and rank compared.
+
+    Args:
+        infos: The partition's inputs or outputs.
+        ports: The compiled model's.
+        renamed: Whether to go by position where no name is known: models that were glued
+            together have new names around an old payload, whose ports keep their order.
 
     Raises:
         PortError: A value has no port, or a port of another type, or a port is left over.
     """
     by_name = {name: i for i, port in enumerate(ports) for name in port.get_names()}
+    if renamed and len(infos) == len(ports) and not any(i.name in by_name for i in infos):
+        for info, port in zip(infos, ports, strict=True):
+            _compare(info, port)
+        return tuple(range(len(ports)))
     order = []
     for info in infos:
         index = by_name.get(info.name)
@@ -65,7 +77,10 @@ def import_order(
         InvalidGraph: Reason `shape`; the payload is for another graph.
     """
     try:
-        return port_order(io.inputs, inputs), port_order(io.outputs, outputs)
+        return (
+            port_order(io.inputs, inputs, renamed=True),
+            port_order(io.outputs, outputs, renamed=True),
+        )
     except PortError as exc:
         raise InvalidGraph(
             f"the payload does not fit its EPContext node: {exc} (reason: {Reason.SHAPE})",

@@ -1,0 +1,271 @@
+"""ModelCompiler: onnxruntime's compile API, to a file, bytes or a stream."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntFlag
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError
+from ctx_formats.model_writer import encode_model
+from ort_lite import model_loader
+from ort_lite.context_nodes import has_context_nodes
+from ort_lite.context_target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
+from ort_lite.context_writer import context_partitions, context_pieces, source_of, write_pieces
+from ort_lite.external_initializers import ExternalInitializers
+from ort_lite.options import GraphOptimizationLevel, SessionOptions
+from ort_lite.placement import check_placement
+from ort_lite.preparation import Workshop, prepare
+from ort_lite.provider_list import open_all, requested
+from ort_lite.status import Fail, InvalidGraph, OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ort_lite.context_data import WriteFunc
+    from ort_lite.external_initializers import LocationFunc
+    from ort_lite.model_loader import LoadedModel
+    from ort_lite.preparation import PreparedGraph
+
+STREAM_CHUNK = 1 << 16
+
+
+class OrtCompileApiFlags(IntFlag):
+    """OrtCompileApiFlags of onnxruntime_c_api.h."""
+
+    NONE = 0
+    ERROR_IF_NO_NODES_COMPILED = 1
+    ERROR_IF_OUTPUT_FILE_EXISTS = 2
+
+
+@dataclass(slots=True)
+class _Settings:
+    """What the constructor was given besides the model."""
+
+    embed: bool
+    initializers: ExternalInitializers | None
+    flags: int
+    locate: LocationFunc | None
+    level: GraphOptimizationLevel
+    write_data: WriteFunc | None = None
+    progress: Callable[[str, int, int], None] | None = None
+    provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class ModelCompiler:
+    """Compiles one model; each `compile_to_...` compiles anew."""
+
+    def __init__(  # noqa: PLR0913 - onnxruntime's signature
+        self,
+        sess_options: SessionOptions,
+        input_model_path_or_bytes: str | os.PathLike[str] | bytes,
+        embed_compiled_data_into_model: bool = False,  # noqa: FBT001, FBT002 - see above
+        external_initializers_file_path: str | os.PathLike[str] | None = None,
+        external_initializers_size_threshold: int = 1024,
+        flags: int = OrtCompileApiFlags.NONE,
+        graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_DISABLE_ALL,
+        get_initializer_location_func: LocationFunc | None = None,
+    ) -> None:
+        """Take the settings; nothing is read yet.
+
+        Args:
+            sess_options: Copied; its providers compile (all installed ones where it has none).
+            input_model_path_or_bytes: A plain model.
+            embed_compiled_data_into_model: Whether payloads go into the model.
+            external_initializers_file_path: Relative to the output; initializers that stay go
+                there from a size on.
+            external_initializers_size_threshold: That size in bytes.
+            flags: Of OrtCompileApiFlags.
+            graph_optimization_level: Kept; what partitioning needs is always done.
+            get_initializer_location_func: Gets (name, OrtValue, OrtExternalInitializerInfo or
+                None) and gives where it put the bytes, or None.
+
+        Raises:
+            ValueError: The model is empty, or both ways to place initializers are given.
+            TypeError: The model is neither a path nor bytes.
+        """
+        if get_initializer_location_func is not None and external_initializers_file_path:
+            raise ValueError(
+                "Cannot initialize ModelCompiler with both external_initializers_file_path and "
+                "get_initializer_location_func"
+            )
+        self._source = _checked_source(input_model_path_or_bytes)
+        self._options = sess_options.snapshot()
+        name = external_initializers_file_path
+        self._settings = _Settings(
+            embed=embed_compiled_data_into_model,
+            initializers=(
+                ExternalInitializers(os.fspath(name), external_initializers_size_threshold)
+                if name
+                else None
+            ),
+            flags=int(flags),
+            locate=get_initializer_location_func,
+            level=GraphOptimizationLevel(graph_optimization_level),
+        )
+
+    def set_ep_context_data_write_func(self, func: WriteFunc) -> None:
+        """Give payloads to `func(name, OrtEpContextData)` instead of writing files."""
+        self._settings.write_data = func
+
+    def clear_ep_context_data_write_func(self) -> None:
+        """Write payload files again."""
+        self._settings.write_data = None
+
+    def set_progress_func(self, func: Callable[[str, int, int], None]) -> None:
+        """Call `func(partition, how many are done, how many there are)` before each partition."""
+        self._settings.progress = func
+
+    def compile_to_file(self, output_model_path: str | os.PathLike[str] | None = None) -> None:
+        """Write the compiled model and its payload files.
+
+        Args:
+            output_model_path: None for `<model>_ctx.onnx` beside the input.
+
+        Raises:
+            InvalidGraph: The input is compiled already, or contradicts itself.
+            InvalidArgument: There is no path to write to, or it is a folder.
+            Fail: A flag's condition holds, or the output cannot be written.
+            ModelLoadCanceled: `SessionOptions.set_load_cancellation_flag(True)` was called.
+            OrtLiteError: As a session.
+        """
+        given = os.fspath(output_model_path) if output_model_path is not None else ""
+        path = output_path(given, self._path)
+        flag = OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
+        target = self._target(
+            model_path=path,
+            payload_base=path if given or self._path is None else self._path,
+            overwrite=not self._settings.flags & flag,
+        )
+        check_target(target)
+        with self._pieces(target) as pieces:
+            try:
+                write_pieces(pieces, target)
+            except OSError as exc:
+                raise Fail(f"{target.described} cannot be written: {exc}") from exc
+
+    def compile_to_bytes(self) -> bytes:
+        """The compiled model; payloads that are not embedded go beside `ep.context_file_path`.
+
+        Raises:
+            OrtLiteError: As `compile_to_file`.
+        """
+        with self._pieces(self._memory_target()) as pieces:
+            return b"".join(pieces)
+
+    def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
+        """Give the compiled model to `write_function` in chunks of up to 64 KiB.
+
+        Raises:
+            Fail: `write_function` raised; its error is the cause.
+            OrtLiteError: As `compile_to_file`.
+        """
+        with self._pieces(self._memory_target()) as pieces:
+            for piece in pieces:
+                for at in range(0, len(piece), STREAM_CHUNK):
+                    _call(write_function, bytes(piece[at : at + STREAM_CHUNK]))
+
+    @property
+    def _path(self) -> Path | None:
+        return self._source if isinstance(self._source, Path) else None
+
+    def _memory_target(self) -> ContextTarget:
+        given = self._options.config.get(PATH_KEY, "")
+        return self._target(
+            model_path=None, payload_base=Path(given) if given else self._path, overwrite=False
+        )
+
+    def _target(
+        self, *, model_path: Path | None, payload_base: Path | None, overwrite: bool
+    ) -> ContextTarget:
+        settings = self._settings
+        return ContextTarget(
+            model_path=model_path,
+            payload_base=payload_base,
+            embed=settings.embed,
+            prefix=self._options.config.get(PREFIX_KEY, ""),
+            overwrite=overwrite,
+            initializers=settings.initializers,
+            locate=settings.locate,
+            write_data=None if settings.embed else settings.write_data,
+        )
+
+    @contextmanager
+    def _pieces(self, target: ContextTarget) -> Iterator[Sequence[bytes | memoryview]]:
+        loaded = model_loader.load(self._source, self._options)
+        try:
+            if has_context_nodes(loaded.model.graph):
+                raise InvalidGraph(
+                    "Encountered an invalid node while compiling a model. Please ensure the "
+                    "input model is not already compiled."
+                )
+            with self._prepared(loaded) as prepared:
+                if context_partitions(prepared):
+                    with context_pieces(
+                        prepared, source_of(loaded), target, self._settings.provider_options
+                    ) as pieces:
+                        yield pieces
+                else:
+                    yield self._plain(loaded)
+        finally:
+            loaded.close()
+
+    @contextmanager
+    def _prepared(self, loaded: LoadedModel) -> Iterator[PreparedGraph]:
+        wanted = requested(self._options, None, None)
+        eps = open_all(wanted, fallback=False)
+        self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
+        try:
+            graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
+            shop = Workshop(
+                eps=eps, progress=self._settings.progress, canceled=self._options.canceled
+            )
+            prepared = prepare(graph, shop)
+            try:
+                check_placement(prepared, self._options)
+                yield prepared
+            finally:
+                prepared.release()
+        finally:
+            for ep in eps:
+                ep.release()
+
+    def _plain(self, loaded: LoadedModel) -> Sequence[bytes | memoryview]:
+        """The model as it is, where no EP compiled anything."""
+        if self._settings.flags & OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED:
+            raise Fail(
+                "Unable to compile any nodes. Check that the session EPs support compilation and "
+                "can execute at least one subgraph in the model."
+            )
+        try:
+            return encode_model(loaded.model)
+        except FormatError as exc:
+            raise Fail(f"the model cannot be written: {exc}") from exc
+
+
+def _checked_source(source: object) -> Path | bytes:
+    if isinstance(source, bytes):
+        if not source:
+            raise ValueError("Input model bytes array is empty")
+        return source
+    if isinstance(source, str | os.PathLike):
+        text = os.fspath(source)
+        if not text:
+            raise ValueError("Input model path is empty")
+        if isinstance(text, str):
+            return Path(text)
+    raise TypeError(f"Unable to load from type '{type(source)}'")
+
+
+def _call(write_function: Callable[[bytes], None], data: bytes) -> None:
+    try:
+        write_function(data)
+    except OrtLiteError:
+        raise
+    except Exception as exc:
+        raise Fail(
+            f"Caught exception while calling user's OrtOutStreamWriteFunc callback: {exc}"
+        ) from exc

@@ -1,0 +1,137 @@
+"""Initializers of a context model in a file of their own, or where the user wants them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.onnx_model import ExternalData, GraphDef
+from ort_lite.status import Fail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class OrtExternalInitializerInfo:
+    """Where an initializer's bytes are.
+
+    Attributes:
+        filepath: Relative to the model.
+        file_offset: Bytes from the start of that file.
+        byte_size: Bytes.
+    """
+
+    filepath: str
+    file_offset: int
+    byte_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalInitializers:
+    """A data file for initializers of `threshold` bytes and more; strings stay in the model."""
+
+    file_name: str
+    threshold: int = 1024
+
+    def __post_init__(self) -> None:
+        """Check that the name is relative: the model finds the file beside itself.
+
+        Raises:
+            InvalidArgument: It is absolute or leads out of the model's folder.
+        """
+        path = PurePosixPath(self.file_name)
+        if not self.file_name or path.is_absolute() or ".." in path.parts:
+            raise InvalidArgument(
+                f"the external initializers file must be a path relative to the model, not "
+                f"'{self.file_name}'"
+            )
+
+
+if TYPE_CHECKING:
+    LocationFunc = Callable[
+        [str, Any, OrtExternalInitializerInfo | None], OrtExternalInitializerInfo | None
+    ]
+
+
+def write_external(
+    graph: GraphDef, chosen: ExternalInitializers, folder: Path, *, overwrite: bool
+) -> GraphDef:
+    """Move initializers of the main graph into a data file, which appears whole.
+
+    Returns:
+        The graph with references; the graph itself where nothing is large enough, and then
+        no file is written.
+
+    Raises:
+        Fail: The file exists and is not to be overwritten.
+        OSError: It cannot be written.
+    """
+    large = {
+        name: tensor
+        for name, tensor in graph.initializers.items()
+        if isinstance(tensor.data, memoryview) and len(tensor.data) >= chosen.threshold
+    }
+    if not large:
+        return graph
+    path = folder / chosen.file_name
+    moved = {}
+    with written_beside(path) as (file, temporary):
+        for name, tensor in large.items():
+            assert isinstance(tensor.data, memoryview), "selected above"
+            where = ExternalData(chosen.file_name, file.tell(), len(tensor.data))
+            file.write(tensor.data)
+            moved[name] = replace(tensor, data=where)
+    try:
+        publish(temporary, path, replace=overwrite)
+    except FileExistsError as exc:
+        raise Fail(
+            f"Failed to generate EP context model since the file '{path}' exists already."
+        ) from exc
+    return replace(graph, initializers={**graph.initializers, **moved})
+
+
+def located(
+    graph: GraphDef,
+    locate: LocationFunc,
+    origins: Mapping[str, ExternalData],
+    as_value: Callable[[Any], Any],
+) -> GraphDef:
+    """Ask the user where each initializer goes, in the order of names.
+
+    Args:
+        graph: Initializers hold their bytes.
+        locate: Gets name, value and, for data that came from a file, where; gives a place
+            that it has written the bytes to, or None to keep them in the model.
+        origins: External data of the source model by initializer name.
+        as_value: From a Tensor to what `locate` gets.
+
+    Raises:
+        Fail: `locate` raised, or gave something else; its error is the cause.
+    """
+    moved = {}
+    for name in sorted(graph.initializers):
+        tensor = graph.initializers[name]
+        origin = origins.get(name)
+        info = (
+            OrtExternalInitializerInfo(origin.location, origin.offset, origin.length or 0)
+            if origin is not None
+            else None
+        )
+        try:
+            found = locate(name, as_value(tensor), info)
+        except Exception as exc:
+            raise Fail(f"the initializer location function failed for '{name}': {exc}") from exc
+        if found is None:
+            continue
+        if not isinstance(found, OrtExternalInitializerInfo):
+            raise Fail(
+                f"the initializer location function gave {type(found).__name__} for '{name}', "
+                "expected OrtExternalInitializerInfo or None"
+            )
+        where = ExternalData(found.filepath, found.file_offset, found.byte_size)
+        moved[name] = replace(tensor, data=where)
+    return replace(graph, initializers={**graph.initializers, **moved})

@@ -1,0 +1,122 @@
+"""OrtValue: a value at the border of a session, with onnxruntime's names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from ort_lite.status import InvalidArgument
+from ort_lite.tensor_values import numpy_dtype, onnx_data_type, to_numpy, type_string
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Tensor
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class OrtValue:
+    """A tensor in host memory; `numpy()` shares that memory."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @classmethod
+    def ortvalue_from_numpy(
+        cls, numpy_obj: Array, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> Self:
+        """A value that shares the array's memory.
+
+        Raises:
+            InvalidArgument: A device other than the host.
+        """
+        _require_host(device_type, device_id, vendor_id)
+        return cls(numpy_obj)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls,
+        shape: Sequence[int],
+        element_type: Any,  # noqa: ANN401 - a numpy type or an ONNX number, as in onnxruntime
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> Self:
+        """A value of zeros."""
+        _require_host(device_type, device_id, vendor_id)
+        known = isinstance(element_type, int)
+        dtype = numpy_dtype(element_type) if known else np.dtype(element_type)
+        return cls(np.zeros(tuple(shape), dtype))
+
+    @classmethod
+    def of_tensor(cls, tensor: Tensor) -> Self:
+        """The value of a constant."""
+        return cls(to_numpy(tensor))
+
+    def numpy(self) -> Array:
+        """The array itself."""
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: ANN401, FBT001 - numpy's protocol
+        """For numpy."""
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def shape(self) -> list[int]:
+        """Sizes."""
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        """`tensor(float)` and the like."""
+        return type_string(self._array.dtype)
+
+    def element_type(self) -> int:
+        """TensorProto.DataType."""
+        return int(onnx_data_type(self._array.dtype))
+
+    def device_name(self) -> str:
+        """Where the memory is."""
+        return "cpu"
+
+    def is_tensor(self) -> bool:
+        """Always true."""
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        """Always false."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """Always false."""
+        return False
+
+    def has_value(self) -> bool:
+        """Always true."""
+        return True
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self._array.ctypes.data)
+
+    def tensor_size_in_bytes(self) -> int:
+        """Bytes."""
+        return int(self._array.nbytes)
+
+    def update_inplace(self, numpy_arr: Array) -> None:
+        """Overwrite the elements; shape and type must agree.
+
+        Raises:
+            InvalidArgument: They do not.
+        """
+        if numpy_arr.shape != self._array.shape or numpy_arr.dtype != self._array.dtype:
+            raise InvalidArgument(
+                f"update with {type_string(numpy_arr.dtype)}{list(numpy_arr.shape)}, expected "
+                f"{self.data_type()}{self.shape()}"
+            )
+        self._array[...] = numpy_arr
+
+
+def _require_host(device_type: str, device_id: int, vendor_id: int) -> None:
+    if device_type.lower() != "cpu" or device_id != 0 or vendor_id not in (-1, 0):
+        raise InvalidArgument(f"OrtValue lives in host memory, not on {device_type}:{device_id}")
