@@ -1,0 +1,1 @@
+"""The execution providers that come with ort_lite, one package each."""
