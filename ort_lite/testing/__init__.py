@@ -32,6 +32,7 @@ pytest.register_assert_rewrite(
 )
 
 from ort_lite.testing.conformance import EpConformance  # noqa: E402 - see above
-from ort_lite.testing.oracle_cases import CASE_NAMES, OracleCase, oracle_case  # noqa: E402
+from ort_lite.testing.context_file import ContextFile  # noqa: E402 - see above
+from ort_lite.testing.oracle_cases import CASE_NAMES, OracleCase, oracle_case  # noqa: E402 - see above
 
-__all__ = ["CASE_NAMES", "EpConformance", "OracleCase", "oracle_case"]
+__all__ = ["CASE_NAMES", "ContextFile", "EpConformance", "OracleCase", "oracle_case"]

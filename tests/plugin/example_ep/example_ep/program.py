@@ -1,0 +1,152 @@
+"""A compiled partition as a value: steps and constants, to bytes and back.
+
+0    8 bytes  "EXAMPLE1"
+8    u32      size of the JSON text, little-endian
+12   JSON     {inputs, outputs, steps, constants: [[name, dims], ...], sum_in}
+...  float32  the constants, one after the other, to the end
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+OPERATORS = ("Add", "MatMul", "Mul", "Relu")
+SUMS = ("float32", "float64")
+
+_HEAD = struct.Struct("<8sI")
+_MAGIC = b"EXAMPLE1"
+
+
+class ProgramError(ValueError):
+    """Bytes that are no program."""
+
+
+class Signature(NamedTuple):
+    """An input or output; -1 is a free dimension."""
+
+    name: str
+    elem_type: int
+    dims: tuple[int, ...] | None
+
+
+class Step(NamedTuple):
+    """One operator call."""
+
+    op_type: str
+    inputs: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """Steps in an order in which they can run."""
+
+    inputs: tuple[Signature, ...]
+    outputs: tuple[Signature, ...]
+    steps: tuple[Step, ...]
+    constants: Mapping[str, Array]
+    sum_in: str
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for `inputs`, both in the order of the signatures."""
+        values = dict(self.constants)
+        values.update(zip((one.name for one in self.inputs), inputs, strict=True))
+        for step in self.steps:
+            values[step.output] = self._computed(step, [values[name] for name in step.inputs])
+        return [values[one.name] for one in self.outputs]
+
+    def _computed(self, step: Step, arguments: Sequence[Array]) -> Array:
+        """Add-14, Mul-14, Relu-14 and MatMul-13 of ai.onnx."""
+        found: Any
+        with np.errstate(all="ignore"):  # infinities and NaN are results
+            match step.op_type:
+                case "Add":
+                    found = arguments[0] + arguments[1]
+                case "Mul":
+                    found = arguments[0] * arguments[1]
+                case "Relu":
+                    found = np.maximum(arguments[0], 0)
+                case _:
+                    found = np.matmul(*(a.astype(self.sum_in) for a in arguments))
+        return np.asarray(found, np.float32)
+
+    def check(self) -> None:
+        """Find what would stop a run half-way.
+
+        Raises:
+            ProgramError: A step reads what nothing made, or is no operator of ours.
+        """
+        known = {*self.constants, *(one.name for one in self.inputs)}
+        for step in self.steps:
+            if step.op_type not in OPERATORS or not known.issuperset(step.inputs):
+                raise ProgramError(f"{step} cannot run")
+            known.add(step.output)
+        missing = {one.name for one in self.outputs} - known
+        if missing or self.sum_in not in SUMS:
+            raise ProgramError(f"makes no {sorted(missing)}, or adds up in {self.sum_in}")
+
+    def to_bytes(self) -> bytes:
+        """The whole program; it needs nothing else to be loaded."""
+        content = {
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "steps": self.steps,
+            "constants": [(name, value.shape) for name, value in self.constants.items()],
+            "sum_in": self.sum_in,
+        }
+        text = json.dumps(content).encode()
+        data = [np.ascontiguousarray(value, "<f4").tobytes() for value in self.constants.values()]
+        return _HEAD.pack(_MAGIC, len(text)) + text + b"".join(data)
+
+    @classmethod
+    def from_bytes(cls, payload: memoryview) -> Program:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            ProgramError: Anything else.
+        """
+        try:
+            magic, size = _HEAD.unpack_from(payload)
+            if magic != _MAGIC:
+                raise ProgramError(f"starts with {magic!r}")
+            content = json.loads(bytes(payload[_HEAD.size : _HEAD.size + size]))
+            program = cls(
+                inputs=tuple(map(_signature, content["inputs"])),
+                outputs=tuple(map(_signature, content["outputs"])),
+                steps=tuple(Step(op, tuple(names), out) for op, names, out in content["steps"]),
+                constants=_constants(content["constants"], payload[_HEAD.size + size :]),
+                sum_in=content["sum_in"],
+            )
+            program.check()
+        except (struct.error, KeyError, TypeError, ValueError) as exc:
+            raise ProgramError(f"{type(exc).__name__}: {exc}") from exc
+        return program
+
+
+def _signature(found: Sequence[Any]) -> Signature:
+    name, elem_type, dims = found
+    return Signature(name, elem_type, None if dims is None else tuple(dims))
+
+
+def _constants(listed: Sequence[Any], data: memoryview) -> dict[str, Array]:
+    found = {}
+    for name, dims in listed:
+        count = math.prod(dims)
+        if min(dims, default=0) < 0 or count * 4 > len(data):
+            raise ProgramError(f"constant '{name}' {dims} in {len(data)} bytes")
+        found[name] = np.frombuffer(data, "<f4", count).reshape(dims)
+        data = data[count * 4 :]
+    if data:
+        raise ProgramError(f"{len(data)} bytes too many")
+    return found

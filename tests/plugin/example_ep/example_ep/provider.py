@@ -1,0 +1,122 @@
+"""ExampleExecutionProvider: four float32 operators in numpy, kept as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
+
+from ctx_formats.errors import Reason
+from ctx_formats.onnx_model import DataType, TensorType
+from example_ep import identity
+from example_ep.program import OPERATORS, Program, ProgramError, Signature, Step
+from ort_lite.compatibility import compare_identities
+from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider
+from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.tensor_values import to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.identity import HardwareIdentity
+    from ctx_formats.onnx_model import ValueInfo
+    from ort_lite.execution_provider import Compatibility, FusedNode, GraphView, PartitionIo, Value
+    from ort_lite.graph import Graph
+
+
+class ExamplePartition(CompiledPartition):
+    """A program; runs share nothing but its constants, so threads may meet."""
+
+    def __init__(self, program: Program) -> None:
+        self.program: Program | None = program
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """One numpy call per step; every result is a new array."""
+        if self.program is None:
+            raise EPFail("the partition is run after it was released")
+        return self.program.run(inputs)
+
+    def release(self) -> None:
+        """Drop the constants."""
+        self.program = None
+
+
+class ExampleExecutionProvider(ExecutionProvider):
+    """Runs what `refusal` does not refuse; the rest goes to the next EP."""
+
+    name: ClassVar[str] = "ExampleExecutionProvider"
+
+    def __init__(self, sum_in: str) -> None:
+        self._sum_in = sum_in
+
+    @property
+    def identity(self) -> HardwareIdentity:
+        return identity()
+
+    def get_capability(self, view: GraphView) -> Capability:
+        refused = {index: refusal(view.graph, index) for index in view.candidates}
+        return Capability(
+            supported=frozenset(index for index, reason in refused.items() if not reason),
+            refused={index: reason for index, reason in refused.items() if reason},
+        )
+
+    def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        return [ExamplePartition(self._program(one.graph)) for one in fused]
+
+    def _program(self, graph: Graph) -> Program:
+        return Program(
+            inputs=tuple(map(signature, graph.inputs)),
+            outputs=tuple(map(signature, graph.outputs)),
+            steps=tuple(Step(n.op_type, n.inputs, n.outputs[0]) for n in graph.nodes),
+            constants={name: to_numpy(tensor) for name, tensor in graph.initializers.items()},
+            sum_in=self._sum_in,
+        )
+
+    # From here on: SupportsEpContext. Leave these four out, and the EP keeps no contexts.
+
+    def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
+        assert isinstance(compiled, ExamplePartition), "the core gives back what compile gave"
+        if compiled.program is None:
+            raise EPFail("the partition is exported after it was released")
+        out.write(compiled.program.to_bytes())
+
+    def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
+        """Bytes of a producer without digests come here unchecked: trust nothing in them."""
+        try:
+            program = Program.from_bytes(payload)
+        except ProgramError as exc:
+            raise InvalidGraph(f"no program: {exc}", reason=Reason.VENDOR_REJECTED) from exc
+        declared = [*map(signature, io.inputs)], [*map(signature, io.outputs)]
+        if declared != ([*program.inputs], [*program.outputs]):
+            raise InvalidGraph(
+                f"the payload has inputs {program.inputs} and outputs {program.outputs}, "
+                f"its node declares {declared}",
+                reason=Reason.SHAPE,
+            )
+        return ExamplePartition(program)
+
+    def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        return compare_identities(recorded, self.identity)
+
+    def compatibility_info(self) -> str:
+        return f"example-ep {self.identity.sdk_version}"
+
+
+def refusal(graph: Graph, index: int) -> str:
+    """Why the EP does not run a node; "" if it does."""
+    node = graph.nodes[index]
+    if node.domain not in ("", "ai.onnx") or node.op_type not in OPERATORS:
+        return f"{node.domain or 'ai.onnx'}:{node.op_type} is none of {', '.join(OPERATORS)}"
+    for name in node.inputs:
+        constant, known = graph.constant(name), graph.type_of(name)
+        found = known.elem_type if isinstance(known, TensorType) else None
+        if (constant.data_type if constant is not None else found) != DataType.FLOAT:
+            return f"'{name}' is not known to be float32"
+    return ""
+
+
+def signature(info: ValueInfo) -> Signature:
+    """A value's name, element type and dimensions; free dimensions compare equal."""
+    kind = info.type
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return Signature(info.name, getattr(kind, "elem_type", 0), None)
+    dims = tuple(dim if isinstance(dim, int) else -1 for dim in kind.shape)
+    return Signature(info.name, kind.elem_type, dims)

@@ -1,0 +1,18 @@
+"""The example EP keeps every promise of an execution provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from example_ep import FACTORY
+
+from ort_lite.testing import EpConformance
+
+if TYPE_CHECKING:
+    from ort_lite.execution_provider import EpFactory
+
+
+class TestExampleConformance(EpConformance):
+    @property
+    def factory(self) -> EpFactory:
+        return FACTORY
