@@ -1,0 +1,212 @@
+"""Boxes: NonMaxSuppression, RoiAlign, MaxRoiPool."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.cpu.arrays import computing_wide
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def corners_of(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
+    """Lower and upper corners [2, n] of boxes [n, 4].
+
+    Boxes are two opposite corners (y, x, y, x) in any order, or centre and size (x, y, w, h).
+    """
+    rows = boxes.T
+    if centered:
+        half = rows[2:] / 2
+        return rows[:2] - half, rows[:2] + half
+    return np.minimum(rows[:2], rows[2:]), np.maximum(rows[:2], rows[2:])
+
+
+def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: float) -> Array:
+    """Indices of boxes, best first, none overlapping a kept one by more than `threshold`.
+
+    Args:
+        low: Lower corners [2, n].
+        high: Upper corners [2, n].
+        scores: [n]; of equal ones the first box comes first.
+        limit: How many to keep at most.
+        threshold: Of intersection over union; equality does not suppress.
+    """
+    alive = np.argsort(-scores, kind="stable")
+    area = np.prod(high - low, axis=0)
+    low, high, area = low[:, alive], high[:, alive], area[alive]
+    kept: list[int] = []
+    while alive.size and len(kept) < limit:
+        kept.append(int(alive[0]))
+        sides = np.minimum(high, high[:, :1]) - np.maximum(low, low[:, :1])
+        np.maximum(sides, 0, out=sides)
+        shared = sides[0] * sides[1]
+        # shared / union > threshold, without dividing by an empty union
+        free = ~(shared > threshold * (area + area[0] - shared))
+        free |= shared <= 0
+        free[0] = False
+        alive, low, high, area = alive[free], low[:, free], high[:, free], area[free]
+    return np.array(kept, np.int64)
+
+
+def _scalar(value: Array | None, default: float) -> float:
+    return default if value is None or not value.size else float(value.reshape(-1)[0])
+
+
+def _non_max_suppression(info: KernelInfo) -> KernelFn:
+    """ONNX NonMaxSuppression: rows of batch, class and box."""
+    centered = bool(info.attr("center_point_box", 0))
+
+    def run(
+        boxes: Array,
+        scores: Array,
+        limit: Array | None = None,
+        iou: Array | None = None,
+        least: Array | None = None,
+    ) -> Array:
+        most = int(_scalar(limit, 0))
+        threshold = _scalar(iou, 0.0)
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"iou_threshold must be in range [0, 1], it is {threshold}")
+        rows = []
+        for n in range(boxes.shape[0] if most > 0 else 0):
+            low, high = corners_of(boxes[n], centered=centered)
+            for c in range(scores.shape[1]):
+                row = scores[n, c]
+                good = np.arange(row.size)
+                if least is not None and least.size:
+                    good = np.flatnonzero(row > least.reshape(-1)[0])
+                kept = kept_boxes(low[:, good], high[:, good], row[good], most, threshold)
+                found = np.empty((kept.size, 3), np.int64)
+                found[:, 0], found[:, 1], found[:, 2] = n, c, good[kept]
+                rows.append(found)
+        return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RoiAlign:
+    """Attributes of a node."""
+
+    height: int
+    width: int
+    ratio: int
+    scale: float
+    shift: float
+    largest: bool
+
+    def run(self, x: Array, rois: Array, batches: Array) -> Array:
+        """[regions, C, height, width] of x [N, C, H, W]."""
+        shape = (rois.shape[0], x.shape[1], self.height, self.width)
+        result = np.empty(shape, x.dtype)
+        for i, (roi, n) in enumerate(zip(rois, batches.tolist(), strict=True)):
+            x1, y1, x2, y2 = (
+                roi * x.dtype.type(self.scale) - x.dtype.type(self.shift)
+            ).tolist()
+            rows = self._weights(y1, y2, self.height, x.shape[2], x.dtype.type)
+            columns = self._weights(x1, x2, self.width, x.shape[3], x.dtype.type)
+            if self.largest:
+                result[i] = self._max(x[n], rows, columns)
+            else:
+                # Interpolation and mean are linear in each axis: two small matrices do both.
+                result[i] = rows.mean(1) @ x[n] @ columns.mean(1).T
+        return result
+
+    def _weights(self, start: float, end: float, bins: int, size: int, kind: type) -> Array:
+        """Interpolation weights [bins, samples, size] along one axis."""
+        length = end - start if self.shift else max(end - start, 1.0)
+        step = length / bins
+        count = self.ratio if self.ratio > 0 else max(math.ceil(step), 0)
+        if not count:
+            return np.zeros((bins, 1, size), kind)
+        samples = (np.arange(count) + 0.5) / count
+        at = start + (np.arange(bins)[:, None] + samples) * step
+        outside = (at < -1) | (at > size)
+        at = np.clip(at, 0, size - 1)
+        below = np.minimum(np.floor(at).astype(np.intp), max(size - 2, 0))
+        ratio = at - below
+        weights = np.zeros((bins, count, size))
+        np.put_along_axis(weights, below[..., None], (1 - ratio)[..., None], 2)
+        above = np.minimum(below + 1, size - 1)[..., None]
+        rest = np.take_along_axis(weights, above, 2)
+        np.put_along_axis(weights, above, rest * (size == 1) + ratio[..., None], 2)
+        weights[outside] = 0
+        return weights.astype(kind)
+
+    @staticmethod
+    def _max(x: Array, rows: Array, columns: Array) -> Array:
+        """The largest weighted neighbour of all samples of a bin, as the reference has it."""
+        result = np.empty((x.shape[0], rows.shape[0], columns.shape[0]), x.dtype)
+        for i, j in np.ndindex(*result.shape[1:]):
+            best = None
+            for row in rows[i]:
+                for column in columns[j]:
+                    ys, xs = np.flatnonzero(row), np.flatnonzero(column)
+                    part = x[:, ys][:, :, xs] * (row[ys][:, None] * column[xs])
+                    flat = part.reshape(x.shape[0], -1)
+                    found = flat.max(1) if flat.shape[1] else np.zeros(x.shape[0], x.dtype)
+                    best = found if best is None else np.maximum(best, found)
+            result[:, i, j] = 0 if best is None else best
+        return result
+
+
+def _roi_align(info: KernelInfo) -> KernelFn:
+    """ONNX RoiAlign; version 10 does not shift coordinates by half a pixel."""
+    how = info.attr("coordinate_transformation_mode", "output_half_pixel")
+    mode = info.attr("mode", "avg")
+    if how not in ("half_pixel", "output_half_pixel") or mode not in ("avg", "max"):
+        raise ValueError(f"RoiAlign: mode '{mode}', coordinate_transformation_mode '{how}'")
+    align = _RoiAlign(
+        height=info.attr("output_height", 1),
+        width=info.attr("output_width", 1),
+        ratio=info.attr("sampling_ratio", 0),
+        scale=float(info.attr("spatial_scale", 1.0)),
+        shift=0.5 if how == "half_pixel" else 0.0,
+        largest=mode == "max",
+    )
+    return computing_wide(info, align.run)
+
+
+def _max_roi_pool(info: KernelInfo) -> KernelFn:
+    """ONNX MaxRoiPool: each region cut into bins of whole elements; empty bins give 0."""
+    height, width = info.attr("pooled_shape")
+    scale = float(info.attr("spatial_scale", 1.0))
+
+    def edges(start: int, end: int, bins: int, size: int) -> list[tuple[int, int]]:
+        length = max(end - start + 1, 1)
+        step = length / bins
+        pairs = ((math.floor(i * step), math.ceil((i + 1) * step)) for i in range(bins))
+        return [(min(max(a + start, 0), size), min(max(b + start, 0), size)) for a, b in pairs]
+
+    def run(x: Array, rois: Array) -> Array:
+        result = np.zeros((rois.shape[0], x.shape[1], height, width), x.dtype)
+        for i, roi in enumerate(rois.tolist()):
+            # C's round: halves go away from zero
+            corners = [
+                math.floor(abs(v) * scale + 0.5) * (1 if v >= 0 else -1) for v in roi[1:]
+            ]
+            rows = edges(corners[1], corners[3], height, x.shape[2])
+            columns = edges(corners[0], corners[2], width, x.shape[3])
+            image = x[int(roi[0])]
+            for (r, (y0, y1)), (c, (x0, x1)) in (
+                (a, b) for a in enumerate(rows) for b in enumerate(columns)
+            ):
+                if y1 > y0 and x1 > x0:
+                    result[i, :, r, c] = image[:, y0:y1, x0:x1].max((1, 2))
+        return result
+
+    return computing_wide(info, run)
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("NonMaxSuppression", since=(10, 11))(_non_max_suppression),
+    kernel("RoiAlign", since=(10, 22))(_roi_align),
+    kernel("MaxRoiPool", since=(1, 22))(_max_roi_pool),
+)

@@ -1,0 +1,91 @@
+"""Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from eps.cpu.arrays import axis_in, check_allocation, computing_wide
+from eps.cpu.kernels.shape import integers
+from ort_lite.kernel_registry import KernelDef, kernel
+
+if TYPE_CHECKING:
+    from eps.cpu.arrays import Array
+    from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+def _complex(x: Array) -> Array:
+    """[..., 1] real or [..., 2] real and imaginary parts, as numbers."""
+    if x.shape[-1] not in (1, 2):
+        raise ValueError(f"last dimension is {x.shape[-1]}, expected 1 (real) or 2 (complex)")
+    return x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
+
+
+def _parts(values: Array, x: Array) -> Array:
+    """Complex numbers as [..., 2] in the type of `x`."""
+    return np.stack((values.real, values.imag), -1).astype(x.dtype)
+
+
+def _dft(info: KernelInfo) -> KernelFn:
+    """ONNX DFT; the axis is an attribute in version 17, then an input."""
+    fixed = info.attr("axis", 1) if info.since_version < 20 else None
+    inverse, onesided = bool(info.attr("inverse", 0)), bool(info.attr("onesided", 0))
+
+    def dft(x: Array, length: Array | None = None, axis: Array | None = None) -> Array:
+        wanted = fixed if fixed is not None else -2 if axis is None else integers(axis)[0]
+        at = axis_in(wanted, x.ndim)
+        if at == x.ndim - 1:
+            raise ValueError(f"axis {wanted} is the axis of real and imaginary parts")
+        signal = _complex(x)
+        size = x.shape[at]
+        if length is not None:
+            size = integers(length)[0]
+        elif inverse and onesided:
+            size = 2 * (size - 1)
+        check_allocation((size,), signal.dtype)
+        if inverse and onesided:
+            return np.fft.irfft(signal, size, at)[..., None].astype(x.dtype)
+        if inverse:
+            return _parts(np.fft.ifft(signal, size, at), x)
+        if onesided and not np.iscomplexobj(signal):
+            return _parts(np.fft.rfft(signal, size, at), x)
+        full = np.fft.fft(signal, size, at)
+        return _parts(np.take(full, np.arange(size // 2 + 1), at) if onesided else full, x)
+
+    return computing_wide(info, dft)
+
+
+def _stft(info: KernelInfo) -> KernelFn:
+    """ONNX STFT-17: [B, frames, bins, 2] of signals [B, length, 1 or 2]."""
+    onesided = bool(info.attr("onesided", 1))
+
+    def stft(
+        x: Array, step: Array, window: Array | None = None, length: Array | None = None
+    ) -> Array:
+        signal = _complex(x)
+        size = signal.shape[1]
+        if window is not None:
+            size = window.shape[0]
+        if length is not None:
+            size = integers(length)[0]
+        if window is not None and window.shape != (size,):
+            raise ValueError(f"window of shape {window.shape} for frames of {size}")
+        stride = integers(step)[0]
+        if stride <= 0 or not 0 < size <= signal.shape[1]:
+            raise ValueError(f"frames of {size} every {stride} in {signal.shape[1]} samples")
+        frames = sliding_window_view(signal, size, axis=1)[:, ::stride]
+        weighted = frames if window is None else frames * window
+        if onesided and not np.iscomplexobj(signal):
+            return _parts(np.fft.rfft(weighted), x)
+        full = np.fft.fft(weighted)
+        return _parts(full[..., : size // 2 + 1] if onesided else full, x)
+
+    return computing_wide(info, stft)
+
+
+KERNELS: tuple[KernelDef, ...] = (
+    kernel("DFT", since=(17, 20))(_dft),
+    kernel("STFT", since=(17, 17))(_stft),
+)
