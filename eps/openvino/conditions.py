@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Condition = Callable[[NodeFacts], str]
 
 FLOATS = (DataType.FLOAT, DataType.FLOAT16)
+COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "IsInf", "Less", "LessOrEqual")
 
 
 def _runtime(position: int, what: str) -> Condition:
@@ -81,6 +82,25 @@ def _reduce(node: NodeFacts) -> str:
     return "an empty dimension" if shape is not None and 0 in shape else ""
 
 
+def _extreme(node: NodeFacts) -> str:
+    """ReduceMax of nothing but -inf gives the lowest float, ReduceMin likewise.
+
+    Who can tell is a comparison (attention asks whether a row is fully masked) and the caller.
+    """
+    problem = _reduce(node)
+    if problem or node.elem_type(0) not in FLOATS:
+        return problem
+    seen = [node.node.outputs[0]]
+    for name in seen:
+        for consumer in node.graph.consumers(name):
+            reader = node.graph.nodes[consumer]
+            if reader.op_type in ("Cast", "CastLike", "Identity"):
+                seen.append(reader.outputs[0])
+            elif reader.op_type in COMPARISONS:
+                return f"a row of infinities gives the largest float, which {reader.op_type} tells"
+    return ""
+
+
 def _resize(node: NodeFacts) -> str:
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -135,7 +155,12 @@ def _trilu(node: NodeFacts) -> str:
 
 
 def _quantised(node: NodeFacts) -> str:
-    return "blocked quantisation has no conversion" if node.number("block_size", 0) else ""
+    if node.number("block_size", 0):
+        return "blocked quantisation has no conversion"
+    runtime = node.node.op_type == "QuantizeLinear" and node.is_runtime(1)
+    return (
+        "a scale that is no constant is applied by its reciprocal: other steps" if runtime else ""
+    )
 
 
 CONDITIONS: Mapping[str, Condition] = {
@@ -151,6 +176,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "Pad": _wrap,
     "QuantizeLinear": _quantised,
     "RNN": _rnn,
+    "ReduceMax": _extreme,
+    "ReduceMin": _extreme,
     "Resize": _resize,
     "RoiAlign": _mode("mode", "avg", "the maximum is taken elsewhere"),
     "SpaceToDepth": _mode("mode", "DCR", "computed as DCR"),
@@ -164,9 +191,7 @@ CONDITIONS: Mapping[str, Condition] = {
             "ReduceL2",
             "ReduceLogSum",
             "ReduceLogSumExp",
-            "ReduceMax",
             "ReduceMean",
-            "ReduceMin",
             "ReduceProd",
             "ReduceSum",
             "ReduceSumSquare",
