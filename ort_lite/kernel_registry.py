@@ -130,9 +130,7 @@ class KernelRegistry:
         for other in others:
             if _conflict(definition, other):
                 first, last = other.since
-                where = (
-                    f"{definition.op_type} {definition.domain or 'ai.onnx'} {self.provider}"
-                )
+                where = f"{definition.op_type} {definition.domain or 'ai.onnx'} {self.provider}"
                 raise Fail(
                     f"Failed to add kernel for {where}: Conflicting with a registered kernel "
                     f"with op versions. the since version is: {first}"
@@ -184,9 +182,7 @@ def _conflict(one: KernelDef, other: KernelDef) -> bool:
     if _last(one) < other.since[0] or _last(other) < one.since[0]:
         return False
     shared = one.type_constraints.keys() & other.type_constraints.keys()
-    return not any(
-        one.type_constraints[n].isdisjoint(other.type_constraints[n]) for n in shared
-    )
+    return not any(one.type_constraints[n].isdisjoint(other.type_constraints[n]) for n in shared)
 
 
 def _last(definition: KernelDef) -> int:

@@ -54,11 +54,7 @@ def computing_wide(info: KernelInfo, fn: KernelFn) -> KernelFn:
 
     def wide(*inputs: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and gives
         narrow = next(
-            (
-                x.dtype
-                for x in inputs
-                if isinstance(x, np.ndarray) and is_narrow_float(x.dtype)
-            ),
+            (x.dtype for x in inputs if isinstance(x, np.ndarray) and is_narrow_float(x.dtype)),
             None,
         )
         if narrow is None:

@@ -36,9 +36,7 @@ def node_model(info: KernelInfo, opset_imports: Mapping[str, int]) -> onnx.Model
     graph = GraphDef(
         name="node",
         nodes=(renamed,),
-        inputs=tuple(
-            ValueInfo(name, info.input_type(i)) for i, name in enumerate(inputs) if name
-        ),
+        inputs=tuple(ValueInfo(name, info.input_type(i)) for i, name in enumerate(inputs) if name),
         outputs=tuple(ValueInfo(name) for name in outputs if name),
     )
     opsets = {"": onnx.defs.onnx_opset_version(), info.domain: 1, **opset_imports}

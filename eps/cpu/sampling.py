@@ -35,8 +35,7 @@ class Sampler:
         space = x.shape[1:]
         flat = x.reshape(x.shape[0], -1)
         taps = [
-            self._taps(self._inside(at, size), size)
-            for at, size in zip(places, space, strict=True)
+            self._taps(self._inside(at, size), size) for at, size in zip(places, space, strict=True)
         ]
         result = np.zeros((x.shape[0], places[0].size), x.dtype)
         for chosen in itertools.product(*(range(len(axis[0])) for axis in taps)):

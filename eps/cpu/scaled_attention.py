@@ -55,9 +55,7 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Sc
     batch, heads, length, _ = q.shape
     groups = k.shape[1]
     if groups == 0 or heads % groups or v.shape[1] != groups:
-        raise ValueError(
-            f"{heads} heads cannot share {groups} key and {v.shape[1]} value heads"
-        )
+        raise ValueError(f"{heads} heads cannot share {groups} key and {v.shape[1]} value heads")
     # Heads of a group are one longer block of queries, so that keys are not repeated.
     queries = (q * q.dtype.type(how.scale)).reshape(batch, groups, -1, q.shape[3])
     scores = (queries @ k.swapaxes(2, 3)).reshape(batch, heads, length, k.shape[2])

@@ -84,8 +84,7 @@ class Schemas:
         import onnx.defs  # noqa: PLC0415 - see find_schema
 
         found = {
-            (s.domain, s.name, s.since_version)
-            for s in onnx.defs.get_all_schemas_with_history()
+            (s.domain, s.name, s.since_version) for s in onnx.defs.get_all_schemas_with_history()
         }
         for registry in self.registries:
             for domain, op_type in registry.operators():

@@ -54,9 +54,7 @@ def _leaky_relu(info: KernelInfo) -> KernelFn:
 
 def _thresholded_relu(info: KernelInfo) -> KernelFn:
     alpha = float(info.attr("alpha", 1.0))
-    return computing_wide(
-        info, lambda x: np.where(x > x.dtype.type(alpha), x, x.dtype.type(0))
-    )
+    return computing_wide(info, lambda x: np.where(x > x.dtype.type(alpha), x, x.dtype.type(0)))
 
 
 def _hard_sigmoid(info: KernelInfo) -> KernelFn:
@@ -144,9 +142,7 @@ def _clip_attributes(info: KernelInfo) -> KernelFn:
 
     def clip_fixed(x: Array) -> Array:
         kind = x.dtype.type
-        return clip(
-            x, None if low is None else kind(low), None if high is None else kind(high)
-        )
+        return clip(x, None if low is None else kind(low), None if high is None else kind(high))
 
     return clip_fixed
 

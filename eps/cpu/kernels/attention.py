@@ -55,9 +55,7 @@ class _Attention:
     double: bool
     keep: str
 
-    def run(
-        self, q: Array, k: Array, v: Array, *rest: Array | None
-    ) -> tuple[Array | None, ...]:
+    def run(self, q: Array, k: Array, v: Array, *rest: Array | None) -> tuple[Array | None, ...]:
         """Y, present_key, present_value, qk_matmul_output."""
         optional: list[Array | None] = [*rest, *[None] * (4 - len(rest))]
         mask, past_key, past_value, lengths = optional

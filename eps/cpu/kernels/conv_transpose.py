@@ -43,9 +43,7 @@ class _Geometry:
             full = steps[d] * (space[d] - 1) + extra[d] + (kernel[d] - 1) * spreads[d] + 1
             before, after = pads[d], pads[rank + d]
             if self.output_shape or self.auto_pad.startswith("SAME"):
-                wanted = (
-                    self.output_shape[d - rank] if self.output_shape else space[d] * steps[d]
-                )
+                wanted = self.output_shape[d - rank] if self.output_shape else space[d] * steps[d]
                 total = max(full - wanted, 0)
                 upper = self.auto_pad == "SAME_UPPER"
                 before = total // 2 if upper else total - total // 2
@@ -86,9 +84,7 @@ def _conv_transpose(info: KernelInfo) -> KernelFn:
         steps, spreads = geometry.steps(rank)
         cut = geometry.cut(space, kernel_shape)
         full = [
-            max(
-                steps[d] * (space[d] - 1) + (kernel_shape[d] - 1) * spreads[d] + 1, sum(cut[d])
-            )
+            max(steps[d] * (space[d] - 1) + (kernel_shape[d] - 1) * spreads[d] + 1, sum(cut[d]))
             for d in range(rank)
         ]
         shape = check_allocation((x.shape[0], filters, *full), parts.dtype)

@@ -107,9 +107,7 @@ class _RoiAlign:
         shape = (rois.shape[0], x.shape[1], self.height, self.width)
         result = np.empty(shape, x.dtype)
         for i, (roi, n) in enumerate(zip(rois, batches.tolist(), strict=True)):
-            x1, y1, x2, y2 = (
-                roi * x.dtype.type(self.scale) - x.dtype.type(self.shift)
-            ).tolist()
+            x1, y1, x2, y2 = (roi * x.dtype.type(self.scale) - x.dtype.type(self.shift)).tolist()
             rows = self._weights(y1, y2, self.height, x.shape[2], x.dtype.type)
             columns = self._weights(x1, x2, self.width, x.shape[3], x.dtype.type)
             if self.largest:
@@ -189,9 +187,7 @@ def _max_roi_pool(info: KernelInfo) -> KernelFn:
         result = np.zeros((rois.shape[0], x.shape[1], height, width), x.dtype)
         for i, roi in enumerate(rois.tolist()):
             # C's round: halves go away from zero
-            corners = [
-                math.floor(abs(v) * scale + 0.5) * (1 if v >= 0 else -1) for v in roi[1:]
-            ]
+            corners = [math.floor(abs(v) * scale + 0.5) * (1 if v >= 0 else -1) for v in roi[1:]]
             rows = edges(corners[1], corners[3], height, x.shape[2])
             columns = edges(corners[0], corners[2], width, x.shape[3])
             image = x[int(roi[0])]

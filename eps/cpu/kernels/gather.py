@@ -53,9 +53,7 @@ def element_places(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
         IndexError: An index is out of bounds.
     """
     rank = len(shape)
-    if indices.ndim != rank or any(
-        d != axis and indices.shape[d] > shape[d] for d in range(rank)
-    ):
+    if indices.ndim != rank or any(d != axis and indices.shape[d] > shape[d] for d in range(rank)):
         raise ValueError(f"indices of shape {indices.shape} do not fit data of shape {shape}")
     strides = [math.prod(shape[d + 1 :]) for d in range(rank)]
     places = checked_indices(indices, shape[axis]).astype(np.intp, copy=False) * strides[axis]

@@ -43,9 +43,7 @@ def _matmul_integer(info: KernelInfo) -> KernelFn:
     if weights is not None and constant_zero:
         prepared = shifted(weights, weight_zero)
 
-    def run(
-        a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None
-    ) -> Array:
+    def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
         rows = None if a_zero is None else by_row(a_zero, a)
         right = shifted(b, b_zero) if prepared is None else prepared
         return integer_matmul(shifted(a, rows), right)

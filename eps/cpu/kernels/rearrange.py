@@ -60,15 +60,11 @@ def _col2im(info: KernelInfo) -> KernelFn:
         step, spread = strides or [1] * rank, dilations or [1] * rank
         border = pads or [0] * (2 * rank)
         full = [image[d] + border[d] + border[rank + d] for d in range(rank)]
-        windows = [
-            (full[d] - (block[d] - 1) * spread[d] - 1) // step[d] + 1 for d in range(rank)
-        ]
+        windows = [(full[d] - (block[d] - 1) * spread[d] - 1) // step[d] + 1 for d in range(rank)]
         batch, channels = columns.shape[0], columns.shape[1] // math.prod(block)
         parts = columns.reshape(batch, channels, *block, *windows)
         whole = (slice(None), slice(None))
-        result = np.zeros(
-            check_allocation((batch, channels, *full), columns.dtype), columns.dtype
-        )
+        result = np.zeros(check_allocation((batch, channels, *full), columns.dtype), columns.dtype)
         for tap in np.ndindex(*block):
             where = tuple(
                 slice(tap[d] * spread[d], tap[d] * spread[d] + windows[d] * step[d], step[d])

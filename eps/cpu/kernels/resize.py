@@ -33,13 +33,9 @@ class _Resizer:
     policy: str = "stretch"
     extrapolation: float = 0.0
 
-    def run(
-        self, x: Array, roi: Array | None, scales: Array | None, sizes: Array | None
-    ) -> Array:
+    def run(self, x: Array, roi: Array | None, scales: Array | None, sizes: Array | None) -> Array:
         """`x` resized; `scales` or `sizes` are for the node's axes, as is `roi`."""
-        chosen = (
-            range(x.ndim) if self.axes is None else [axis_in(a, x.ndim) for a in self.axes]
-        )
+        chosen = range(x.ndim) if self.axes is None else [axis_in(a, x.ndim) for a in self.axes]
         dims = [x.shape[a] for a in chosen]
         pairs = self._lengths(dims, scales, sizes)
         regions = _regions(roi, len(dims)) if roi is not None and roi.size else None
@@ -83,9 +79,7 @@ class _Resizer:
             ratio = min(ratios) if self.policy == "not_larger" else max(ratios)
             return [(math.floor(ratio * d + 0.5), ratio) for d in dims]
         if scales is None or not scales.size:
-            raise ValueError(
-                "Either `sizes` or `scales` must be provided, but not both of them"
-            )
+            raise ValueError("Either `sizes` or `scales` must be provided, but not both of them")
         factors = scales.reshape(-1).tolist()
         if len(factors) != len(dims):
             raise ValueError(f"{len(factors)} scales for {len(dims)} axes")
@@ -154,9 +148,7 @@ def _legacy(info: KernelInfo) -> _Resizer:
     """Upsample and Resize-10 know only scales, from the corner."""
     mode = "linear" if info.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
     return _Resizer(
-        interpolation=Interpolation(
-            mode=mode, transformation="asymmetric", nearest_mode="simple"
-        )
+        interpolation=Interpolation(mode=mode, transformation="asymmetric", nearest_mode="simple")
     )
 
 

@@ -84,9 +84,7 @@ def _scan(info: KernelInfo) -> KernelFn:
     scanner = _Scanner(
         body=body,
         n_states=n_states,
-        in_axes=_pairs(
-            info.attr("scan_input_axes"), info.attr("scan_input_directions"), n_scans
-        ),
+        in_axes=_pairs(info.attr("scan_input_axes"), info.attr("scan_input_directions"), n_scans),
         out_axes=_pairs(
             info.attr("scan_output_axes"), info.attr("scan_output_directions"), n_outputs
         ),

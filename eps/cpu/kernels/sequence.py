@@ -56,9 +56,7 @@ def _erase(_: KernelInfo) -> KernelFn:
 
 
 def _insert(_: KernelInfo) -> KernelFn:
-    def insert(
-        sequence: list[Value], item: Array, position: Array | None = None
-    ) -> list[Value]:
+    def insert(sequence: list[Value], item: Array, position: Array | None = None) -> list[Value]:
         size = len(sequence)
         at = size if position is None else _position(position, -size, size)
         if at < 0:

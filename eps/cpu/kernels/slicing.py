@@ -138,9 +138,7 @@ def _pad(info: KernelInfo) -> KernelFn:
     """ONNX Pad-11; from version 18 the pads may be for some axes only."""
     mode = info.attr("mode", "constant")
 
-    def pad(
-        x: Array, pads: Array, value: Array | None = None, axes: Array | None = None
-    ) -> Array:
+    def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Array:
         wanted = integers(pads)
         if axes is not None:
             chosen = [axis_in(a, x.ndim) for a in integers(axes)]
@@ -194,9 +192,7 @@ def _reverse_sequence(info: KernelInfo) -> KernelFn:
     def reverse(x: Array, lengths: Array) -> Array:
         source = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
         if lengths.shape != source.shape[:1]:
-            raise ValueError(
-                f"sequence_lens has shape {lengths.shape}, not {source.shape[:1]}"
-            )
+            raise ValueError(f"sequence_lens has shape {lengths.shape}, not {source.shape[:1]}")
         result = np.empty_like(x)
         target = np.moveaxis(result, (batch_axis, time_axis), (0, 1))
         target[...] = source

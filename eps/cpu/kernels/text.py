@@ -84,8 +84,7 @@ def _normalizer(info: KernelInfo) -> KernelFn:
     def normalize(x: Array) -> Array:
         if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
             raise ValueError(
-                "Input dimensions are either[C > 0] or [1][C > 0] allowed, "
-                f"found {list(x.shape)}"
+                f"Input dimensions are either[C > 0] or [1][C > 0] allowed, found {list(x.shape)}"
             )
         words = x.reshape(-1).tolist()
         kept = [w for w in words if (w if exact else w.lower()) not in folded]
