@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ctx_formats.decode_elements import packed_elements
+from ctx_formats.decode_text import decode_entry, decode_text
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import DataType, ExternalData, SparseTensor, Tensor
-from ctx_formats.tensor_size import element_bits, element_count, tensor_bytes
+from ctx_formats.tensor_size import element_count, tensor_bytes
 from ctx_formats.wire import (
-    FIXED32,
-    FIXED64,
-    LENGTH_DELIMITED,
-    VARINT,
+    delimited_tag,
+    fixed32_tag,
+    fixed64_tag,
     read_fields,
     read_packed_varints,
     signed,
+    varint_tag,
 )
 
 if TYPE_CHECKING:
@@ -24,13 +25,25 @@ if TYPE_CHECKING:
 
 MAX_RANK = 64
 _EXTERNAL = 1
-_FLOATS, _DOUBLES = 4, 10
-_VARINT_FIELDS = (5, 7, 11)  # int32_data, int64_data, uint64_data
+_DIM, _DIMS = varint_tag(1), delimited_tag(1)
+_DATA_TYPE, _LOCATION = varint_tag(2), varint_tag(14)
+_NAME, _RAW, _DOC = delimited_tag(8), delimited_tag(9), delimited_tag(12)
+_STRING, _EXTERNAL_ENTRY = delimited_tag(6), delimited_tag(13)
+_INTEGERS = (5, 7, 11)
+_PACKED = {delimited_tag(number): number for number in (4, 10, *_INTEGERS)}
+_SINGLE = {fixed32_tag(4): 4, fixed64_tag(10): 10}
+_SINGLE_INTEGER = {varint_tag(number): number for number in _INTEGERS}
+_VALUES, _INDICES = delimited_tag(1), delimited_tag(2)
+_SPARSE_DIM, _SPARSE_DIMS = varint_tag(3), delimited_tag(3)
 
 
 @dataclass(slots=True)
 class _Parts:
-    """The fields of a TensorProto as they come."""
+    """The fields of a TensorProto as they come.
+
+    Attributes:
+        elements: By field number; a piece is packed bytes, or one varint's value.
+    """
 
     dims: list[int] = field(default_factory=list)
     data_type: int = 0
@@ -38,33 +51,9 @@ class _Parts:
     doc_string: str = ""
     raw: memoryview | None = None
     strings: list[bytes] = field(default_factory=list)
-    packed: list[memoryview] = field(default_factory=list)  # float_data or double_data
-    varints: list[int] = field(default_factory=list)
+    elements: dict[int, list[memoryview | int]] = field(default_factory=dict)
     external: dict[str, str] = field(default_factory=dict)
     location: int = 0
-
-
-def decode_text(data: memoryview, start: int, end: int, what: str) -> str:
-    """UTF-8 text.
-
-    Raises:
-        FormatError: It is not UTF-8.
-    """
-    try:
-        return str(data[start:end], "utf-8")
-    except UnicodeDecodeError as exc:
-        raise FormatError(what, f"{bytes(data[start:end][:40])!r}", "UTF-8 text") from exc
-
-
-def decode_entry(data: memoryview, start: int, end: int, what: str) -> tuple[str, str]:
-    """A StringStringEntryProto."""
-    key = value = ""
-    for number, wire, a, b in read_fields(data, start, end):
-        if wire == LENGTH_DELIMITED and number == 1:
-            key = decode_text(data, a, b, f"{what}.key")
-        elif wire == LENGTH_DELIMITED and number == 2:
-            value = decode_text(data, a, b, f"{what}.value")
-    return key, value
 
 
 def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
@@ -74,12 +63,17 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
         FormatError: Its data does not fit its shape and type, or is in two places.
     """
     parts = _Parts()
-    for number, wire, a, b in read_fields(data, start, end):
-        _take(parts, data, number, wire, a, b)
-    if len(parts.dims) > MAX_RANK:
-        raise FormatError(
-            f"tensor '{parts.name}'.dims", f"rank {len(parts.dims)}", f"<= {MAX_RANK}"
-        )
+    for tag, a, b in read_fields(data, start, end):
+        if tag == _RAW:
+            parts.raw = data[a:b]
+        elif tag == _DIM:
+            parts.dims.append(signed(a))
+        elif tag == _DATA_TYPE:
+            parts.data_type = a
+        elif tag == _NAME:
+            parts.name = decode_text(data, a, b, "tensor.name")
+        else:
+            _take(parts, data, tag, a, b)
     try:
         content = _content(parts)
     except FormatError as exc:
@@ -89,73 +83,84 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
 
 def decode_sparse_tensor(data: memoryview, start: int, end: int) -> SparseTensor:
     """The SparseTensorProto in data[start:end]."""
-    values = indices = None
+    values: list[Tensor] = []
+    indices: list[Tensor] = []
     dims: list[int] = []
-    for number, wire, a, b in read_fields(data, start, end):
-        if number == 1 and wire == LENGTH_DELIMITED:
-            values = decode_tensor(data, a, b)
-        elif number == 2 and wire == LENGTH_DELIMITED:
-            indices = decode_tensor(data, a, b)
-        elif number == 3:
-            dims += _integers(data, wire, a, b)
-    if values is None or indices is None:
-        raise FormatError("sparse_tensor", "no values or no indices", "both")
-    return SparseTensor(values, indices, tuple(dims))
+    for tag, a, b in read_fields(data, start, end):
+        if tag == _VALUES:
+            values.append(decode_tensor(data, a, b))
+        elif tag == _INDICES:
+            indices.append(decode_tensor(data, a, b))
+        elif tag == _SPARSE_DIM:
+            dims.append(signed(a))
+        elif tag == _SPARSE_DIMS:
+            dims += _packed_dims(data, a, b)
+    if len(values) != 1 or len(indices) != 1:
+        found = f"{len(values)} values, {len(indices)} indices"
+        raise FormatError("sparse_tensor", found, "one of each")
+    if len(dims) > MAX_RANK:
+        raise FormatError("sparse_tensor.dims", f"rank {len(dims)}", f"<= {MAX_RANK}")
+    element_count(dims)  # refuses negative ones
+    return SparseTensor(values[0], indices[0], tuple(dims))
 
 
-def _integers(data: memoryview, wire: int, a: int, b: int) -> list[int]:
-    if wire == LENGTH_DELIMITED:
-        return [signed(v) for v in read_packed_varints(data, a, b)]
-    if wire == VARINT:
-        return [signed(a)]
-    raise FormatError("repeated integer", f"wire type {wire}", "0 or 2")
+def _packed_dims(data: memoryview, start: int, end: int) -> list[int]:
+    return [signed(dim) for chunk in read_packed_varints(data, start, end) for dim in chunk]
 
 
-def _take(parts: _Parts, data: memoryview, number: int, wire: int, a: int, b: int) -> None:  # noqa: C901 - one case a field of TensorProto
-    if number == 1:
-        parts.dims += _integers(data, wire, a, b)
-    elif number == 2 and wire == VARINT:
-        parts.data_type = a
-    elif number in _VARINT_FIELDS:
-        parts.varints += _integers(data, wire, a, b)
-    elif number in (_FLOATS, _DOUBLES) and wire in (LENGTH_DELIMITED, FIXED32, FIXED64):
-        parts.packed.append(data[a:b])
-    elif wire != LENGTH_DELIMITED:
-        if number == 14:
-            parts.location = a
-    elif number == 6:
+def _take(parts: _Parts, data: memoryview, tag: int, a: int, b: int) -> None:
+    """The less frequent fields."""
+    if tag in _PACKED:
+        parts.elements.setdefault(_PACKED[tag], []).append(data[a:b])
+    elif tag in _SINGLE:
+        parts.elements.setdefault(_SINGLE[tag], []).append(data[a:b])
+    elif tag in _SINGLE_INTEGER:
+        parts.elements.setdefault(_SINGLE_INTEGER[tag], []).append(a)
+    elif tag == _STRING:
         parts.strings.append(bytes(data[a:b]))
-    elif number == 8:
-        parts.name = decode_text(data, a, b, "tensor.name")
-    elif number == 9:
-        parts.raw = data[a:b]
-    elif number == 12:
+    elif tag == _DIMS:
+        parts.dims += _packed_dims(data, a, b)
+    elif tag == _DOC:
         parts.doc_string = decode_text(data, a, b, "tensor.doc_string")
-    elif number == 13:
+    elif tag == _LOCATION:
+        parts.location = a
+    elif tag == _EXTERNAL_ENTRY:
         key, value = decode_entry(data, a, b, "tensor.external_data")
         parts.external[key] = value
 
 
 def _content(parts: _Parts) -> memoryview | tuple[bytes, ...] | ExternalData:
+    if len(parts.dims) > MAX_RANK:
+        raise FormatError("dims", f"rank {len(parts.dims)}", f"<= {MAX_RANK}")
     if parts.location == _EXTERNAL:
         tensor_bytes(parts.data_type, parts.dims)
         return _external(parts.external)
+    if parts.location:
+        raise FormatError("data_location", str(parts.location), "0 or 1")
+    places = (parts.raw is not None) + bool(parts.strings) + len(parts.elements)
+    if places > 1:
+        raise FormatError("data", f"in {places} fields", "in one")
     if parts.data_type == DataType.STRING:
-        if len(parts.strings) != element_count(parts.dims):
-            raise FormatError(
-                "string_data", f"{len(parts.strings)} strings", f"{element_count(parts.dims)}"
-            )
-        return tuple(parts.strings)
+        return _strings(parts)
+    if parts.strings:
+        raise FormatError("string_data", f"in a tensor of type {parts.data_type}", "none")
     size = tensor_bytes(parts.data_type, parts.dims)
     if parts.raw is not None:
         found = parts.raw
-    elif parts.packed:
-        found = parts.packed[0] if len(parts.packed) == 1 else memoryview(b"".join(parts.packed))
+    elif parts.elements:
+        found = packed_elements(parts.data_type, element_count(parts.dims), parts.elements)
     else:
-        found = memoryview(_narrowed(parts))
+        found = memoryview(b"")
     if len(found) != size:
         raise FormatError("data", f"{len(found)} bytes", f"{size} for {tuple(parts.dims)}")
     return found
+
+
+def _strings(parts: _Parts) -> tuple[bytes, ...]:
+    count = element_count(parts.dims)
+    if parts.raw is not None or parts.elements or len(parts.strings) != count:
+        raise FormatError("string_data", f"{len(parts.strings)} strings", f"{count}")
+    return tuple(parts.strings)
 
 
 def _external(entries: Mapping[str, str]) -> ExternalData:
@@ -174,25 +179,6 @@ def _offset(entries: Mapping[str, str], key: str) -> int | None:
     text = entries.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise FormatError(f"external_data.{key}", repr(text[:40]), "a non-negative integer")
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 1 << 63):
+        raise FormatError(f"external_data.{key}", repr(text[:40]), "an integer, 0 to 2**63 - 1")
     return int(text)
-
-
-def _narrowed(parts: _Parts) -> bytes:
-    """int32_data, int64_data or uint64_data as the little-endian elements of the type.
-
-    onnx.proto: types narrower than 32 bits travel in int32_data, one element (for 4-bit
-    types one packed byte) to an entry.
-    """
-    data_type = parts.data_type
-    bits = element_bits(data_type)
-    size = max(1, bits // 8)
-    if data_type in (DataType.COMPLEX64, DataType.COMPLEX128, DataType.FLOAT, DataType.DOUBLE):
-        if parts.varints:
-            raise FormatError("data", "integers", "float_data or double_data")
-        return b""
-    code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
-    mask = (1 << (8 * size)) - 1
-    values = [value & mask for value in parts.varints]
-    return struct.pack(f"<{len(values)}{code}", *values)

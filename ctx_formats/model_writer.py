@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from ctx_formats.encode_type import encode_type, encode_value_info
@@ -15,7 +14,7 @@ from ctx_formats.onnx_model import (
     SparseTensor,
     Tensor,
 )
-from ctx_formats.segments import Segments
+from ctx_formats.segments import Segments, pack_floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,13 +170,13 @@ def _value(out: Segments, attribute: Attribute) -> None:
     items = value if isinstance(value, tuple) else (value,)
     match attribute.type:
         case AttributeType.FLOAT:
-            out.single(2, value)
+            out.single(2, _float(value))
         case AttributeType.INT:
             out.integer(3, _int(value), always=True)
         case AttributeType.STRING:
             out.data(4, _bytes(value))
         case AttributeType.FLOATS:
-            out.data(7, struct.pack(f"<{len(items)}f", *items))
+            out.data(7, pack_floats([_float(item) for item in items]))
         case AttributeType.INTS:
             out.integers(8, [_int(item) for item in items])
         case AttributeType.STRINGS:
@@ -193,6 +192,12 @@ def _value(out: Segments, attribute: Attribute) -> None:
 def _int(value: object) -> int:
     if not isinstance(value, int):
         raise TypeError(f"an INT attribute holds {type(value).__name__}")
+    return value
+
+
+def _float(value: object) -> float:
+    if not isinstance(value, float | int):
+        raise TypeError(f"a FLOAT attribute holds {type(value).__name__}")
     return value
 
 

@@ -47,6 +47,8 @@ class DataType(IntEnum):
     FLOAT8E8M0 = 24
     UINT2 = 25
     INT2 = 26
+    FLOAT6E2M3 = 27
+    FLOAT6E3M2 = 28
 
 
 class AttributeType(IntEnum):
@@ -150,8 +152,9 @@ class Tensor:
 
     Attributes:
         data: Little-endian elements in row-major order as TensorProto.raw_data has them
-            (4-bit types two to a byte, low nibble first; 2-bit types four to a byte), the
-            strings of a STRING tensor, or where they lie in another file.
+            (narrow types packed, low bits first: 4-bit types two and 2-bit types four to a
+            byte, 6-bit types four to three bytes), the strings of a STRING tensor, or where
+            they lie in another file.
     """
 
     name: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from ctx_formats.wire import FIXED32, LENGTH_DELIMITED, VARINT, write_tag, write_varint
+from ctx_formats.errors import FormatError
+from ctx_formats.wire import delimited_tag, fixed32_tag, varint_tag, write_varint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,16 +31,16 @@ class Segments:
     def integer(self, number: int, value: int, *, always: bool = False) -> None:
         """A varint field; 0 is left out unless `always`."""
         if value or always:
-            self._put(write_tag(number, VARINT) + write_varint(value))
+            self._put(write_varint(varint_tag(number)) + write_varint(value))
 
     def integers(self, number: int, values: Sequence[int]) -> None:
         """A packed repeated varint field; left out when empty."""
         if values:
-            self.data(number, b"".join(write_varint(value) for value in values))
+            self.data(number, b"".join([write_varint(value) for value in values]))
 
-    def single(self, number: int, value: object) -> None:
+    def single(self, number: int, value: float) -> None:
         """A float field."""
-        self._put(write_tag(number, FIXED32) + struct.pack("<f", value))
+        self._put(write_varint(fixed32_tag(number)) + pack_floats([value]))
 
     def text(self, number: int, value: str, *, always: bool = False) -> None:
         """A string field; "" is left out unless `always`."""
@@ -48,15 +49,19 @@ class Segments:
 
     def data(self, number: int, value: bytes | memoryview) -> None:
         """A bytes field; a large one is kept as it is, not copied."""
-        self._put(write_tag(number, LENGTH_DELIMITED) + write_varint(len(value)))
-        if len(value) < COPIED:
-            self._put(value)
+        if isinstance(value, memoryview) and (value.format != "B" or value.ndim != 1):
+            value = value.cast("B")  # `len` counts elements otherwise
+        size = len(value)
+        head = write_varint(delimited_tag(number)) + write_varint(size)
+        if size < COPIED:
+            self._put(head + value)
         else:
+            self._put(head)
             self._append(value)
 
     def message(self, number: int, inner: Segments) -> None:
         """A nested message."""
-        self._put(write_tag(number, LENGTH_DELIMITED) + write_varint(inner.size))
+        self._put(write_varint(delimited_tag(number)) + write_varint(inner.size))
         for piece in inner.pieces:
             if len(piece) < COPIED:
                 self._put(piece)
@@ -73,3 +78,15 @@ class Segments:
             self._running = bytearray()
         self._done.append(value)
         self.size += len(value)
+
+
+def pack_floats(values: Sequence[float]) -> bytes:
+    """Little-endian IEEE singles.
+
+    Raises:
+        FormatError: One is too large for a single.
+    """
+    try:
+        return struct.pack(f"<{len(values)}f", *values)
+    except OverflowError as exc:
+        raise FormatError("float", repr(max(values, key=abs)), "a 32-bit float") from exc

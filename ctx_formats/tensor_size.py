@@ -36,6 +36,8 @@ _BITS: Mapping[int, int] = {
     DataType.FLOAT8E8M0: 8,
     DataType.UINT2: 2,
     DataType.INT2: 2,
+    DataType.FLOAT6E2M3: 6,
+    DataType.FLOAT6E3M2: 6,
 }
 
 

@@ -16,13 +16,36 @@ if TYPE_CHECKING:
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
+MAX_TAG = (1 << 32) - 1
 _U64 = (1 << 64) - 1
+_CHUNK = 1 << 16
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
-Field = tuple[int, int, int, int]
-"""Field number, wire type, and for a varint (value, 0), else the [start, end) of the bytes."""
+Field = tuple[int, int, int]
+"""A field's tag, and for a varint (value, 0), else the [start, end) of its bytes."""
 
 
-def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+def varint_tag(number: int) -> int:
+    """The tag of field `number` where it travels as a varint."""
+    return number << 3 | VARINT
+
+
+def delimited_tag(number: int) -> int:
+    """The tag of field `number` where it is text, bytes, a message or packed."""
+    return number << 3 | LENGTH_DELIMITED
+
+
+def fixed32_tag(number: int) -> int:
+    """The tag of field `number` where it travels as four bytes."""
+    return number << 3 | FIXED32
+
+
+def fixed64_tag(number: int) -> int:
+    """The tag of field `number` where it travels as eight bytes."""
+    return number << 3 | FIXED64
+
+
+def read_varint(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
     """The unsigned 64-bit varint at `at` and the offset after it.
 
     Raises:
@@ -38,11 +61,14 @@ def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     raise FormatError("varint", f"unterminated at byte {at}", f"at most {MAX_VARINT_BYTES} bytes")
 
 
-def read_fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
+def read_fields(data: bytes | memoryview, start: int, end: int) -> Iterator[Field]:
     """The fields of the message in data[start:end], in the order of the file.
 
+    The loop over every byte that is not bulk: tags and lengths of one byte, nearly all of
+    them, take no call.
+
     Raises:
-        FormatError: A length runs past `end`, a tag is 0 or a wire type is not one of ours.
+        FormatError: A length runs past `end`, or a tag is none.
     """
     at = start
     while at < end:
@@ -50,48 +76,81 @@ def read_fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
         if tag < 0x80:
             at += 1
         else:
-            tag, at = read_varint(data, at, end)
-        number, wire_type = tag >> 3, tag & 7
-        if number == 0:
-            raise FormatError("tag", f"field number 0 at byte {at}")
-        if wire_type == LENGTH_DELIMITED:
-            if at < end and data[at] < 0x80:
-                size = data[at]
+            tag, at = _read_tag(data, at, end)
+        wire_type = tag & 7
+        if wire_type == LENGTH_DELIMITED and tag > 7:
+            if at < end and (size := data[at]) < 0x80:
                 at += 1
             else:
                 size, at = read_varint(data, at, end)
-            if size > end - at:
-                raise FormatError(
-                    f"field {number}", f"{size} bytes announced at byte {at}", f"at most {end - at}"
-                )
-            yield number, wire_type, at, at + size
-            at += size
-        elif wire_type == VARINT:
-            value, at = read_varint(data, at, end)
-            yield number, wire_type, value, 0
-        elif wire_type in (FIXED32, FIXED64):
-            size = 4 if wire_type == FIXED32 else 8
-            if size > end - at:
-                raise FormatError(f"field {number}", f"{end - at} bytes left", f"{size}")
-            yield number, wire_type, at, at + size
-            at += size
+            stop = at + size
+            if stop > end:
+                raise _too_long(tag, size, at, end)
+            yield tag, at, stop
+            at = stop
+        elif wire_type == VARINT and tag > 7:
+            if at < end and (value := data[at]) < 0x80:
+                at += 1
+            else:
+                value, at = read_varint(data, at, end)
+            yield tag, value, 0
         else:
-            raise FormatError(f"field {number}", f"wire type {wire_type}", "0, 1, 2 or 5")
+            stop = at + _fixed_size(tag, at)
+            if stop > end:
+                raise _too_long(tag, stop - at, at, end)
+            yield tag, at, stop
+            at = stop
 
 
-def read_packed_varints(data: memoryview, start: int, end: int) -> list[int]:
-    """The unsigned 64-bit varints of a packed repeated field."""
-    values = []
-    at = start
-    while at < end:
-        byte = data[at]
-        if byte < 0x80:
-            values.append(byte)
-            at += 1
-        else:
-            value, at = read_varint(data, at, end)
-            values.append(value)
-    return values
+def _read_tag(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
+    tag, after = read_varint(data, at, end)
+    if tag > MAX_TAG:
+        raise FormatError("tag", f"{tag} at byte {at}", f"at most {MAX_TAG}")
+    return tag, after
+
+
+def _fixed_size(tag: int, at: int) -> int:
+    if tag < 8:
+        raise FormatError("tag", f"field number 0 before byte {at}", "1 or more")
+    size = {FIXED32: 4, FIXED64: 8}.get(tag & 7)
+    if size is None:
+        raise FormatError(f"field {tag >> 3}", f"wire type {tag & 7}", "0, 1, 2 or 5")
+    return size
+
+
+def _too_long(tag: int, size: int, at: int, end: int) -> FormatError:
+    return FormatError(
+        f"field {tag >> 3}", f"{size} bytes announced at byte {at}", f"at most {end - at}"
+    )
+
+
+def read_packed_varints(data: memoryview, start: int, end: int) -> Iterator[list[int]]:
+    """The unsigned 64-bit varints of a packed repeated field, some thousand at a time.
+
+    In pieces, because Python's integers take many times the room of the bytes they stand for.
+
+    Raises:
+        FormatError: One is unterminated or over ten bytes.
+    """
+    value = shift = 0
+    for at in range(start, end, _CHUNK):
+        chunk = bytes(data[at : min(end, at + _CHUNK)])
+        if not shift and chunk.isascii():  # every varint is one byte
+            yield list(chunk)
+            continue
+        values = []
+        for byte in chunk:
+            if byte < 0x80:
+                values.append((value | byte << shift) & _U64)
+                value = shift = 0
+            else:
+                value |= (byte & 0x7F) << shift
+                shift += 7
+                if shift >= 7 * MAX_VARINT_BYTES:
+                    raise FormatError("varint", "over ten bytes", "at most ten")
+        yield values
+    if shift:
+        raise FormatError("varint", f"unterminated at byte {end}", "a last byte below 128")
 
 
 def signed(value: int) -> int:
@@ -106,7 +165,15 @@ def read_float(data: memoryview, at: int) -> float:
 
 
 def write_varint(value: int) -> bytes:
-    """`value`, taken modulo 2**64, as a varint."""
+    """`value`, an int64 or uint64, as a varint.
+
+    Raises:
+        FormatError: It does not fit 64 bits.
+    """
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
+    if not -(1 << 63) <= value <= _U64:
+        raise FormatError("integer", str(value)[:40], "64 bits")
     value &= _U64
     out = bytearray()
     while value >= 0x80:
@@ -114,8 +181,3 @@ def write_varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def write_tag(number: int, wire_type: int) -> bytes:
-    """The tag of a field."""
-    return write_varint(number << 3 | wire_type)
