@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from ort_lite.execution_provider import CompiledPartition
-from ort_lite.status import RuntimeException
+from ort_lite.status import EPFail, RuntimeException
 from ort_lite.tensor_values import type_string
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ UNWANTED = 1
 """The slot of omitted outputs."""
 FIRST_INPUT = 2
 """Inputs of a plan lie in consecutive slots from here."""
+
+RELEASED = -1
+"""In place of the number of inputs, once a plan is released."""
 
 KERNEL_ERRORS = (
     ArithmeticError,
@@ -76,7 +79,7 @@ class Plan(CompiledPartition):
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; see CompiledPartition.run."""
         if len(inputs) != self._n_inputs:
-            raise ValueError(f"{len(inputs)} inputs for a plan that takes {self._n_inputs}")
+            self._refuse(len(inputs))
         env = self._template.copy()
         env[FIRST_INPUT : FIRST_INPUT + self._n_inputs] = inputs
         # Overflow, NaN and division by zero are results in ONNX, not events.
@@ -97,8 +100,14 @@ class Plan(CompiledPartition):
 
     def release(self) -> None:
         """Drop kernels and constants."""
+        self._n_inputs = RELEASED
         self._steps = ()
         self._template = []
+
+    def _refuse(self, given: int) -> NoReturn:
+        if self._n_inputs == RELEASED:
+            raise EPFail("CPUExecutionProvider: this partition was released")
+        raise EPFail(f"CPUExecutionProvider: {given} inputs, {self._n_inputs} are needed")
 
 
 def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:
