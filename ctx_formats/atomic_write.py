@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from contextlib import contextmanager
@@ -12,10 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+_NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+"""What `link` says on file systems that have no hard links (FAT, some network shares)."""
+
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EACCES}
+_NAME_BYTES = 100
+
 
 @contextmanager
 def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A new file in the folder of `path`, fsynced at the end, removed unless published.
+    """A new file in the folder of `path`, fsynced at the end, removed if the body raises.
+
+    Its mode is what the umask gives.
 
     Yields:
         The open file (write and read back), and its temporary path for `publish`.
@@ -23,7 +32,8 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     Raises:
         OSError: The folder cannot be written to, or is full; nothing is left behind.
     """
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+    stem = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)
     try:
@@ -32,8 +42,7 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
             file.flush()
             os.fsync(file.fileno())
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        _discard(temporary)
         raise
 
 
@@ -49,15 +58,13 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
         FileExistsError: It exists and `replace` is false.
         OSError: The folder cannot be written to. The temporary file is gone in both cases.
     """
+    if not replace:
+        publish_new(temporary, [path])
+        return
     try:
-        if replace:
-            temporary.replace(path)
-        else:
-            os.link(temporary, path)
-            temporary.unlink()
+        temporary.replace(path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        _discard(temporary)
         raise
     sync_folder(path.parent)
 
@@ -71,24 +78,11 @@ def publish_new(temporary: Path, names: Sequence[Path]) -> Path:
     try:
         for name in names[:-1]:
             with contextlib.suppress(FileExistsError):
-                os.link(temporary, name)
-                return name
-        os.link(temporary, names[-1])
-        return names[-1]
+                return _named(temporary, name)
+        return _named(temporary, names[-1])
     finally:
-        temporary.unlink()
+        _discard(temporary)
         sync_folder(temporary.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut, where the system allows it."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_file(path: Path, data: bytes, *, replace: bool) -> None:
@@ -96,3 +90,44 @@ def write_file(path: Path, data: bytes, *, replace: bool) -> None:
     with written_beside(path) as (file, temporary):
         file.write(data)
     publish(temporary, path, replace=replace)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut, where the system allows it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as exc:
+        if exc.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+def _named(temporary: Path, name: Path) -> Path:
+    """Give the file a name that nobody has.
+
+    Without hard links the name is claimed with an empty file first, which the file then
+    replaces: still nobody's file is overwritten, but for a moment the name is an empty file.
+    """
+    try:
+        os.link(temporary, name)
+    except OSError as exc:
+        if exc.errno not in _NO_HARD_LINKS:
+            raise
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        try:
+            temporary.replace(name)
+        except BaseException:
+            _discard(name)
+            raise
+    return name
+
+
+def _discard(path: Path) -> None:
+    """Remove a file on the way out of an error, which is not to be hidden by another."""
+    with contextlib.suppress(OSError):
+        path.unlink()

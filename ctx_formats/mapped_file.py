@@ -36,31 +36,27 @@ class MappedFile:
         stamp: Of the file at the time it was opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, follow_symlink: bool = True) -> None:
         """Open and map.
+
+        Args:
+            path: The file.
+            follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
+                followed and judged before has none; if it does, somebody swapped it since.
 
         Raises:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
-                unsafe_path where it is a folder, FIFO, socket or device.
+                unsafe_path where it is a folder, FIFO, socket or device, or a symlink that
+                is not to be followed; format where it shrinks while it is opened.
         """
         self.path = path
-        descriptor = _open(path)
+        descriptor = _open(path, follow_symlink=follow_symlink)
         try:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode):
-                raise FormatError(
-                    "path",
-                    _kind(info.st_mode),
-                    "a regular file",
-                    file=str(path),
-                    reason=Reason.UNSAFE_PATH,
-                )
+                raise _refused(_kind(info.st_mode), path)
             self.stamp = FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
-            self._map = (
-                mmap.mmap(descriptor, info.st_size, access=mmap.ACCESS_COPY)
-                if info.st_size
-                else None
-            )
+            self._map = _mapped(descriptor, info.st_size, path)
         finally:
             os.close(descriptor)
         self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
@@ -79,13 +75,19 @@ class MappedFile:
         self.close()
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, *, follow_symlink: bool) -> int:
     """O_NONBLOCK: opening a FIFO that nobody writes to must not hang."""
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     flags |= getattr(os, "O_BINARY", 0)
+    if not follow_symlink:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
         return os.open(path, flags)
     except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            raise _refused("a symlink", path) from exc
+        if exc.errno == errno.ENXIO:
+            raise _refused("a socket", path) from exc
         known = exc.errno in (errno.ENOENT, errno.ENOTDIR)
         found = "no such file" if known else os.strerror(exc.errno or 0)
         raise FormatError(
@@ -95,6 +97,21 @@ def _open(path: Path) -> int:
         raise FormatError(
             "path", repr(str(path)), "no NUL", file="", reason=Reason.UNSAFE_PATH
         ) from exc
+
+
+def _mapped(descriptor: int, size: int, path: Path) -> mmap.mmap | None:
+    if not size:
+        return None
+    try:
+        return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError) as exc:  # ValueError: shorter than it was a moment ago
+        raise FormatError(
+            "path", f"cannot be mapped: {exc}", f"{size} bytes", file=str(path)
+        ) from exc
+
+
+def _refused(found: str, path: Path) -> FormatError:
+    return FormatError("path", found, "a regular file", file=str(path), reason=Reason.UNSAFE_PATH)
 
 
 def _kind(mode: int) -> str:

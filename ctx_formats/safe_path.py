@@ -6,52 +6,52 @@ Windows forms on every system, NUL, device names, and that the target is a regul
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _DEVICES = frozenset(
-    ["CON", "PRN", "AUX", "NUL", *(f"{d}{n}" for d in ("COM", "LPT") for n in range(1, 10))]
+    ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]
+    + [f"{device}{n}" for device in ("COM", "LPT") for n in "0123456789\xb9\xb2\xb3"]
 )
 _IN_MEMORY_TAG = "*/_ORT_MEM_ADDR_/*"
 MAX_NAME = 4096
 
 
 def resolve_payload(base: Path, name: str, *, model_path: Path | None = None) -> Path:
-    """The file that `name` stands for, below `base`.
+    """The file that `name` stands for, below `base`, without a symlink in its path.
 
     Args:
         base: The model's folder.
         name: As the model has it: relative, "/" between its parts.
         model_path: The model file. Where it is a symlink, as in a Hugging Face cache, the
-            folder it points to is tried too.
+            folder of the file that it leads to is the model's folder too: `name` may be a
+            symlink into it, or lie there itself.
 
     Raises:
         FormatError: Reason unsafe_path for a name that is no relative path or leads outside
             or to something other than a regular file; missing_payload where nothing is there.
     """
-    _check_text(name)
-    try:
-        return _inside(base, name)
-    except FormatError as first:
-        if model_path is None or not model_path.is_symlink():
-            raise
-        try:
-            return _inside(model_path.resolve().parent, name)
-        except FormatError:
-            raise first from None
-
-
-def _check_text(name: str) -> None:
     problem = _text_problem(name)
     if problem:
-        raise FormatError(
-            "path",
-            f"{name[:200]!r}: {problem}",
-            "a path relative to the model's folder",
-            reason=Reason.UNSAFE_PATH,
-        )
+        raise _unsafe(f"{name[:200]!r}: {problem}", "a path relative to the model's folder")
+    folders = [_real(base, name)]
+    if model_path is not None and model_path.is_symlink():
+        folders.append(_real(model_path, name).parent)
+    errors = []
+    for folder in folders:
+        try:
+            return _looked_up(folder, name, folders)
+        except FormatError as exc:
+            errors.append(exc)
+    raise errors[0]
 
 
 def _text_problem(name: str) -> str:
@@ -66,41 +66,61 @@ def _text_problem(name: str) -> str:
     windows = PureWindowsPath(name)
     if PurePosixPath(name).is_absolute() or windows.root or windows.drive:
         return "Absolute path not allowed for external data location"
-    for part in windows.parts:
+    return _parts_problem(windows.parts)
+
+
+def _parts_problem(parts: Sequence[str]) -> str:
+    depth = 0
+    for part in parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:  # also where it would come back in: folders get renamed
+            return "escapes the model's folder"
         if part == "..":
             continue
         if part.rstrip(" .") != part:
             return "a part ends in a space or dot, which Windows drops"
-        if part.split(".")[0].rstrip(" ").upper() in _DEVICES:
+        if part.split(".")[0].split(":")[0].rstrip(" ").upper() in _DEVICES:
             return f"{part} is a device name on Windows"
     return ""
 
 
-def _inside(base: Path, name: str) -> Path:
-    root = base.resolve()
-    target = (root / name.replace("\\", "/")).resolve()
-    if target == root or not target.is_relative_to(root):
-        raise FormatError(
-            "path",
+def _real(path: Path, name: str) -> Path:
+    """`path` with its symlinks followed."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as exc:  # a loop, or characters of no file name
+        raise _unsafe(f"{name[:200]!r}: {exc}", "a path that can be followed") from exc
+
+
+def _looked_up(start: Path, name: str, folders: Sequence[Path]) -> Path:
+    target = _real(start / name.replace("\\", "/"), name)
+    if not any(target != folder and target.is_relative_to(folder) for folder in folders):
+        raise _unsafe(
             f"{name!r} escapes the model's folder (resolves to {target})",
-            f"a file below {root}",
-            reason=Reason.UNSAFE_PATH,
+            "a file below " + " or ".join(str(folder) for folder in folders),
         )
     try:
         mode = target.stat().st_mode
     except OSError as exc:
-        raise FormatError(
-            "path",
-            f"{name!r} is not there (looked for {target})",
-            "a file beside the model: copy it there, set ep.context_file_path to the model's "
-            "original path, or compile the model again",
-            reason=Reason.MISSING_PAYLOAD,
-        ) from exc
+        raise _absent(name, target, exc) from exc
     if not stat.S_ISREG(mode):
-        raise FormatError(
-            "path",
-            f"{name!r} is no regular file ({target})",
-            "a regular file",
-            reason=Reason.UNSAFE_PATH,
-        )
+        raise _unsafe(f"{name!r} is no regular file ({target})", "a regular file")
     return target
+
+
+def _absent(name: str, target: Path, exc: OSError) -> FormatError:
+    if exc.errno == errno.ELOOP:
+        return _unsafe(f"{name[:200]!r}: symlinks in a loop", "a path that can be followed")
+    gone = exc.errno in (errno.ENOENT, errno.ENOTDIR)
+    why = "is not there" if gone else f"cannot be reached: {os.strerror(exc.errno or 0)}"
+    return FormatError(
+        "path",
+        f"{name!r} {why} (looked for {target})",
+        "a file beside the model: copy it there, set ep.context_file_path to the model's "
+        "original path, or compile the model again",
+        reason=Reason.MISSING_PAYLOAD,
+    )
+
+
+def _unsafe(found: str, expected: str) -> FormatError:
+    return FormatError("path", found, expected, reason=Reason.UNSAFE_PATH)

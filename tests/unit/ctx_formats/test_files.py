@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
+import stat
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +17,6 @@ from ctx_formats.atomic_write import publish, publish_new, write_file, written_b
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.safe_path import resolve_payload
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_mapped_file_gives_its_bytes_and_never_writes_to_them(tmp_path: Path) -> None:
@@ -57,6 +57,37 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
         MappedFile(tmp_path / "../../../../../../../dev/null")
 
 
+def test_a_symlink_is_followed_unless_the_caller_says_not_to(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"1")
+    link = tmp_path / "link"
+    link.symlink_to("f")
+    with MappedFile(link) as mapped:
+        assert bytes(mapped.view) == b"1"
+    with pytest.raises(FormatError, match="a symlink, expected a regular file") as found:
+        MappedFile(link, follow_symlink=False)
+    assert found.value.reason is Reason.UNSAFE_PATH
+    with MappedFile(tmp_path / "f", follow_symlink=False) as mapped:
+        assert bytes(mapped.view) == b"1"
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # socket paths are short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+        with pytest.raises(FormatError, match="a socket"):
+            MappedFile(tmp_path / "s")
+
+
+KERNEL_FILE = Path("/sys/kernel/uevent_seqnum")
+
+
+@pytest.mark.skipif(not KERNEL_FILE.exists(), reason=f"no {KERNEL_FILE} on this system")
+def test_a_file_that_cannot_be_mapped_is_named() -> None:
+    """sysfs announces 4096 bytes that nobody can map."""
+    with pytest.raises(FormatError, match=r"cannot be mapped: .*expected 4096 bytes"):
+        MappedFile(KERNEL_FILE)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file") as found:
         MappedFile(tmp_path / "gone")
@@ -76,6 +107,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("c:rel", "Absolute path not allowed"),
         ("//host/share/x", "Absolute path not allowed"),
         ("a/../../x", "escapes the model's folder"),
+        ("../model/x", "escapes the model's folder"),
+        ("a/../../model/x", "escapes the model's folder"),
+        ("NUL:", "device name"),
+        ("con:x", "device name"),
+        ("CONOUT$", "device name"),
+        ("COM\xb9.txt", "device name"),
+        ("x\ud800", "a path that can be followed"),
         ("a\\..\\..\\x", "escapes the model's folder"),
         ("aux.txt", "device name"),
         ("sub/LPT9", "device name"),
@@ -84,9 +122,35 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_that_may_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "x").touch()
     with pytest.raises(FormatError, match=text) as found:
-        resolve_payload(tmp_path, name)
+        resolve_payload(folder, name)
     assert found.value.reason is Reason.UNSAFE_PATH
+
+
+def test_symlinks_in_a_loop_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("pool")
+    (tmp_path / "pool").symlink_to("loop")
+    for name in ("loop", "loop/x"):
+        with pytest.raises(FormatError, match="loop") as found:
+            resolve_payload(tmp_path, name)
+        assert found.value.reason is Reason.UNSAFE_PATH
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("gone", "is not there"), ("f/x", "is not there"), ("x" * 300, "File name too long")],
+)
+def test_a_name_without_a_file_tells_where_it_was_looked_for(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "f").touch()
+    with pytest.raises(FormatError, match=f"{text} .looked for {tmp_path.resolve()}") as found:
+        resolve_payload(tmp_path, name)
+    assert found.value.reason is Reason.MISSING_PAYLOAD
+    assert "copy it there" in str(found.value)
 
 
 @pytest.mark.parametrize("name", ["data..bin", ".hidden", "a/../data..bin", "sub/deep/x"])
@@ -125,6 +189,24 @@ def test_a_symlinked_model_is_tried_at_its_real_place(tmp_path: Path) -> None:
         resolve_payload(link.parent, "q.bin", model_path=link)
 
 
+def test_a_hugging_face_cache_is_understood(tmp_path: Path) -> None:
+    """Model and payload are symlinks into a folder of blobs that are named by their hashes."""
+    (tmp_path / "blobs").mkdir()
+    snapshot = tmp_path / "snapshots" / "rev"
+    snapshot.mkdir(parents=True)
+    for name, blob in (("m.onnx", "aaaa"), ("p.bin", "bbbb")):
+        (tmp_path / "blobs" / blob).write_bytes(blob.encode())
+        (snapshot / name).symlink_to(f"../../blobs/{blob}")
+    (tmp_path / "secret").touch()
+    (snapshot / "out").symlink_to("../../secret")
+    found = resolve_payload(snapshot, "p.bin", model_path=snapshot / "m.onnx")
+    assert found.read_bytes() == b"bbbb"
+    with pytest.raises(FormatError, match="escapes"):
+        resolve_payload(snapshot, "out", model_path=snapshot / "m.onnx")
+    with pytest.raises(FormatError, match="escapes"):
+        resolve_payload(snapshot, "p.bin")
+
+
 def test_writing_replaces_or_keeps(tmp_path: Path) -> None:
     path = tmp_path / "f"
     write_file(path, b"1", replace=False)
@@ -156,6 +238,70 @@ def test_the_first_free_name_is_taken(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         publish_new(temporary, names)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_file(tmp_path / "f", b"1", replace=False)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
+
+
+def test_a_name_of_the_full_length_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("ä" * 127)  # 254 bytes of 255
+    write_file(path, b"1", replace=False)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_without_hard_links_a_name_is_claimed_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAT and some network shares have none."""
+
+    def link(*args: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    path, other = tmp_path / "f", tmp_path / "g"
+    write_file(path, b"1", replace=False)
+    with pytest.raises(FileExistsError):
+        write_file(path, b"2", replace=False)
+    with written_beside(path) as (file, temporary):
+        file.write(b"3")
+    assert publish_new(temporary, [path, other]) == other
+    assert (path.read_bytes(), other.read_bytes()) == (b"1", b"3")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "g"]
+
+
+def test_a_link_that_fails_for_another_reason_is_not_worked_around(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*args: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_file(tmp_path / "f", b"1", replace=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_leaves_nothing(tmp_path: Path) -> None:
+    """A real write error of the kernel, here by a limit on the size of files."""
+    script = f"""
+import resource
+from pathlib import Path
+from ctx_formats.atomic_write import write_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    write_file(Path({str(tmp_path / "f")!r}), bytes(1 << 20), replace=True)
+except OSError as exc:
+    raise SystemExit(7) from exc
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+    assert done.returncode == 7, done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), ValueError("x")])
