@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-EXTRA_MODULES: tuple[str, ...] = ()
+EXTRA_MODULES: tuple[str, ...] = ("contrib_fused", "contrib_lstm", "contrib_quant")
 """Modules `contrib_*`, `quant_*` and `ml_*` beside this one; add a new one here."""

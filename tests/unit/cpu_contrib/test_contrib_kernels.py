@@ -1,0 +1,212 @@
+"""com.microsoft operators on the CPU EP, against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import ort_lite as ort
+
+Array = np.ndarray[Any, Any]
+RANDOM = np.random.default_rng(11)
+
+
+def f32(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def u8(*shape: int) -> Array:
+    return RANDOM.integers(0, 256, shape).astype(np.uint8)
+
+
+def i8(*shape: int) -> Array:
+    """Seven bits: with eight, onnxruntime's sums saturate on CPUs without VNNI."""
+    return RANDOM.integers(-64, 64, shape).astype(np.int8)
+
+
+def scale(value: float = 0.02) -> Array:
+    return np.array(value, np.float32)
+
+
+def both(
+    op: str, inputs: list[Array | None], outputs: int = 1, **attributes: Any
+) -> tuple[list[Array], list[Array]]:
+    """A one-node model through onnxruntime and through the CPU EP."""
+    names = ["" if value is None else f"i{n}" for n, value in enumerate(inputs)]
+    node = helper.make_node(
+        op, names, [f"o{n}" for n in range(outputs)], domain="com.microsoft", **attributes
+    )
+    feed = {n: v for n, v in zip(names, inputs, strict=True) if v is not None}
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+        for n, v in feed.items()
+    ]
+    results = [
+        helper.make_tensor_value_info(f"o{n}", TensorProto.UNDEFINED, None) for n in range(outputs)
+    ]
+    graph = helper.make_graph([node], "g", infos, results)
+    for info in graph.output:
+        info.ClearField("type")
+    made = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=10,
+    )
+    data = made.SerializeToString()
+    theirs = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    mine = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return mine.run(None, feed), theirs.run(None, feed)
+
+
+def agree(op: str, inputs: list[Array | None], outputs: int = 1, **attributes: Any) -> None:
+    mine, theirs = both(op, inputs, outputs, **attributes)
+    for a, b in zip(mine, theirs, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def steps_agree(op: str, inputs: list[Array | None], **attributes: Any) -> None:
+    """Quantised results may differ by one step where a sum lies between two."""
+    (mine,), (theirs,) = both(op, inputs, **attributes)
+    assert mine.dtype == theirs.dtype
+    assert np.abs(mine.astype(int) - theirs.astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 8), (0, 4)])
+@pytest.mark.parametrize("op", ["Gelu", "QuickGelu", "FastGelu"])
+def test_gelu_and_its_approximations(op: str, shape: tuple[int, ...]) -> None:
+    agree(op, [f32(*shape) * 3])
+
+
+def test_gelu_with_bias_and_alpha() -> None:
+    agree("BiasGelu", [f32(2, 3, 8), f32(8)])
+    agree("FastGelu", [f32(2, 3, 8), f32(8)])
+    agree("QuickGelu", [f32(4, 4)], alpha=1.0)
+
+
+@pytest.mark.parametrize("turn_a", [0, 1])
+@pytest.mark.parametrize("turn_b", [0, 1])
+def test_fused_matmul(turn_a: int, turn_b: int) -> None:
+    a = f32(2, 5, 4) if turn_a else f32(2, 4, 5)
+    b = f32(2, 3, 5) if turn_b else f32(2, 5, 3)
+    agree("FusedMatMul", [a, b], alpha=0.5, transA=turn_a, transB=turn_b)
+
+
+def test_fused_matmul_with_the_batch_inside() -> None:
+    agree("FusedMatMul", [f32(4, 2, 5), f32(2, 5, 3)], transBatchA=1, transA=0)
+
+
+@pytest.mark.parametrize("extra", [[], [f32(8)], [f32(8), f32(8)]], ids=["", "beta", "bias"])
+def test_skip_layer_normalization(extra: list[Array]) -> None:
+    agree("SkipLayerNormalization", [f32(2, 3, 8), f32(2, 3, 8), f32(8), *extra], epsilon=1e-5)
+
+
+def test_the_sum_of_skip_layer_normalization_is_an_output() -> None:
+    mine, theirs = both(
+        "SkipLayerNormalization", [f32(2, 3, 8), f32(2, 3, 8), f32(8)], 4, epsilon=1e-5
+    )
+    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(mine[3], theirs[3], rtol=1e-6)
+
+
+def test_skip_simplified_layer_normalization() -> None:
+    agree("SkipSimplifiedLayerNormalization", [f32(2, 3, 8), f32(2, 3, 8), f32(8)], epsilon=1e-6)
+
+
+def test_embed_layer_normalization() -> None:
+    ids = RANDOM.integers(0, 20, (2, 5)).astype(np.int32)
+    kinds = RANDOM.integers(0, 2, (2, 5)).astype(np.int32)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    tables: list[Array | None] = [f32(20, 8), f32(16, 8), f32(2, 8), f32(8), f32(8)]
+    agree("EmbedLayerNormalization", [ids, kinds, *tables, mask], 2, epsilon=1e-5)
+    without = [ids, None, tables[0], tables[1], None, tables[3], tables[4]]
+    agree("EmbedLayerNormalization", without, 2, epsilon=1e-5)
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("make", [u8, i8], ids=["u8", "i8"])
+def test_quantised_sums_and_products_saturate(op: str, make: Any) -> None:
+    zero = make()
+    a, b = make(3, 4, 5), make(4, 1)
+    steps_agree(op, [a, scale(), zero, b, scale(0.05), zero, scale(0.03), zero])
+
+
+@pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu"])
+def test_quantised_activations(op: str) -> None:
+    out = [scale(1 / 256), np.array(0, np.uint8)] if op == "QLinearSigmoid" else [scale(), u8()]
+    steps_agree(op, [u8(3, 7), scale(), u8(), *out])
+
+
+def test_quantised_pooling_softmax_and_concat() -> None:
+    zero = np.array(100, np.uint8)
+    steps_agree(
+        "QLinearGlobalAveragePool",
+        [u8(2, 3, 4, 5), scale(), zero, scale(0.01), zero],
+        channels_last=0,
+    )
+    steps_agree(
+        "QLinearSoftmax",
+        [u8(2, 9), scale(), zero, scale(1 / 256), np.array(0, np.uint8)],
+        axis=-1,
+        opset=13,
+    )
+    steps_agree(
+        "QLinearConcat",
+        [scale(0.05), zero, u8(2, 3), scale(0.02), u8(), u8(2, 4), scale(0.1), u8()],
+        axis=1,
+    )
+
+
+def test_matrix_products_of_integers() -> None:
+    a, b = f32(3, 16), i8(16, 5)
+    agree("DynamicQuantizeMatMul", [a, b, scale(), np.array(3, np.int8)])
+    agree("DynamicQuantizeMatMul", [a, b, scale(), None, f32(5)])
+    agree(
+        "MatMulIntegerToFloat",
+        [u8(3, 16), b, scale(), scale(0.1), np.array(7, np.uint8), np.array(3, np.int8), f32(5)],
+    )
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_matrix_products_with_four_bit_weights(*, zeros: bool) -> None:
+    depth, width, block = 64, 6, 32
+    weights = u8(width, depth // block, block // 2)
+    scales = np.abs(f32(width * depth // block)) * np.float32(0.1)
+    extra: list[Array | None] = [u8(width * ((depth // block + 1) // 2))] if zeros else []
+    agree(
+        "MatMulNBits",
+        [f32(3, depth), weights, scales, *extra],
+        K=depth,
+        N=width,
+        bits=4,
+        block_size=block,
+    )
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_an_lstm_quantised_on_the_fly(direction: str) -> None:
+    ways = 2 if direction == "bidirectional" else 1
+    x, w, r = f32(6, 2, 8), i8(ways, 8, 20), i8(ways, 5, 20)
+    s = np.full(ways, 0.01, np.float32)
+    z = np.zeros(ways, np.int8)
+    inputs = [
+        x,
+        w,
+        r,
+        f32(ways, 40) * 0.1,
+        None,
+        f32(ways, 2, 5),
+        f32(ways, 2, 5),
+        None,
+        s,
+        z,
+        s,
+        z,
+    ]
+    mine, theirs = both("DynamicQuantizeLSTM", inputs, 3, direction=direction, hidden_size=5)
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(a, b, atol=0.02)
