@@ -60,6 +60,7 @@ def assign(
     *,
     declined: Mapping[int, Mapping[int, str]] | None = None,
     fixed: Sequence[Part] = (),
+    unasked: Mapping[int, str] | None = None,
 ) -> Assignment:
     """Give every node to the first EP in `eps` that runs it.
 
@@ -74,6 +75,7 @@ def assign(
         eps: In the user's order, the default EP last.
         declined: EP index to nodes that it could not compile after all, with the reason.
         fixed: Parts that are settled beforehand (EPContext nodes).
+        unasked: Indices of EPs that are offered nothing, with the reason.
 
     Raises:
         NotImplemented: No EP runs some node; names the node and every EP's reason.
@@ -87,6 +89,10 @@ def assign(
         candidates = frozenset(range(len(graph.nodes))) - taken
         if not candidates:
             break
+        if unasked and owner in unasked:
+            for i in candidates:
+                refusals.setdefault(i, {})[ep.name] = unasked[owner]
+            continue
         mine = _claimed(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
         for group in _groups(graph, units, mine):
             _merge(units, owner, group)

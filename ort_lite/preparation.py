@@ -107,7 +107,8 @@ class Workshop:
         progress: Called with (partition name, how many are done, how many there are at this
             level) before each compile; an exception from it cancels.
         canceled: Whether the caller has asked to stop; asked before each compile.
-        settle: Gives the partitions of a graph that need no compile (EPContext nodes).
+        settle: For a context model: gives the partitions of a graph that are EPContext nodes;
+            EPs that keep contexts are then offered nothing else.
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
 
@@ -145,9 +146,10 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
     done: dict[Part, Partition] = dict(shop.settle(graph)) if shop.settle else {}
     settled = tuple(done)
     declined: dict[int, dict[int, str]] = {}
+    unasked = _unasked(shop)
     for _ in range(ROUNDS):
         try:
-            assignment = assign(graph, shop.eps, declined=declined, fixed=settled)
+            assignment = assign(graph, shop.eps, declined=declined, fixed=settled, unasked=unasked)
             wanted = set(assignment.parts)
             for part in [p for p in done if p not in wanted]:
                 done.pop(part).release()
@@ -161,6 +163,14 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
         return PreparedGraph(graph, [done[p] for p in assignment.parts], assignment.refusals)
     _release(done)
     raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
+
+
+def _unasked(shop: Workshop) -> dict[int, str]:
+    """In a context model, EPs that keep contexts: what they could compile is in it."""
+    if shop.settle is None:
+        return {}
+    reason = "not part of a context; loading a context model compiles nothing"
+    return {i: reason for i, ep in enumerate(shop.eps) if isinstance(ep, SupportsEpContext)}
 
 
 class _Declined(Exception):  # noqa: N818 - a signal inside this module, not an error
@@ -179,6 +189,9 @@ def _compile_missing(
     graph: Graph, shop: Workshop, parts: Sequence[Part], done: dict[Part, Partition]
 ) -> None:
     missing = [part for part in parts if part not in done]
+    # Bodies last: a partition that is declined changes its neighbours, and preparing the
+    # bodies of control flow again at every level would multiply with each level.
+    missing.sort(key=lambda part: shop.eps[part.owner].runs_bodies_through_session)
     for count, part in enumerate(missing):
         ep = shop.eps[part.owner]
         if shop.forbid_compile and isinstance(ep, SupportsEpContext):

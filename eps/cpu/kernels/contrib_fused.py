@@ -66,7 +66,7 @@ def _fused_matmul(info: KernelInfo) -> KernelFn:
 
     def run(a: Array, b: Array) -> Array:
         result = np.matmul(_turned(a, batch_a, turn_a), _turned(b, batch_b, turn_b))
-        return result if alpha == 1 else result * result.dtype.type(alpha)
+        return np.asarray(result if alpha == 1 else result * result.dtype.type(alpha))
 
     return computing_wide(info, run)
 
