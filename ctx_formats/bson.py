@@ -1,7 +1,9 @@
 """The part of BSON (bsonspec.org 1.1) that the container's index uses.
 
-Documents, UTF-8 strings, 32- and 64-bit integers, doubles and booleans; anything else is
-refused. Lengths are checked before a byte is read, names may not repeat.
+Written are documents, UTF-8 strings, 64-bit integers, doubles and booleans; read are also
+32-bit integers, null, arrays and binary data, which other producers may put beside what we
+look at. Anything else is refused. Lengths are checked before a byte is read, names may not
+repeat.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_DEPTH = 8
-_DOUBLE, _STRING, _DOCUMENT, _BOOLEAN, _INT32, _INT64 = 0x01, 0x02, 0x03, 0x08, 0x10, 0x12
+MAX_ELEMENTS = 1 << 18
+_DOUBLE, _STRING, _DOCUMENT, _ARRAY, _BINARY = 0x01, 0x02, 0x03, 0x04, 0x05
+_BOOLEAN, _NULL, _INT32, _INT64 = 0x08, 0x0A, 0x10, 0x12
+_FIXED = {_DOUBLE: "<d", _INT32: "<i", _INT64: "<q", _BOOLEAN: "<B"}
 _SMALLEST = 5
 """Bytes of an empty document: its int32 size and the closing zero."""
 
-BsonValue = int | float | bool | str | dict[str, "BsonValue"]
+BsonValue = int | float | bool | str | bytes | None | dict[str, "BsonValue"] | list["BsonValue"]
+Writable = int | float | bool | str | dict[str, "Writable"]
 
 
-def encode_document(document: Mapping[str, BsonValue]) -> bytes:
+def encode_document(document: Mapping[str, Writable]) -> bytes:
     """A document; every integer becomes an int64, so that sizes do not depend on values."""
     body = bytearray()
     for key, value in document.items():
@@ -34,7 +40,7 @@ def encode_document(document: Mapping[str, BsonValue]) -> bytes:
     return struct.pack("<i", len(body) + _SMALLEST) + bytes(body) + b"\0"
 
 
-def _encode_value(value: BsonValue) -> tuple[int, bytes]:
+def _encode_value(value: Writable) -> tuple[int, bytes]:
     if isinstance(value, bool):
         return _BOOLEAN, bytes([value])
     if isinstance(value, int):
@@ -53,74 +59,94 @@ def decode_document(data: memoryview, *, what: str = "bson") -> dict[str, BsonVa
     Raises:
         FormatError: Anything that is not such a document.
     """
-    return _decode(data, 0, len(data), what, 0)
+    decoder = _Decoder(bytes(data))
+    return decoder.document(0, len(data), what, 0)
 
 
-def _decode(data: memoryview, start: int, end: int, what: str, depth: int) -> dict[str, BsonValue]:
-    if depth > MAX_DEPTH:
-        raise FormatError(what, f"nested over {MAX_DEPTH} deep")
-    if end - start < _SMALLEST:
-        raise FormatError(what, f"{end - start} bytes", f"at least {_SMALLEST}")
-    (size,) = struct.unpack_from("<i", data, start)
-    if size != end - start or data[end - 1] != 0:
-        raise FormatError(what, f"size {size}, last byte {data[end - 1]}", f"size {end - start}, 0")
-    found: dict[str, BsonValue] = {}
-    at, last = start + 4, end - 1
-    while at < last:
-        kind = data[at]
-        name, at = _name(data, at + 1, last, what)
-        field = f"{what}.{name}"
-        if name in found:
-            raise FormatError(field, "twice", "once")
-        found[name], at = _value(data, kind, (at, last), field, depth)
-    return found
+class _Decoder:
+    """One document and how many elements of it were read."""
 
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._count = 0
 
-def _name(data: memoryview, at: int, last: int, what: str) -> tuple[str, int]:
-    for end in range(at, last):
-        if data[end] == 0:
-            return _text(data, at, end, what), end + 1
-    raise FormatError(what, "a name without its closing zero")
+    def document(self, start: int, end: int, what: str, depth: int) -> dict[str, BsonValue]:
+        """The document in [start, end)."""
+        if depth > MAX_DEPTH:
+            raise FormatError(what, f"nested over {MAX_DEPTH} deep")
+        if end - start < _SMALLEST:
+            raise FormatError(what, f"{end - start} bytes", f"at least {_SMALLEST}")
+        data = self._data
+        (size,) = struct.unpack_from("<i", data, start)
+        last = end - 1
+        if size != end - start or data[last] != 0:
+            raise FormatError(
+                what, f"size {size}, last byte {data[last]}", f"size {end - start}, 0"
+            )
+        found: dict[str, BsonValue] = {}
+        at = start + 4
+        while at < last:
+            name, after = self._name(at + 1, last, what)
+            field = f"{what}.{name}"
+            if name in found:
+                raise FormatError(field, "twice", "once")
+            self._count += 1
+            if self._count > MAX_ELEMENTS:
+                raise FormatError(what, f"over {MAX_ELEMENTS} elements")
+            found[name], at = self._value(data[at], (after, last), field, depth)
+        return found
 
+    def _name(self, at: int, last: int, what: str) -> tuple[str, int]:
+        end = self._data.find(b"\0", at, last)
+        if end < 0:
+            raise FormatError(what, "a name without its closing zero")
+        return self._text(at, end, what), end + 1
 
-def _text(data: memoryview, start: int, end: int, what: str) -> str:
-    try:
-        return str(data[start:end], "utf-8")
-    except UnicodeDecodeError as exc:
-        raise FormatError(what, "bytes that are not UTF-8", "UTF-8 text") from exc
+    def _text(self, start: int, end: int, what: str) -> str:
+        try:
+            return str(self._data[start:end], "utf-8")
+        except UnicodeDecodeError as exc:
+            raise FormatError(what, "bytes that are not UTF-8", "UTF-8 text") from exc
 
+    def _value(
+        self, kind: int, span: tuple[int, int], field: str, depth: int
+    ) -> tuple[BsonValue, int]:
+        at, last = span
+        if kind in _FIXED:
+            return self._fixed(kind, at, last, field)
+        if kind == _STRING:
+            size = self._size(at, last, field, prefix=4, least=1)
+            end = at + 4 + size
+            if self._data[end - 1] != 0:
+                raise FormatError(field, "a string without its closing zero")
+            return self._text(at + 4, end - 1, field), end
+        if kind in (_DOCUMENT, _ARRAY):
+            end = at + self._size(at, last, field, prefix=0, least=_SMALLEST)
+            inner = self.document(at, end, field, depth + 1)
+            return (list(inner.values()) if kind == _ARRAY else inner), end
+        if kind == _BINARY:
+            end = at + 5 + self._size(at, last, field, prefix=5, least=0)
+            return self._data[at + 5 : end], end
+        if kind == _NULL:
+            return None, at
+        raise FormatError(field, f"BSON type 0x{kind:02x}", "one that an index has")
 
-def _value(
-    data: memoryview, kind: int, span: tuple[int, int], field: str, depth: int
-) -> tuple[BsonValue, int]:
-    at, last = span
-    if kind == _STRING:
-        size = _size(data, at, last, field)
-        if data[at + 4 + size - 1] != 0:
-            raise FormatError(field, "a string without its closing zero")
-        return _text(data, at + 4, at + 4 + size - 1, field), at + 4 + size
-    if kind == _DOCUMENT:
-        size = _size(data, at, last, field, counted=4)
-        return _decode(data, at, at + size, field, depth + 1), at + size
-    fixed = {_DOUBLE: "<d", _INT32: "<i", _INT64: "<q", _BOOLEAN: "<B"}.get(kind)
-    if fixed is None:
-        raise FormatError(field, f"BSON type 0x{kind:02x}", "a string, number or document")
-    width = struct.calcsize(fixed)
-    if at + width > last:
-        raise FormatError(field, f"{last - at} bytes left", str(width))
-    (value,) = struct.unpack_from(fixed, data, at)
-    if kind == _BOOLEAN:
-        if value > 1:
-            raise FormatError(field, f"boolean {value}", "0 or 1")
-        value = bool(value)
-    return value, at + width
+    def _fixed(self, kind: int, at: int, last: int, field: str) -> tuple[BsonValue, int]:
+        width = struct.calcsize(_FIXED[kind])
+        if at + width > last:
+            raise FormatError(field, f"{last - at} bytes left", str(width))
+        (value,) = struct.unpack_from(_FIXED[kind], self._data, at)
+        if kind == _BOOLEAN:
+            if value > 1:
+                raise FormatError(field, f"boolean {value}", "0 or 1")
+            value = bool(value)
+        return value, at + width
 
-
-def _size(data: memoryview, at: int, last: int, field: str, *, counted: int = 0) -> int:
-    """A length prefix; `counted` is how much of itself it includes."""
-    if at + 4 > last:
-        raise FormatError(field, f"{last - at} bytes left", "a length")
-    size: int = struct.unpack_from("<i", data, at)[0]
-    if size < max(1, counted) or at + 4 - counted + size > last:
-        raise FormatError(field, f"length {size}", f"1 to {last - at - 4 + counted}")
-    return size
+    def _size(self, at: int, last: int, field: str, *, prefix: int, least: int) -> int:
+        """A length; `prefix` is how many bytes precede what it counts."""
+        if at + max(prefix, 4) > last:
+            raise FormatError(field, f"{last - at} bytes left", "a length")
+        size: int = struct.unpack_from("<i", self._data, at)[0]
+        if size < least or size > last - at - prefix:
+            raise FormatError(field, f"length {size}", f"{least} to {last - at - prefix}")
+        return size

@@ -12,7 +12,8 @@
 
 Integers are little-endian, offsets count from the start of the file, sizes leave padding
 out. `blake3` (hex), `crc` and `index_crc` (CRC-32) are ours; ONNX Runtime's OpenVINO EP, whose
-format this is, writes and reads the rest. Normative text: docs/formats/container.md.
+format this is, writes and reads the rest. It writes the index twice, the second time shorter,
+and leaves the end of the first behind it. Normative text: docs/formats/container.md.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ctx_formats.errors import FormatError, Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_formats.bson import BsonValue
+    from ctx_formats.bson import BsonValue, Writable
 
 MAGIC = b"OVEP_BIN"
 HEADER = struct.Struct("<8sQQQQ")
@@ -119,8 +120,14 @@ def padding(size: int) -> int:
 
 
 def encode_head(entries: Sequence[Entry], producer: str) -> bytes:
-    """Header, index and padding; its length depends on names and count, not on values."""
-    index: dict[str, BsonValue] = {
+    """Header, index and padding; its length depends on names and count, not on values.
+
+    Raises:
+        ValueError: No entries, or so many that no reader would take the index.
+    """
+    if not entries:
+        raise ValueError("a container holds at least one payload")
+    index: dict[str, Writable] = {
         "version": INDEX_VERSION,
         "producer": producer,
         "blob_metadata_map": {
@@ -135,6 +142,8 @@ def encode_head(entries: Sequence[Entry], producer: str) -> bytes:
         CRC_KEY: 0,
     }
     size = len(encode_document(index))
+    if size > MAX_INDEX_BYTES:
+        raise ValueError(f"an index of {size} bytes is over {MAX_INDEX_BYTES}")
     header = HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size, size)
     index[CRC_KEY] = zlib.crc32(header + encode_document(index))
     head = header + encode_document(index)
@@ -151,8 +160,9 @@ def read_container(data: memoryview) -> Container:
             the one that was written.
     """
     start, size = _index_span(data)
-    index = decode_document(data[start : start + size], what="index")
-    ours = _check_index(data, index)
+    encoded = data[start : start + size]
+    index = decode_document(encoded, what="index")
+    ours = _check_index(data[:start], encoded, index)
     version = index.get("version")
     if not isinstance(version, str) or version.split(".")[0] != INDEX_VERSION.split(".")[0]:
         raise FormatError("index.version", repr(version)[:40], "1.x.y")
@@ -160,7 +170,10 @@ def read_container(data: memoryview) -> Container:
     if not isinstance(listed, dict) or not listed:
         raise FormatError("index.blob_metadata_map", "no payloads", "at least one")
     entries = {name: _entry(name, value, ours=ours) for name, value in listed.items()}
-    _check_cover(data, start + size, sorted(entries.values(), key=lambda e: (e.offset, e.size)))
+    end = start + size
+    if ours:
+        _require_zeros(data, end, min(end + padding(end), len(data)))
+    _check_cover(data, end, sorted(entries.values(), key=lambda e: (e.offset, e.size)))
     producer = index.get("producer")
     return Container(data, producer if isinstance(producer, str) else "", entries)
 
@@ -184,13 +197,18 @@ def _index_span(data: memoryview) -> tuple[int, int]:
     return start, size
 
 
-def _check_index(data: memoryview, index: dict[str, BsonValue]) -> bool:
-    """Whether the index has our checksum, which then must fit header and index."""
+def _check_index(header: memoryview, encoded: memoryview, index: Mapping[str, BsonValue]) -> bool:
+    """Whether the index has our checksum, which then must fit header and index.
+
+    The checksum is the last field, so its eight bytes are the last before the closing zero.
+    """
     recorded = index.get(CRC_KEY)
     if recorded is None:
         return False
-    again = encode_document({**index, CRC_KEY: 0})
-    found = zlib.crc32(bytes(data[: HEADER.size]) + again)
+    if list(index)[-1] != CRC_KEY or not isinstance(recorded, int) or isinstance(recorded, bool):
+        raise FormatError("index.index_crc", "moved or no integer", reason=Reason.INTEGRITY)
+    found = zlib.crc32(encoded[:-9], zlib.crc32(header))
+    found = zlib.crc32(bytes(9), found)
     if found != recorded:
         raise FormatError("index.index_crc", f"{found:08x}", str(recorded), reason=Reason.INTEGRITY)
     return True
@@ -222,8 +240,8 @@ def _whole(value: Mapping[str, BsonValue], key: str, field: str) -> int:
 
 
 def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None:
-    """Payloads in bounds, not overlapping, with nothing but zero padding around them."""
-    at = start
+    """Payloads in bounds, not overlapping, without gaps, with zero padding behind each."""
+    at = start + padding(start)
     previous: Entry | None = None
     for entry in entries:
         if previous and (entry.offset, entry.size) == (previous.offset, previous.size):
@@ -234,17 +252,14 @@ def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None
                 f"[{entry.offset}, +{entry.size})",
                 f"inside {len(data)} bytes",
             )
-        if entry.offset < at or entry.offset != at + padding(at):
-            raise FormatError(
-                f"payload '{entry.name}'.data_offset", str(entry.offset), str(at + padding(at))
-            )
-        _require_zeros(data, at, entry.offset)
-        at = entry.offset + entry.size
+        if entry.offset != at:
+            raise FormatError(f"payload '{entry.name}'.data_offset", str(entry.offset), str(at))
+        end = at + entry.size
+        at = end + padding(end)
+        _require_zeros(data, end, min(at, len(data)))
         previous = entry
-    end = at + padding(at)
-    if len(data) != end:
-        raise FormatError("size", f"{len(data)} bytes", f"{end}")
-    _require_zeros(data, at, end)
+    if len(data) != at:
+        raise FormatError("size", f"{len(data)} bytes", f"{at}")
 
 
 def _require_zeros(data: memoryview, start: int, end: int) -> None:

@@ -30,7 +30,7 @@ def write_container(
         Where each payload came to lie, in the order given.
 
     Raises:
-        ValueError: Two payloads have one name.
+        ValueError: There is no payload, or two have one name.
     """
     names = [name for name, _ in payloads]
     if len(set(names)) != len(names):
@@ -72,11 +72,12 @@ class _Sink:
     digest: blake3 = field(default_factory=blake3)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        self.out.write(data)
-        self.digest.update(data)
-        self.crc = zlib.crc32(data, self.crc)
-        self.size += len(data)
-        return len(data)
+        view = memoryview(data).cast("B")
+        self.out.write(view)
+        self.digest.update(view)
+        self.crc = zlib.crc32(view, self.crc)
+        self.size += len(view)
+        return len(view)
 
     def flush(self) -> None:
         self.out.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from array import array
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,8 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.errors import FormatError, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 
 def container(payloads: Mapping[str, bytes]) -> bytes:
@@ -82,17 +84,32 @@ def test_an_unknown_name_tells_the_known_ones() -> None:
     assert found.value.reason is Reason.MISSING_PAYLOAD
 
 
-def test_no_flipped_bit_of_head_or_padding_is_accepted() -> None:
+def test_no_flipped_bit_of_header_or_index_is_accepted() -> None:
     data = bytearray(container({"one": b"payload one", "two": b"payload two"}))
     end = HEADER.size + HEADER.unpack_from(data)[4]
-    places = [*range(end), *range(end, len(data), 4097), end, ALIGNMENT - 1, ALIGNMENT + 11]
-    for at in [*places, len(data) - 1]:
-        for bit in range(8):
-            data[at] ^= 1 << bit
+    _refuses_every_flip(data, range(end), masks=[1 << bit for bit in range(8)])
+
+
+def test_no_changed_byte_of_padding_is_accepted() -> None:
+    """Between the index and the first payload, and at the end of the file."""
+    data = bytearray(container({"one": b"payload one"}))
+    end = HEADER.size + HEADER.unpack_from(data)[4]
+    _refuses_every_flip(data, range(end, ALIGNMENT, 31), masks=[1, 128])
+    _refuses_every_flip(data, range(ALIGNMENT + 11, 2 * ALIGNMENT, 37), masks=[16])
+    edges = [end, end + 1, ALIGNMENT - 1, ALIGNMENT + 11, 2 * ALIGNMENT - 1]
+    _refuses_every_flip(data, edges, masks=[1 << bit for bit in range(8)])
+
+
+def _refuses_every_flip(data: bytearray, places: Iterable[int], masks: Iterable[int]) -> None:
+    view = memoryview(data)
+    _read_all(view)
+    for at in places:
+        for mask in masks:
+            data[at] ^= mask
             with pytest.raises(FormatError):
-                _read_all(bytes(data))
-            data[at] ^= 1 << bit
-    _read_all(bytes(data))
+                _read_all(view)
+            data[at] ^= mask
+    _read_all(view)
 
 
 def test_no_flipped_bit_of_a_payload_is_accepted() -> None:
@@ -101,7 +118,7 @@ def test_no_flipped_bit_of_a_payload_is_accepted() -> None:
         for bit in range(8):
             data[at] ^= 1 << bit
             with pytest.raises(FormatError, match="payload 'one': digest") as found:
-                _read_all(bytes(data))
+                _read_all(memoryview(data))
             assert found.value.reason is Reason.INTEGRITY
             data[at] ^= 1 << bit
 
@@ -111,9 +128,9 @@ def test_no_other_length_is_accepted(size: int) -> None:
     data = container({"one": b"payload"})
     assert len(data) == 2 * ALIGNMENT
     with pytest.raises(FormatError):
-        _read_all(data[:size])
+        _read_all(memoryview(data)[:size])
     with pytest.raises(FormatError):
-        _read_all(data + bytes(size + 1))
+        _read_all(memoryview(data + bytes(size + 1)))
 
 
 @given(at=st.integers(0, 400), value=st.binary(min_size=1, max_size=8))
@@ -123,13 +140,89 @@ def test_overwritten_heads_are_refused_or_unchanged(at: int, value: bytes) -> No
     if damaged == data:
         return
     with pytest.raises(FormatError):
-        _read_all(damaged)
+        _read_all(memoryview(damaged))
 
 
-def _read_all(data: bytes) -> None:
-    found = read_container(memoryview(data))
+def _read_all(data: memoryview) -> None:
+    found = read_container(data)
     for name in found.entries:
         found.verified(name)
+
+
+REAL_HEAD = (
+    b"OVEP_BIN\x01\0\0\0\0\0\0\0(\0\0\0\0\0\0\0(\0\0\0\0\0\0\0\xb1\0\0\0\0\0\0\0"
+    b"\xb1\0\0\0\x03blob_metadata_map\0Y\0\0\0\x03OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1_0\0"
+    b" \0\0\0\x10data_offset\0\0\0\x01\0\x10size\0\x93\x0f\0\0\0\0\x02producer\0\x1f\0\0\0"
+    b"onnxruntime-openvino-ep-1.24.1\0\x02version\0\x06\0\0\x001.0.0\0\0"
+    b"\x001.0.0"  # of the first index, which was longer
+)
+"""The first bytes of a file that onnxruntime-openvino 1.24.1 wrote for a MatMul and a Relu."""
+
+
+def test_a_file_that_onnx_runtime_wrote_is_read() -> None:
+    data = REAL_HEAD + bytes(ALIGNMENT - len(REAL_HEAD)) + b"B" * 3987 + bytes(ALIGNMENT - 3987)
+    found = read_container(memoryview(data))
+    assert found.producer == "onnxruntime-openvino-ep-1.24.1"
+    (entry,) = found.entries.values()
+    assert (entry.name, entry.offset, entry.size) == (
+        "OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1_0",
+        65536,
+        3987,
+    )
+    assert bytes(found.payload(entry.name)) == b"B" * 3987
+
+
+def test_our_fields_without_our_checksum_are_damage() -> None:
+    data = container({"p": b"1"})
+    for key in (b"index_crc", b"blake3", b"crc"):
+        assert data.count(b"\0\0" + key) < 2
+        damaged = data.replace(key + b"\0", b"x" * len(key) + b"\0")
+        with pytest.raises(FormatError, match=r"index") as found:
+            read_container(memoryview(damaged))
+        assert found.value.reason is Reason.INTEGRITY
+
+
+def test_a_checksum_that_is_not_the_last_field_is_damage() -> None:
+    index = encode_document({"version": "1.1.0", "index_crc": 1, "producer": "p"})
+    head = HEADER.pack(MAGIC, 1, 40, 40, len(index)) + index
+    with pytest.raises(FormatError, match=r"index.index_crc: moved") as found:
+        read_container(memoryview(head + bytes(ALIGNMENT - len(head))))
+    assert found.value.reason is Reason.INTEGRITY
+
+
+def test_a_container_without_payloads_is_not_written() -> None:
+    with pytest.raises(ValueError, match="at least one payload"):
+        write_container(io.BytesIO(), [], "tests")
+
+
+def test_an_index_that_no_reader_takes_is_not_written() -> None:
+    with pytest.raises(ValueError, match=r"an index of .* bytes is over 16777216"):
+        write_container(io.BytesIO(), [("n" * (16 << 20), lambda f: None)], "tests")
+
+
+def test_a_producer_may_write_views_of_any_elements() -> None:
+    numbers = array("d", [1.0, 2.0, 3.0])
+    out = io.BytesIO()
+    (entry,) = write_container(out, [("p", lambda f: f.write(memoryview(numbers)))], "tests")
+    assert entry.size == 24
+    assert bytes(read_container(memoryview(out.getvalue())).verified("p")) == numbers.tobytes()
+
+
+def test_a_producer_that_fails_is_not_hidden() -> None:
+    def fails(out: object) -> None:
+        raise OSError("device lost")
+
+    with pytest.raises(OSError, match="device lost"):
+        write_container(io.BytesIO(), [("p", fails)], "tests")
+
+
+def test_a_file_holds_the_bytes_that_memory_holds(tmp_path: Path) -> None:
+    """Embedded or beside the model: one format."""
+    payloads = {"a": b"1" * 70_000, "b": b"", "c": b"1" * 70_000}
+    items = [(name, lambda f, data=data: f.write(data)) for name, data in payloads.items()]
+    with (tmp_path / "c.bin").open("w+b") as file:
+        write_container(file, items, "tests 1")
+    assert (tmp_path / "c.bin").read_bytes() == container(payloads)
 
 
 def test_a_container_of_onnx_runtime_is_read_without_digests() -> None:
@@ -231,12 +324,38 @@ def test_damaged_bson_gives_a_format_error_or_a_document(at: int, value: bytes, 
         (b"\x08\0\0\0\x01a\0\0", "0 bytes left, expected 8"),
         (b"\x08\0\0\0\x07a\0\0", "BSON type 0x07"),
         (b"\x09\0\0\0\x08a\0\2\0", "boolean 2"),
+        (b"\x0c\0\0\0\x05a\0\1\0\0\0\0", "4 bytes left, expected a length"),
+        (b"\x0d\0\0\0\x05a\0\1\0\0\0\0\0", "length 1, expected 0 to 0"),
+        (b"\x0d\0\0\0\x05a\0\xff\xff\xff\xff\0\0", "length -1, expected 0 to 0"),
+        (b"\x0c\0\0\0\x03a\0\4\0\0\0\0", "length 4, expected 5 to 4"),
+        (b"\x0a\0\0\0\x02a\0\1\0\0", "2 bytes left, expected a length"),
+        (b"\x07\0\0\0\x02a\0", "a name without its closing zero"),
+        (b"\x08\0\0\0\x0a\xff\0\0", "not UTF-8"),
+        (b"\x0e\0\0\0\x02a\0\2\0\0\0\xff\0\0", "not UTF-8"),
         (b"\x0c\0\0\0\x02a\0\xff\0\0\0\0", "length 255"),
         (b"\x0d\0\0\0\x02a\0\1\0\0\0x\0", "without its closing zero"),
     ],
 )
 def test_bson_that_is_wrong_is_named(data: bytes, text: str) -> None:
     with pytest.raises(FormatError, match=text):
+        decode_document(memoryview(data))
+
+
+def test_bson_that_others_write_is_read() -> None:
+    """bsonspec.org: null, an array (a document with the keys 0, 1, ...), binary, int32."""
+    items = b"\x0an\0\x10i\0\xff\xff\xff\xff\x05b\0\2\0\0\0\x00xy"
+    one = b"\x100\0\7\0\0\0\x021\0\2\0\0\0s\0"
+    items += b"\x04a\0" + struct.pack("<i", len(one) + 5) + one + b"\0"
+    data = struct.pack("<i", len(items) + 5) + items + b"\0"
+    found = decode_document(memoryview(data))
+    assert found == {"n": None, "i": -1, "b": b"xy", "a": [7, "s"]}
+
+
+def test_bson_of_too_many_elements_is_refused() -> None:
+    names = (f"{i:x}".encode() for i in range((1 << 18) + 1))
+    items = b"".join(b"\x0a" + name + b"\0" for name in names)
+    data = struct.pack("<i", len(items) + 5) + items + b"\0"
+    with pytest.raises(FormatError, match="over 262144 elements"):
         decode_document(memoryview(data))
 
 
