@@ -117,6 +117,17 @@ def oracle_case(name: str, seed: int = 0) -> OracleCase:
     return OracleCase(name=name, model=model, feeds=feeds)
 
 
+def contradictory_case() -> OracleCase:
+    """A model whose types allow a first feed that the operator does not, and a good second."""
+    text = "(float[n,4] x, float[m,4] y) => (float[k,4] z) { z = Add(x, y) }"
+    model = onnx.parser.parse_model(f"{_HEADER}contradictory {text}")
+    feeds = tuple(
+        {name: np.ones((size, 4), np.float32) for name, size in zip("xy", sizes, strict=True)}
+        for sizes in ((2, 3), (3, 3))
+    )
+    return OracleCase(name="contradictory", model=model, feeds=feeds)
+
+
 def _fill_weights(graph: onnx.GraphProto, random: np.random.Generator) -> None:
     for info in graph.value_info:
         graph.initializer.append(numpy_helper.from_array(_values(info, random, 1), info.name))

@@ -12,7 +12,12 @@ import pytest
 
 from ort_lite.execution_provider import CompileRefused, ExecutionProvider, FusedNode
 from ort_lite.status import OrtLiteError
-from ort_lite.testing.oracle_cases import CASE_NAMES, OracleCase, oracle_case
+from ort_lite.testing.oracle_cases import (
+    CASE_NAMES,
+    OracleCase,
+    contradictory_case,
+    oracle_case,
+)
 from ort_lite.testing.subject import EpUnderTest, arguments, ask, compile_one
 
 if TYPE_CHECKING:
@@ -138,6 +143,20 @@ class RunPromises(EpUnderTest):
             expected = taken.expected_of(graph, feed)
             for results in runs:
                 self.assert_close(results, expected)
+        compiled.release()
+
+    def test_a_run_that_fails_is_an_error_of_ours_and_the_next_one_works(
+        self, ep: ExecutionProvider
+    ) -> None:
+        """Shapes that no declared type forbids, and that the operator cannot broadcast."""
+        case = contradictory_case()
+        graph = case.graph()
+        compiled = self.compiled(ep, graph)
+        wrong, right = case.feeds
+        for _ in range(2):
+            with pytest.raises(OrtLiteError):
+                compiled.run(arguments(graph, wrong))
+            self.assert_close(compiled.run(arguments(graph, right)), case.expected_of(graph, right))
         compiled.release()
 
     def test_two_instances_live_side_by_side(

@@ -105,12 +105,7 @@ def test_a_context_in_a_file_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "style",
     [
-        pytest.param(
-            ForeignStyle(leftover=True),
-            marks=pytest.mark.xfail(
-                strict=True, reason="ctx_formats refuses what the plug-in leaves behind its index"
-            ),
-        ),
+        ForeignStyle(leftover=True),
         ForeignStyle(version="1.0.0"),
         ForeignStyle(version="1.7.3"),
         ForeignStyle(wide=True),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SOURCE = Path(__file__).with_name("example_ep")
+ROOT = Path(__file__).parents[2]
 EXAMPLE = "ExampleExecutionProvider"
 
 
@@ -43,3 +47,16 @@ class Site:
             lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items()), ""]
         (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
         return info
+
+
+def in_a_child(site: Site, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Python with the site's distributions installed, as a user's program has them."""
+    path = os.pathsep.join(map(str, (site.folder, ROOT)))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from onnx import helper
-from plugin.installed_site import EXAMPLE, SOURCE, Site
+from plugin.installed_site import EXAMPLE, SOURCE, Site, in_a_child
 from small_models import feed, mlp, model
 
 import ort_lite as ort
@@ -22,23 +19,10 @@ from ort_lite.testing import ContextFile, oracle_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
 CPU = "CPUExecutionProvider"
 CLI = "from ort_lite.cli import main; main()"
-
-
-def in_a_child(site: Site, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Python with the site's distributions installed, as a user's program has them."""
-    path = os.pathsep.join(map(str, (site.folder, ROOT)))
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_it_is_found_before_the_default_ep(installed: Site) -> None:

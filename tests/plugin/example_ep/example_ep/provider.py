@@ -32,7 +32,10 @@ class ExamplePartition(CompiledPartition):
         """One numpy call per step; every result is a new array."""
         if self.program is None:
             raise EPFail("the partition is run after it was released")
-        return self.program.run(inputs)
+        try:
+            return self.program.run(inputs)
+        except ValueError as exc:  # numpy's word for shapes that do not fit
+            raise EPFail(f"the partition cannot take its inputs: {exc}") from exc
 
     def release(self) -> None:
         """Drop the constants."""
@@ -84,11 +87,11 @@ class ExampleExecutionProvider(ExecutionProvider):
             program = Program.from_bytes(payload)
         except ProgramError as exc:
             raise InvalidGraph(f"no program: {exc}", reason=Reason.VENDOR_REJECTED) from exc
-        declared = [*map(signature, io.inputs)], [*map(signature, io.outputs)]
-        if declared != ([*program.inputs], [*program.outputs]):
+        declared = [one.kind for one in map(signature, (*io.inputs, *io.outputs))]
+        compiled = [one.kind for one in (*program.inputs, *program.outputs)]
+        if declared != compiled or len(io.inputs) != len(program.inputs):
             raise InvalidGraph(
-                f"the payload has inputs {program.inputs} and outputs {program.outputs}, "
-                f"its node declares {declared}",
+                f"the payload takes and gives {compiled}, its node declares {declared}",
                 reason=Reason.SHAPE,
             )
         return ExamplePartition(program)
