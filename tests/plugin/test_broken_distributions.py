@@ -44,6 +44,62 @@ def test_it_is_named_with_what_is_wrong(
     assert f"'{NAME}' is installed but its factory {target} cannot be imported" in str(found.value)
 
 
+@pytest.mark.xfail(strict=True, reason="catalog.Entry.load lets other errors of an import through")
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("raise OSError('libsdk.so: cannot open shared object file')", "libsdk.so: cannot open"),
+        ("raise RuntimeError('driver too old')", "driver too old"),
+        ("def (", "invalid syntax"),
+    ],
+    ids=["a library is missing", "the SDK does not start", "no Python"],
+)
+def test_whatever_its_import_raises_is_an_error_of_ours(site: Site, source: str, text: str) -> None:
+    install_broken(site, "broken_ep:FACTORY", source)
+    with pytest.raises(ort.EPFail, match=text):
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+    ort.InferenceSession(mlp().SerializeToString()).close()
+
+
+@pytest.mark.xfail(strict=True, reason="catalog.Entry.load does not look at what it has loaded")
+@pytest.mark.parametrize(
+    "source",
+    ["FACTORY = 3", "class FACTORY:\n    name = 'Broken'", "def FACTORY():\n    pass"],
+    ids=["number", "no create", "function"],
+)
+def test_what_is_no_factory_is_named(site: Site, source: str) -> None:
+    install_broken(site, "broken_ep:FACTORY", source)
+    with pytest.raises(ort.EPFail, match=f"{NAME}.* broken_ep:FACTORY"):
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+
+
+@pytest.mark.xfail(strict=True, reason="a factory of another name is taken under its entry's name")
+def test_a_factory_of_another_name_is_refused(installed: Site) -> None:
+    """Its EPContext nodes would carry a source that no catalog knows."""
+    installed.add_distribution("renamed", {catalog.GROUP: {NAME: "example_ep:FACTORY"}})
+    with pytest.raises(ort.EPFail, match=f"{NAME}.*{EXAMPLE}"):
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+
+
+@pytest.mark.xfail(strict=True, reason="catalog._scan passes over absent files alone")
+@pytest.mark.parametrize("damage", ["not text", "a folder", "no folder"])
+def test_an_unreadable_distribution_of_somebody_else_s_is_passed_over(
+    site: Site, damage: str
+) -> None:
+    info = site.add_distribution("other", {})
+    points = info / "entry_points.txt"
+    points.unlink()
+    if damage == "not text":
+        points.write_bytes(b"[console_scripts]\nx = \xff\n")
+    elif damage == "a folder":
+        points.mkdir()
+    else:
+        (info / "METADATA").unlink()
+        info.rmdir()
+        info.write_bytes(b"")
+    assert CPU in ort.get_available_providers()
+
+
 def test_a_session_without_it_does_not_notice(site: Site) -> None:
     install_broken(site, "broken_ep:FACTORY")
     with ort.InferenceSession(mlp().SerializeToString(), providers=[CPU]) as session:
