@@ -23,6 +23,7 @@ _TEXTS = (
 )
 _NUMBERS = {"embed_mode": 1, "main_context": 1, "max_size": 0}
 _PAYLOAD = "ep_cache_context"
+_KNOWN = frozenset({*_TEXTS, *_NUMBERS, _PAYLOAD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,17 @@ class EpContextNode:
         """Check what no schema checks.
 
         Raises:
-            FormatError: No outputs, a negative size, a main node without context.
+            FormatError: No outputs, an impossible size, a main node without context, a
+                known attribute among the further ones.
         """
         where = f"EPContext node '{self.name}'"
+        known = sorted(_KNOWN & self.extra.keys())
+        if known:
+            raise FormatError(f"{where}.extra", ", ".join(known), "attributes not in the schema")
         if not self.outputs:
             raise FormatError(f"{where}.outputs", "none", "at least one")
-        if self.max_size < 0:
-            raise FormatError(f"{where}.max_size", str(self.max_size), "0 or more")
+        if not 0 <= self.max_size < 1 << 63:
+            raise FormatError(f"{where}.max_size", str(self.max_size), "an int64, 0 or more")
         if self.main_context and not self.ep_cache_context:
             raise FormatError(
                 f"{where}.ep_cache_context", "empty", "a context or a path (main_context is 1)"
@@ -89,15 +94,16 @@ class EpContextNode:
         """Read a node as its schema and the EPs in the field write it.
 
         Raises:
-            FormatError: An attribute of the wrong type or value.
+            FormatError: Another operator, or an attribute of the wrong type or value.
         """
         where = f"EPContext node '{node.name}'"
+        if node.op_type != OP_TYPE or node.domain != DOMAIN:
+            raise FormatError(where, f"{node.domain}::{node.op_type}", f"{DOMAIN}::{OP_TYPE}")
         found = node.attributes
         numbers = {key: _number(found, key, default, where) for key, default in _NUMBERS.items()}
         for key in ("embed_mode", "main_context"):
             if numbers[key] not in (0, 1):
                 raise FormatError(f"{where}.{key}", str(numbers[key]), "0 or 1")
-        known = {*_TEXTS, *_NUMBERS, _PAYLOAD}
         return cls(
             name=node.name,
             inputs=node.inputs,
@@ -106,7 +112,7 @@ class EpContextNode:
             embed_mode=bool(numbers["embed_mode"]),
             max_size=numbers["max_size"],
             ep_cache_context=_data(found, _PAYLOAD, where),
-            extra={key: a for key, a in found.items() if key not in known},
+            extra={key: a for key, a in found.items() if key not in _KNOWN},
             **{key: _text(found, key, where) for key in _TEXTS},
         )
 

@@ -12,7 +12,7 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode
 
@@ -51,7 +51,7 @@ class ContextNotes:
             "source_model": {"blake3": self.source_blake3},
             "options": dict(self.options),
         }
-        content["seal"] = _seal(node, content)
+        content["seal"] = _seal(node, _dumps(content))
         return replace(node, notes=_dumps(content))
 
 
@@ -63,65 +63,102 @@ def read_notes(node: EpContextNode) -> ContextNotes | None:
             integrity) do not fit the node's attributes.
     """
     where = f"EPContext node '{node.name}'.notes"
-    if f'"{KEY}"' not in node.notes:
+    if not _is_ours(node.notes):
         return None
     if len(node.notes) > MAX_NOTES:
         raise FormatError(where, f"{len(node.notes)} characters", f"at most {MAX_NOTES}")
-    try:
-        content = json.loads(node.notes)
-    except (ValueError, RecursionError) as exc:
-        raise FormatError(where, f"no JSON: {exc}", "a JSON object") from exc
-    if not isinstance(content, dict) or any(key not in content for key in _FIELDS):
+    content, spelled = _loaded(node.notes, where)
+    if any(key not in content for key in _FIELDS):
         raise FormatError(where, "fields missing", ", ".join(_FIELDS))
-    if content.get(KEY) != FORMAT:
-        raise FormatError(f"{where}.{KEY}", repr(content.get(KEY))[:40], str(FORMAT))
-    seal = content.pop("seal")
-    if seal != _seal(node, content):
+    version = content.get(KEY)
+    if type(version) is not int or version != FORMAT:
+        raise FormatError(f"{where}.{KEY}", repr(version)[:40], str(FORMAT))
+    if content["seal"] != _seal(node, spelled):
         raise FormatError(
             where,
             "attributes of the node differ from the ones that were written",
             "an unedited node",
             reason=Reason.INTEGRITY,
         )
+    return _parsed(content, where)
+
+
+def _is_ours(notes: str) -> bool:
+    """Whether ort_lite wrote them, damaged or not: one damaged word leaves the others."""
+    marks = [f'"{key}"' in notes for key in (KEY, *_FIELDS)]
+    return marks[0] or sum(marks) >= len(marks) - 2
+
+
+def _loaded(notes: str, where: str) -> tuple[dict[str, object], str]:
+    """The JSON object, and how it is spelled without its seal."""
     try:
-        return _parsed(content)
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
-        raise FormatError(where, f"{type(exc).__name__}: {exc}", "notes of ort_lite") from exc
+        content = json.loads(notes, object_pairs_hook=_object, parse_constant=_no_constant)
+        if not isinstance(content, dict):
+            return {}, ""
+        spelled = _dumps({key: value for key, value in content.items() if key != "seal"})
+        spelled.encode()  # refuses half of a surrogate pair
+    except (ValueError, RecursionError) as exc:
+        raise FormatError(where, f"no JSON: {exc}", "a JSON object") from exc
+    return content, spelled
 
 
-def _parsed(content: Mapping[str, object]) -> ContextNotes:
-    payload, source = content["payload"], content["source_model"]
-    identity, options = content["identity"], content["options"]
-    if not (
-        isinstance(payload, dict)
-        and isinstance(source, dict)
-        and isinstance(identity, dict)
-        and isinstance(options, dict)
-    ):
-        raise TypeError("a field is no object")
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _parsed(content: Mapping[str, object], where: str) -> ContextNotes:
+    payload = _section(content, "payload", where)
+    source = _section(content, "source_model", where)
+    digest, size, origin = payload.get("blake3"), payload.get("size"), source.get("blake3")
+    if not isinstance(digest, str) or type(size) is not int or size < 0:
+        raise FormatError(f"{where}.payload", repr(payload)[:80], "{blake3, size}")
+    if not isinstance(origin, str):
+        raise FormatError(f"{where}.source_model", repr(source)[:80], "{blake3}")
     return ContextNotes(
-        producer=str(content["producer"]),
-        identity=HardwareIdentity.from_mapping(identity),
-        payload_blake3=str(payload["blake3"]),
-        payload_size=int(payload["size"]),
-        source_blake3=str(source["blake3"]),
-        options={str(key): str(value) for key, value in options.items()},
+        producer=str(content.get("producer", "")),
+        identity=HardwareIdentity.from_mapping(_texts(content, "identity", where)),
+        payload_blake3=digest,
+        payload_size=size,
+        source_blake3=origin,
+        options=_texts(content, "options", where),
     )
+
+
+def _section(content: Mapping[str, object], key: str, where: str) -> dict[str, object]:
+    found = content[key]
+    if not isinstance(found, dict):
+        raise FormatError(f"{where}.{key}", type(found).__name__, "an object")
+    return found
+
+
+def _texts(content: Mapping[str, object], key: str, where: str) -> dict[str, str]:
+    found = _section(content, key, where)
+    texts = {name: value for name, value in found.items() if isinstance(value, str)}
+    if len(texts) != len(found):
+        raise FormatError(f"{where}.{key}", "a value that is no text", "text")
+    return texts
 
 
 def _dumps(content: Mapping[str, object]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _seal(node: EpContextNode, content: Mapping[str, object]) -> str:
+def _seal(node: EpContextNode, spelled: str) -> str:
     """BLAKE3 over the notes and the attributes that say what the payload is.
 
     Names of the node, its inputs and its outputs may change when models are glued together,
     and the payload may move between the model and a file; their number, and everything else,
     may not.
     """
-    spelled = [
-        _dumps(content),
+    sealed = [
+        spelled,
         node.source,
         node.ep_sdk_version,
         node.hardware_architecture,
@@ -131,4 +168,4 @@ def _seal(node: EpContextNode, content: Mapping[str, object]) -> str:
         str(len(node.inputs)),
         str(len(node.outputs)),
     ]
-    return blake3("\0".join(spelled).encode()).hexdigest()[:32]
+    return blake3("\0".join(sealed).encode()).hexdigest()[:32]

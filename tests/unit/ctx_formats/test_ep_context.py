@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
@@ -14,8 +17,19 @@ from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.model_reader import read_model
+from ctx_formats.model_writer import model_bytes
 from ctx_formats.notes import ContextNotes, read_notes
-from ctx_formats.onnx_model import Attribute, AttributeType
+from ctx_formats.onnx_model import (
+    Attribute,
+    AttributeType,
+    GraphDef,
+    Model,
+    TensorType,
+    ValueInfo,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NODE = EpContextNode(
     name="n",
@@ -84,6 +98,11 @@ def test_a_large_embedded_context_stays_a_view() -> None:
     [
         ({"outputs": ()}, "outputs: none"),
         ({"max_size": -1}, "max_size: -1"),
+        ({"max_size": 1 << 63}, "max_size: 9223372036854775808"),
+        (
+            {"extra": {"source": Attribute("source", AttributeType.STRING, b"x")}},
+            "extra: source, expected attributes not in the schema",
+        ),
         ({"ep_cache_context": b""}, r"a context or a path \(main_context is 1\)"),
     ],
 )
@@ -114,9 +133,44 @@ def test_a_path_must_be_text() -> None:
         _ = replace(NODE, ep_cache_context=b"\xff\xfe").payload_path
 
 
-def test_onnx_accepts_what_we_write() -> None:
-    proto = helper.make_model(helper.make_graph([], "g", [], []))
-    assert onnx.checker.check_model(proto) is None
+@pytest.mark.parametrize("embed", [True, False])
+def test_onnx_accepts_what_we_write_and_reads_the_ten_attributes(*, embed: bool) -> None:
+    payload = b"payload" * 1000 if embed else b"p.bin"
+    node = replace(NODE, embed_mode=embed, ep_cache_context=payload, notes="a note").to_node()
+    types = {name: TensorType(1, (1, 2)) for name in ("x", "y", "z")}
+    graph = GraphDef(
+        name="g",
+        nodes=(node,),
+        inputs=(ValueInfo("x", types["x"]),),
+        outputs=(ValueInfo("y", types["y"]), ValueInfo("z", types["z"])),
+    )
+    model = Model(graph=graph, ir_version=8, opset_imports={"": 17, "com.microsoft": 1})
+    data = model_bytes(model)
+    onnx.checker.check_model(data, full_check=True)
+    (proto,) = onnx.load_model_from_string(data).graph.node
+    assert {a.name: helper.get_attribute_value(a) for a in proto.attribute} == {
+        "embed_mode": int(embed),
+        "ep_cache_context": payload,
+        "ep_sdk_version": b"1.2.3",
+        "hardware_architecture": b"arch",
+        "main_context": 1,
+        "max_size": 5,
+        "notes": b"a note",
+        "onnx_model_filename": b"m.onnx",
+        "partition_name": b"SomeEP_1_0",
+        "source": b"SomeEP",
+    }
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain"), [("Relu", ""), ("EPContext", ""), ("EPContext", "com.example")]
+)
+def test_another_operator_is_no_context(op_type: str, domain: str) -> None:
+    node = replace(NODE.to_node(), op_type=op_type, domain=domain)
+    with pytest.raises(
+        FormatError, match=f"{domain}::{op_type}, expected com.microsoft::EPContext"
+    ):
+        EpContextNode.from_node(node)
 
 
 def test_notes_survive() -> None:
@@ -166,19 +220,66 @@ def test_gluing_and_moving_keep_the_seal(field: str, value: object) -> None:
     assert read_notes(replace(NOTES.sealed_into(NODE), **{field: value})) == NOTES
 
 
-@given(at=st.integers(0, 600), mask=st.integers(1, 127))
-def test_damaged_notes_are_found_or_foreign(at: int, mask: int) -> None:
+def test_no_damaged_byte_of_notes_is_accepted_or_taken_for_foreign() -> None:
     sealed = NOTES.sealed_into(NODE)
-    text = bytearray(sealed.notes.encode())
-    if at >= len(text):
-        return
-    text[at] ^= mask
-    damaged = replace(sealed, notes=text.decode("utf-8", "replace"))
+    for at in range(len(sealed.notes)):
+        for bit in range(7):
+            text = bytearray(sealed.notes.encode())
+            text[at] ^= 1 << bit
+            with pytest.raises(FormatError):
+                read_notes(replace(sealed, notes=text.decode()))
+
+
+@given(at=st.integers(0, 600), put=st.text(max_size=6), cut=st.integers(0, 6))
+def test_overwritten_notes_give_a_format_error_or_the_notes(at: int, put: str, cut: int) -> None:
+    sealed = NOTES.sealed_into(NODE)
+    notes = sealed.notes[:at] + put + sealed.notes[at + cut :]
     try:
-        found = read_notes(damaged)
+        found = read_notes(replace(sealed, notes=notes))
     except FormatError:
         return
-    assert found is None
+    assert found == NOTES
+
+
+def resealed(change: Callable[[dict[str, Any]], object]) -> EpContextNode:
+    """Notes with another content and a seal that fits it."""
+    content = json.loads(NOTES.sealed_into(NODE).notes)
+    del content["seal"]
+    change(content)
+    sealed = [
+        json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+        *(NODE.source, NODE.ep_sdk_version, NODE.hardware_architecture),
+        *(NODE.onnx_model_filename, NODE.partition_name),
+        *(str(NODE.max_size), str(len(NODE.inputs)), str(len(NODE.outputs))),
+    ]
+    content["seal"] = blake3("\0".join(sealed).encode()).hexdigest()[:32]
+    return replace(NODE, notes=json.dumps(content))
+
+
+def test_notes_may_be_spelled_otherwise_and_hold_more() -> None:
+    assert read_notes(resealed(lambda content: content.update(newer={"a": [1]}))) == NOTES
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("payload", [], "notes.payload: list, expected an object"),
+        ("payload", {}, r"notes.payload: \{\}, expected \{blake3, size\}"),
+        ("payload", {"blake3": "x", "size": "7"}, r"notes.payload: .* expected \{blake3, size\}"),
+        ("payload", {"blake3": "x", "size": True}, r"notes.payload: .* expected \{blake3, size\}"),
+        ("payload", {"blake3": "x", "size": -1}, r"notes.payload: .* expected \{blake3, size\}"),
+        ("payload", {"blake3": 1, "size": 1}, r"notes.payload: .* expected \{blake3, size\}"),
+        ("source_model", {"blake3": None}, "notes.source_model"),
+        ("identity", {"device": 1}, "notes.identity: a value that is no text"),
+        ("options", {"device_type": None}, "notes.options: a value that is no text"),
+        ("options", "CPU", "notes.options: str, expected an object"),
+        ("ort_lite", True, "notes.ort_lite: True, expected 1"),
+        ("ort_lite", 1.0, "notes.ort_lite: 1.0, expected 1"),
+    ],
+)
+def test_a_sealed_field_of_another_type_is_named(key: str, value: object, text: str) -> None:
+    with pytest.raises(FormatError, match=text):
+        read_notes(resealed(lambda content: content.update({key: value})))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +288,10 @@ def test_damaged_notes_are_found_or_foreign(at: int, mask: int) -> None:
         ('{"ort_lite": 1}', "fields missing"),
         ('["ort_lite"]', "fields missing"),
         ('{"ort_lite": 1', "no JSON"),
+        ('{"ort_lite": 1, "ort_lite": 1}', "no JSON: a name is there twice"),
+        ('{"ort_lite": NaN}', "no JSON: NaN"),
+        ('{"ort_lite": ' + "1" * 5000 + "}", "no JSON: Exceeds the limit"),
+        (NOTES.sealed_into(NODE).notes.replace("tests 1", "\\ud800"), "no JSON: .* surrogates"),
         ('{"ort_lite"' + "[" * 2000, "no JSON"),
         ('"ort_lite"' + " " * (1 << 20), "characters"),
         (
