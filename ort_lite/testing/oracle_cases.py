@@ -47,6 +47,8 @@ _GRAPHS: Mapping[str, str] = {
         <float[4,3] w> { p = MatMul(x, w)  y = Relu(p) }""",
     "int64": "(int64[5] x, int64[5] y) => (int64[5] z) { s = Add(x, y)  z = Sub(s, x) }",
     "int64_wide": "(int64[5] x, int64[5] y) => (int64[5] z) { p = Mul(x, y)  z = Add(p, x) }",
+    "int32": "(int32[5] x, int32[5] y) => (int32[5] z) { p = Mul(x, y)  z = Add(p, x) }",
+    "uint8": "(uint8[9] x, uint8[9] y) => (uint8[9] z) { z = Add(x, y) }",
     "float64": "(double[5] x, double[5] y) => (double[5] z) { p = Mul(x, y)  z = Add(p, x) }",
     "logic": """(float[4] x, float[4] y) => (bool[4] z)
         { g = Greater(x, y)  z = Not(g) }""",
@@ -141,10 +143,10 @@ def _feed(
 
 
 def _values(info: onnx.ValueInfoProto, random: np.random.Generator, free: int) -> Array:
-    """Floats with every bit in use; integers of 31 bits, whose products need 62."""
+    """Floats with every bit in use; integers of 31 bits, or of as many as the type has."""
     declared = info.type.tensor_type
     shape = [free if d.dim_param else d.dim_value for d in declared.shape.dim]
     dtype = helper.tensor_dtype_to_np_dtype(declared.elem_type)
-    if dtype.kind == "i":
-        return np.asarray(random.integers(-(1 << 30), 1 << 30, shape), dtype)
+    if dtype.kind in "iu":
+        return np.asarray(random.integers(-(1 << 30), 1 << 30, shape)).astype(dtype)
     return np.asarray(random.standard_normal(shape), dtype)
