@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -106,53 +106,72 @@ class _RoiAlign:
         """[regions, C, height, width] of x [N, C, H, W]."""
         shape = (rois.shape[0], x.shape[1], self.height, self.width)
         result = np.empty(shape, x.dtype)
+        kind = x.dtype.type
         for i, (roi, n) in enumerate(zip(rois, batches.tolist(), strict=True)):
-            x1, y1, x2, y2 = (roi * x.dtype.type(self.scale) - x.dtype.type(self.shift)).tolist()
-            rows = self._weights(y1, y2, self.height, x.shape[2], x.dtype.type)
-            columns = self._weights(x1, x2, self.width, x.shape[3], x.dtype.type)
-            if self.largest:
-                result[i] = self._max(x[n], rows, columns)
-            else:
-                # Interpolation and mean are linear in each axis: two small matrices do both.
-                result[i] = rows.mean(1) @ x[n] @ columns.mean(1).T
+            x1, y1, x2, y2 = roi * kind(self.scale) - kind(self.shift)
+            rows = self._samples(y1, y2, self.height, x.shape[2])
+            columns = self._samples(x1, x2, self.width, x.shape[3])
+            result[i] = (_largest if self.largest else _mean)(x[n], rows, columns)
         return result
 
-    def _weights(self, start: float, end: float, bins: int, size: int, kind: type) -> Array:
-        """Interpolation weights [bins, samples, size] along one axis."""
-        length = end - start if self.shift else max(end - start, 1.0)
-        step = length / bins
-        count = self.ratio if self.ratio > 0 else max(math.ceil(step), 0)
-        if not count:
-            return np.zeros((bins, 1, size), kind)
-        samples = (np.arange(count) + 0.5) / count
-        at = start + (np.arange(bins)[:, None] + samples) * step
+    def _samples(self, start: Any, end: Any, bins: int, size: int) -> _Samples:  # noqa: ANN401 - scalars of x's type
+        """Where bins are sampled along one axis.
+
+        In the type of the tensor and in ONNX Runtime's order, so that samples on the edge of
+        the tensor fall on the same side.
+        """
+        kind = type(start)
+        length = end - start if self.shift else max(end - start, kind(1))
+        step = kind(length / kind(bins))
+        count = self.ratio if self.ratio > 0 else max(math.ceil(length / kind(bins)), 0)
+        first = start + np.arange(bins, dtype=kind)[:, None] * step
+        at = first + (np.arange(count, dtype=kind) + kind(0.5)) * step / kind(max(count, 1))
         outside = (at < -1) | (at > size)
         at = np.clip(at, 0, size - 1)
-        below = np.minimum(np.floor(at).astype(np.intp), max(size - 2, 0))
-        ratio = at - below
-        weights = np.zeros((bins, count, size))
-        np.put_along_axis(weights, below[..., None], (1 - ratio)[..., None], 2)
-        above = np.minimum(below + 1, size - 1)[..., None]
-        rest = np.take_along_axis(weights, above, 2)
-        np.put_along_axis(weights, above, rest * (size == 1) + ratio[..., None], 2)
-        weights[outside] = 0
-        return weights.astype(kind)
+        below = np.floor(at).astype(np.intp)
+        high = np.where(outside, 0, at - below).astype(kind)
+        low = np.where(outside, 0, 1 - high).astype(kind)
+        return _Samples(below, np.minimum(below + 1, size - 1), low, high, size)
 
-    @staticmethod
-    def _max(x: Array, rows: Array, columns: Array) -> Array:
-        """The largest weighted neighbour of all samples of a bin, as the reference has it."""
-        result = np.empty((x.shape[0], rows.shape[0], columns.shape[0]), x.dtype)
-        for i, j in np.ndindex(*result.shape[1:]):
-            best = None
-            for row in rows[i]:
-                for column in columns[j]:
-                    ys, xs = np.flatnonzero(row), np.flatnonzero(column)
-                    part = x[:, ys][:, :, xs] * (row[ys][:, None] * column[xs])
-                    flat = part.reshape(x.shape[0], -1)
-                    found = flat.max(1) if flat.shape[1] else np.zeros(x.shape[0], x.dtype)
-                    best = found if best is None else np.maximum(best, found)
-            result[:, i, j] = 0 if best is None else best
-        return result
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Samples [bins, count] along one axis: two neighbours and their weights."""
+
+    below: Array
+    above: Array
+    low: Array
+    high: Array
+    size: int
+
+    def mean_matrix(self) -> Array:
+        """Weights [bins, size] whose product with the axis is the mean of each bin."""
+        bins, count = self.below.shape
+        result = np.zeros((bins, self.size), self.low.dtype)
+        rows = np.arange(bins)[:, None]
+        np.add.at(result, (rows, self.below), self.low)
+        np.add.at(result, (rows, self.above), self.high)
+        return np.asarray(result / self.low.dtype.type(max(count, 1)))
+
+
+def _mean(x: Array, rows: _Samples, columns: _Samples) -> Array:
+    """Interpolation and mean are linear in each axis: two small matrices do both."""
+    return np.asarray(rows.mean_matrix() @ x @ columns.mean_matrix().T)
+
+
+def _largest(x: Array, rows: _Samples, columns: _Samples) -> Array:
+    """The largest weighted neighbour of all samples of a bin, as the reference has it."""
+    shape = (x.shape[0], *rows.below.shape, *columns.below.shape)
+    if 0 in shape:
+        return np.zeros((shape[0], shape[1], shape[3]), x.dtype)
+    best = None
+    for at_y, weight_y in ((rows.below, rows.low), (rows.above, rows.high)):
+        for at_x, weight_x in ((columns.below, columns.low), (columns.above, columns.high)):
+            values = x[:, at_y.reshape(-1)][:, :, at_x.reshape(-1)]
+            weighted = values * (weight_y.reshape(-1, 1) * weight_x.reshape(-1))
+            best = weighted if best is None else np.maximum(best, weighted)
+    assert best is not None, "there are four neighbours"
+    return np.asarray(best.reshape(shape).max((2, 4)))
 
 
 def _roi_align(info: KernelInfo) -> KernelFn:
