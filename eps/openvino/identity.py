@@ -26,15 +26,12 @@ def read_identity(core: openvino.Core, device: str, build: str) -> HardwareIdent
     Raises:
         EPFail: OpenVINO does not have the device; says which it has.
     """
-    name = physical_device(device)
-    kind = device_kind(device)
-    full_name = _property(core, name, "FULL_DEVICE_NAME")
-    if full_name is None:
-        raise EPFail(missing_device(core, device))
+    name, full_name = _physical(core, device)
+    kind = device_kind(name)
     drivers = [_property(core, name, key) for key in _DRIVER.get(kind, ())]
     architecture = _property(core, name, "DEVICE_ARCHITECTURE")
     return HardwareIdentity(
-        vendor="Intel" if "intel" in str(full_name).lower() else "",
+        vendor="Intel" if "intel" in full_name.lower() else "",
         device=f"{device}: {full_name}",
         architecture=str(architecture or kind),
         driver_version="/".join(str(d) for d in drivers if d is not None),
@@ -43,12 +40,21 @@ def read_identity(core: openvino.Core, device: str, build: str) -> HardwareIdent
     )
 
 
-def physical_device(device: str) -> str:
-    """The device whose properties identify a group: its first member."""
-    _, _, members = device.partition(":")
-    if not members:
-        return "CPU" if device == "AUTO" else device
-    return members.split(",")[0]
+def _physical(core: openvino.Core, device: str) -> tuple[str, str]:
+    """The device whose properties identify `device`, and its full name.
+
+    AUTO runs on the first of its members that is there; the others need all of theirs.
+
+    Raises:
+        EPFail: A device that is needed is not there.
+    """
+    group, _, members = device.partition(":")
+    names = members.split(",") if members else ["CPU" if device == "AUTO" else device]
+    found = {name: _property(core, name, "FULL_DEVICE_NAME") for name in names}
+    here = [name for name in names if found[name] is not None]
+    if not here or (group != "AUTO" and len(here) < len(names)):
+        raise EPFail(missing_device(core, device))
+    return here[0], str(found[here[0]])
 
 
 def missing_device(core: openvino.Core, device: str) -> str:

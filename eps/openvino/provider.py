@@ -25,7 +25,7 @@ from ort_lite.execution_provider import (
     ExecutionProvider,
     GraphView,
 )
-from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         with openvino_errors("starting"):
             self._core: ov.Core | None = ov.Core()
         self._identity = read_identity(self._core, options.device, ov.__version__)
+        _require_known(self._core, options)
         self._verdicts = Verdicts(self._core, options, self._identity)
         self._table = load_table()
 
@@ -96,6 +97,12 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
         assert isinstance(compiled, OpenVINOPartition), "the core gives back what compile gave"
+        group = self.options.device.partition(":")[0]
+        if group in ("AUTO", "MULTI"):
+            raise EPFail(
+                f"what OpenVINO compiled for {self.options.device} cannot be kept; name one "
+                f"device, for example device_type={self.options.kind}"
+            )
         with openvino_errors(f"exporting {compiled.name}"):
             blob = compiled.compiled.export_model()
         out.write(blob.getbuffer())
@@ -155,3 +162,17 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         if self._core is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._core
+
+
+def _require_known(core: ov.Core, options: OpenVINOOptions) -> None:
+    """Find a property that the device does not know before it looks like a model's fault.
+
+    Raises:
+        InvalidArgument: `load_config` has one.
+    """
+    if not options.load_config:
+        return
+    try:
+        core.set_property(options.device.partition(":")[0], dict(options.load_config))
+    except SDK_ERRORS as exc:
+        raise InvalidArgument(f"load_config: OpenVINO says: {sdk_text(exc)}") from exc
