@@ -43,6 +43,8 @@ _NUMPY: Mapping[int, np.dtype[Any]] = {
     DataType.FLOAT8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
     DataType.UINT2: np.dtype(ml_dtypes.uint2),
     DataType.INT2: np.dtype(ml_dtypes.int2),
+    DataType.FLOAT6E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
+    DataType.FLOAT6E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
 }
 _ONNX: Mapping[np.dtype[Any], DataType] = {
     dtype: DataType(number) for number, dtype in _NUMPY.items()
@@ -91,7 +93,7 @@ def to_numpy(
     """A read-only array of the tensor's elements, over its own bytes where they allow it.
 
     Args:
-        tensor: 4-bit and 2-bit elements become one-byte elements of the ml_dtypes type.
+        tensor: Elements of less than 8 bits become one-byte elements of the ml_dtypes type.
         read_external: Gives the bytes of data that lies in another file.
 
     Raises:
@@ -163,21 +165,15 @@ def _unpacked(
 ) -> np.ndarray[Any, Any]:
     """One element a byte; the first element lies in the lowest bits (onnx.proto raw_data)."""
     packed = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = ((packed[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[:count]
+    stream = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
+    codes = np.packbits(stream, axis=1, bitorder="little").reshape(count)
     if dtype.name.startswith("int"):  # ml_dtypes keeps signed codes sign-extended
         sign = np.uint8(1 << (bits - 1))
-        codes = ((codes ^ sign) - sign).astype(np.uint8)
+        codes = (codes ^ sign) - sign
     return codes.view(dtype)
 
 
 def _packed(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    per_byte = 8 // bits
-    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
-    padded = np.zeros(-(-codes.size // per_byte) * per_byte, np.uint8)
-    padded[: codes.size] = codes
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    merged: np.ndarray[Any, Any] = np.bitwise_or.reduce(
-        padded.reshape(-1, per_byte) << shifts, axis=1
-    )
-    return merged
+    codes = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    stream = np.unpackbits(codes, axis=1, count=bits, bitorder="little")
+    return np.packbits(stream, bitorder="little")

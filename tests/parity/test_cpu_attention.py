@@ -16,9 +16,14 @@ ANGLES = np.outer(np.arange(64), 1 / 10 ** np.linspace(0, 3, 8)).astype(np.float
 
 def attention(name: str, *inputs, outputs: int = 1, **attributes) -> NodeCase:
     return NodeCase(
-        name=name, op="Attention", inputs=inputs, attributes=attributes, opset=23,
-        outputs=outputs, rtol=2e-5,
-    )  # fmt: skip
+        name=name,
+        op="Attention",
+        inputs=inputs,
+        attributes=attributes,
+        opset=23,
+        outputs=outputs,
+        rtol=2e-5,
+    )
 
 
 CASES = [
@@ -32,24 +37,38 @@ CASES = [
     attention("past", *GROUPED, None, *PAST, outputs=3),
     attention("past causal", *GROUPED, None, *PAST, outputs=3, is_causal=1),
     NodeCase(
-        name="half", op="Attention", opset=23, rtol=3e-3,
+        name="half",
+        op="Attention",
+        opset=23,
+        rtol=3e-3,
         inputs=[x.astype(np.float16) for x in (Q, K, V)],
     ),
     NodeCase(
-        name="positions", op="RotaryEmbedding", opset=23,
+        name="positions",
+        op="RotaryEmbedding",
+        opset=23,
         inputs=[normal(2, 4, 20, 16), np.cos(ANGLES), np.sin(ANGLES), whole(0, 64, 2, 20)],
     ),
     NodeCase(
-        name="interleaved", op="RotaryEmbedding", opset=23,
+        name="interleaved",
+        op="RotaryEmbedding",
+        opset=23,
         inputs=[normal(2, 4, 20, 16), np.cos(ANGLES), np.sin(ANGLES), whole(0, 64, 2, 20)],
         attributes={"interleaved": 1},
     ),
     NodeCase(
-        name="heads in columns", op="RotaryEmbedding", opset=23,
-        inputs=[normal(2, 20, 64), np.cos(ANGLES[:, :4]), np.sin(ANGLES[:, :4]), whole(0, 64, 2, 20)],
+        name="heads in columns",
+        op="RotaryEmbedding",
+        opset=23,
+        inputs=[
+            normal(2, 20, 64),
+            np.cos(ANGLES[:, :4]),
+            np.sin(ANGLES[:, :4]),
+            whole(0, 64, 2, 20),
+        ],
         attributes={"num_heads": 4, "rotary_embedding_dim": 8},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.op} {c.name}")

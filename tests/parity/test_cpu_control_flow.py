@@ -10,6 +10,7 @@ from parity.against_onnxruntime import onnxruntime_answers, same
 
 import ort_lite
 
+YES, NO = (np.array(value) for value in (True, False))
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 CASES = {
@@ -21,7 +22,7 @@ CASES = {
                 then_branch = t () => (float[n,m] p) { p = Add (d, x) },
                 else_branch = e () => (float[n,m] q) { q = Transpose (d) }>
         }""",
-        [{"x": X, "c": np.array(True)}, {"x": X, "c": np.array(False)}],
+        [{"x": X, "c": YES}, {"x": X, "c": NO}],
     ),
     "if passes a value through": (
         """main (float[2,3] x, bool c) => (float[2,3] y) {
@@ -29,7 +30,7 @@ CASES = {
                 then_branch = t () => (float[2,3] p) { p = Identity (x) },
                 else_branch = e () => (float[2,3] q) { q = Neg (x) }>
         }""",
-        [{"x": X, "c": np.array(True)}],
+        [{"x": X, "c": YES}],
     ),
     "loop with state and scan": (
         """main (int64 n, float[2,3] x) => (float[2,3] last, float[k,2,3] all) {
@@ -66,7 +67,7 @@ CASES = {
                 seen = Identity (s)
             }>
         }""",
-        [{"n": np.array(4), "c": np.array(False), "x": X}],
+        [{"n": np.array(4), "c": NO, "x": X}],
     ),
     "nested capture": (
         """main (int64 n, float[2,3] x, bool c) => (float[2,3] y) {
@@ -113,7 +114,8 @@ CASES = {
         [{"s": np.zeros(3, np.float32), "x": np.arange(12, dtype=np.float32).reshape(3, 4)}],
     ),
     "sequences": (
-        """main (float[2,3] x) => (int64 n, float[a,b] first, float[c,d] joined, seq(float[e,f]) rest) {
+        """main (float[2,3] x)
+            => (int64 n, float[a,b] first, float[c,d] joined, seq(float[e,f]) rest) {
             two = Constant <value = float {2}> ()
             y = Mul (x, two)
             s = SequenceConstruct (x, y, x)
@@ -156,7 +158,7 @@ CASES = {
         }""",
         [{"x": X}],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,7 +19,13 @@ FLOAT0 = np.array(0, np.float32)
 SHAPES = [
     node("copy and infer", "Reshape", X, ints(0, -1, 6)),
     node("constant", "Reshape", X, ints(6, 10, 6), constants=[1]),
-    node("allow zero", "Reshape", np.zeros((0, 3), np.float32), ints(3, 0), attributes={"allowzero": 1}),
+    node(
+        "allow zero",
+        "Reshape",
+        np.zeros((0, 3), np.float32),
+        ints(3, 0),
+        attributes={"allowzero": 1},
+    ),
     node("2", "Flatten", X, attributes={"axis": 2}),
     node("negative", "Flatten", X, attributes={"axis": -1}),
     node("axes", "Squeeze", normal(1, 3, 1, 4), ints(-2, 0)),
@@ -53,21 +59,48 @@ SHAPES = [
     node("plain", "SpaceToDepth", normal(2, 4, 6, 8), attributes={"blocksize": 2}),
     node("plain", "ConstantOfShape", ints(2, 3)),
     node("int", "Range", np.array(3), np.array(-9), np.array(-4)),
-    node("float", "Range", np.array(0.5, np.float32), np.array(9, np.float32), np.array(0.7, np.float32),
-         rtol=1e-6),
+    node(
+        "float",
+        "Range",
+        np.array(0.5, np.float32),
+        np.array(9, np.float32),
+        np.array(0.7, np.float32),
+        rtol=1e-6,
+    ),
     node("none", "Range", np.array(3), np.array(1), np.array(1)),
     node("upper", "Trilu", normal(2, 5, 6), np.array(1)),
     node("lower", "Trilu", normal(2, 5, 6), np.array(-2), attributes={"upper": 0}),
     node("k", "EyeLike", normal(4, 6), attributes={"k": -1, "dtype": 6}),
     node("time first", "ReverseSequence", normal(6, 3, 2), ints(6, 1, 3)),
-    node("batch first", "ReverseSequence", normal(3, 6, 2), ints(6, 1, 3),
-         attributes={"batch_axis": 0, "time_axis": 1}),
+    node(
+        "batch first",
+        "ReverseSequence",
+        normal(3, 6, 2),
+        ints(6, 1, 3),
+        attributes={"batch_axis": 0, "time_axis": 1},
+    ),
     node("mixed", "CenterCropPad", normal(10, 7, 3), ints(6, 10, 3), opset=18),
-    node("2d", "Col2Im", normal(2, 12, 20), ints(5, 6), ints(2, 2), opset=18, rtol=1e-6,
-         attributes={"pads": [0, 0, 0, 0]}),
-    node("strided", "Col2Im", normal(1, 9, 9), ints(6, 6), ints(3, 3), opset=18, rtol=1e-6,
-         attributes={"strides": [2, 2], "pads": [1, 1, 0, 0]}),
-]  # fmt: skip
+    node(
+        "2d",
+        "Col2Im",
+        normal(2, 12, 20),
+        ints(5, 6),
+        ints(2, 2),
+        opset=18,
+        rtol=1e-6,
+        attributes={"pads": [0, 0, 0, 0]},
+    ),
+    node(
+        "strided",
+        "Col2Im",
+        normal(1, 9, 9),
+        ints(6, 6),
+        ints(3, 3),
+        opset=18,
+        rtol=1e-6,
+        attributes={"strides": [2, 2], "pads": [1, 1, 0, 0]},
+    ),
+]
 
 DATA = normal(128, 384)
 PICKS = [
@@ -80,23 +113,72 @@ PICKS = [
     node("slices", "GatherND", X, whole(0, 3, 7, 2)),
     node("elements", "GatherND", X, whole(-3, 3, 2, 7, 4)),
     node("batch", "GatherND", X, whole(0, 4, 3, 2, 1), attributes={"batch_dims": 1}),
-    node("plain", "ScatterElements", DATA, np.argsort(normal(128, 384), 1)[:, :50],
-         normal(128, 50, seed=1), attributes={"axis": 1}),
-    node("add", "ScatterElements", normal(5, 6), whole(-5, 5, 3, 6), normal(3, 6, seed=1), opset=18,
-         attributes={"reduction": "add"}, rtol=1e-6),
-    node("max", "ScatterElements", normal(5, 6), whole(0, 5, 3, 6), normal(3, 6, seed=1), opset=18,
-         attributes={"reduction": "max"}),
-    node("rows", "ScatterND", normal(1000, 64), np.arange(0, 1000, 20)[:, None], normal(50, 64, seed=1)),
-    node("add", "ScatterND", normal(9, 4), whole(0, 9, 20, 1), normal(20, 4, seed=1), opset=18,
-         attributes={"reduction": "add"}, rtol=1e-6),
-    node("mul", "ScatterND", normal(9, 4), whole(0, 4, 6, 2), normal(6, seed=1), opset=18,
-         attributes={"reduction": "mul"}, rtol=1e-6),
+    node(
+        "plain",
+        "ScatterElements",
+        DATA,
+        np.argsort(normal(128, 384), 1)[:, :50],
+        normal(128, 50, seed=1),
+        attributes={"axis": 1},
+    ),
+    node(
+        "add",
+        "ScatterElements",
+        normal(5, 6),
+        whole(-5, 5, 3, 6),
+        normal(3, 6, seed=1),
+        opset=18,
+        attributes={"reduction": "add"},
+        rtol=1e-6,
+    ),
+    node(
+        "max",
+        "ScatterElements",
+        normal(5, 6),
+        whole(0, 5, 3, 6),
+        normal(3, 6, seed=1),
+        opset=18,
+        attributes={"reduction": "max"},
+    ),
+    node(
+        "rows",
+        "ScatterND",
+        normal(1000, 64),
+        np.arange(0, 1000, 20)[:, None],
+        normal(50, 64, seed=1),
+    ),
+    node(
+        "add",
+        "ScatterND",
+        normal(9, 4),
+        whole(0, 9, 20, 1),
+        normal(20, 4, seed=1),
+        opset=18,
+        attributes={"reduction": "add"},
+        rtol=1e-6,
+    ),
+    node(
+        "mul",
+        "ScatterND",
+        normal(9, 4),
+        whole(0, 4, 6, 2),
+        normal(6, seed=1),
+        opset=18,
+        attributes={"reduction": "mul"},
+        rtol=1e-6,
+    ),
     node("axis", "Compress", X, np.array([True, False, True]), attributes={"axis": 1}),
     node("flat", "Compress", X, np.arange(50) % 3 == 0),
     node("plain", "NonZero", whole(0, 2, 7, 9)),
     node("last", "OneHot", whole(-12, 12, 5, 4), np.array(9), np.array([2, 7], np.float32)),
-    node("axis 1", "OneHot", whole(0, 9, 5, 4).astype(np.float32), ints(9), ints(0, 1),
-         attributes={"axis": 1}),
+    node(
+        "axis 1",
+        "OneHot",
+        whole(0, 9, 5, 4).astype(np.float32),
+        ints(9),
+        ints(0, 1),
+        attributes={"axis": 1},
+    ),
     node("sorted", "Unique", whole(0, 9, 40), outputs=4),
     node("in order", "Unique", whole(0, 9, 40), outputs=4, attributes={"sorted": 0}),
     node("axis", "Unique", whole(0, 2, 12, 3), outputs=4, attributes={"axis": 0}),
@@ -106,7 +188,7 @@ PICKS = [
     node("smallest", "TopK", whole(0, 50, 6, 300), ints(7), outputs=2, attributes={"largest": 0}),
     node("axis 0", "TopK", normal(50, 6), ints(50), outputs=2, attributes={"axis": 0}),
     node("unsigned", "TopK", whole(0, 255, 30, dtype=np.int32), ints(9), outputs=2),
-]  # fmt: skip
+]
 
 
 def resize(name: str, x, scales=None, sizes=None, opset: int = 17, **attributes):
@@ -126,37 +208,85 @@ RESIZES = [
     resize("linear large", normal(1, 4, 100, 90), sizes=[1, 4, 300, 311], mode="linear"),
     resize("integers", whole(0, 255, 1, 3, 13, 17, dtype=np.uint8), [1, 1, 2, 3]),
     *(
-        resize(f"{mode} {how} {scale}", IMAGE, [1, 1, scale, scale], mode=mode,
-               coordinate_transformation_mode=how)
+        resize(
+            f"{mode} {how} {scale}",
+            IMAGE,
+            [1, 1, scale, scale],
+            mode=mode,
+            coordinate_transformation_mode=how,
+        )
         for mode in ("nearest", "linear", "cubic")
         for how in ("half_pixel", "pytorch_half_pixel", "asymmetric")
         for scale in (0.6, 1.7)
     ),
     *(
-        resize(f"{mode} align {sizes}", IMAGE, sizes=sizes, mode=mode,
-               coordinate_transformation_mode="align_corners")
+        resize(
+            f"{mode} align {sizes}",
+            IMAGE,
+            sizes=sizes,
+            mode=mode,
+            coordinate_transformation_mode="align_corners",
+        )
         for mode in ("nearest", "linear", "cubic")
         for sizes in ([1, 3, 7, 9], [1, 3, 31, 20])
     ),
     *(
-        resize(f"nearest {rounding} {how}", IMAGE, sizes=[1, 3, 20, 9], mode="nearest",
-               nearest_mode=rounding, coordinate_transformation_mode=how)
+        resize(
+            f"nearest {rounding} {how}",
+            IMAGE,
+            sizes=[1, 3, 20, 9],
+            mode="nearest",
+            nearest_mode=rounding,
+            coordinate_transformation_mode=how,
+        )
         for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
         for how in ("half_pixel", "asymmetric")
     ),
-    resize("cubic outside", IMAGE, [1, 1, 1.5, 0.7], mode="cubic", exclude_outside=1,
-           cubic_coeff_a=-0.5),
-    resize("antialias linear", IMAGE, [1, 1, 0.4, 0.6], opset=18, mode="linear", antialias=1,
-           exclude_outside=1),
+    resize(
+        "cubic outside",
+        IMAGE,
+        [1, 1, 1.5, 0.7],
+        mode="cubic",
+        exclude_outside=1,
+        cubic_coeff_a=-0.5,
+    ),
+    resize(
+        "antialias linear",
+        IMAGE,
+        [1, 1, 0.4, 0.6],
+        opset=18,
+        mode="linear",
+        antialias=1,
+        exclude_outside=1,
+    ),
     resize("axes", normal(1, 9, 9, 3), sizes=[5, 12], opset=18, mode="linear", axes=[1, 2]),
-    resize("not larger", IMAGE, sizes=[9, 9], opset=18, mode="nearest", axes=[2, 3],
-           keep_aspect_ratio_policy="not_larger"),
+    resize(
+        "not larger",
+        IMAGE,
+        sizes=[9, 9],
+        opset=18,
+        mode="nearest",
+        axes=[2, 3],
+        keep_aspect_ratio_policy="not_larger",
+    ),
     resize("3d", normal(1, 2, 5, 6, 7), [1, 1, 2, 1.5, 2], mode="linear"),
-    NodeCase(name="crop and resize", op="Resize", rtol=3e-6, inputs=[
-        IMAGE, np.array([0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2], np.float32), None, ints(1, 3, 9, 11)],
-        attributes={"coordinate_transformation_mode": "tf_crop_and_resize", "mode": "linear",
-                    "extrapolation_value": 7.0}),
-]  # fmt: skip
+    NodeCase(
+        name="crop and resize",
+        op="Resize",
+        rtol=3e-6,
+        inputs=[
+            IMAGE,
+            np.array([0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2], np.float32),
+            None,
+            ints(1, 3, 9, 11),
+        ],
+        attributes={
+            "coordinate_transformation_mode": "tf_crop_and_resize",
+            "mode": "linear",
+            "extrapolation_value": 7.0,
+        },
+    ),
+]
 
 
 @pytest.mark.parametrize("case", [*SHAPES, *PICKS, *RESIZES], ids=lambda c: f"{c.op} {c.name}")
