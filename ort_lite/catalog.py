@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import EpFactory, ExecutionProvider, Probe
 
 GROUP = "ort_lite.execution_providers"
+FACTORY_PARTS = ("name", "options", "probe", "create")
 DEFAULT_PROVIDER = "CPUExecutionProvider"
 """The EP that runs what no other takes; appended when the user leaves it out."""
 
@@ -37,13 +38,17 @@ class Entry:
             EPFail: The distribution is broken; says what is wrong with it.
         """
         module, _, attribute = self.target.partition(":")
+        where = f"the execution provider '{self.name}' is installed but its factory {self.target}"
         try:
-            return cast("EpFactory", getattr(import_module(module), attribute))
-        except (ImportError, AttributeError) as exc:
-            raise EPFail(
-                f"the execution provider '{self.name}' is installed but its factory "
-                f"{self.target} cannot be imported: {exc}"
-            ) from exc
+            factory = getattr(import_module(module), attribute)
+        except Exception as exc:
+            raise EPFail(f"{where} cannot be imported: {exc}") from exc
+        missing = [part for part in FACTORY_PARTS if not hasattr(factory, part)]
+        if missing:
+            raise EPFail(f"{where} is no factory: it has no {', '.join(missing)}")
+        if factory.name != self.name:
+            raise EPFail(f"{where} makes '{factory.name}', whose contexts nobody would find")
+        return cast("EpFactory", factory)
 
 
 def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
@@ -105,8 +110,8 @@ def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
         for dist in names:
             try:
                 text = (dist / "entry_points.txt").read_text(encoding="utf-8")
-            except FileNotFoundError:
-                continue
+            except (OSError, UnicodeDecodeError):
+                continue  # no entry points, or another package's that are damaged
             if GROUP in text:
                 yield from _parse(text)
 

@@ -239,9 +239,15 @@ class EpFactory(Protocol):
     Importing it and calling `probe` on a machine without the SDK imports no SDK.
     """
 
-    name: str
-    options: Mapping[str, str]
-    """Every provider option that `create` knows, with one line of help."""
+    @property
+    def name(self) -> str:
+        """The EP's, and of its entry point."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Every provider option that `create` knows, with one line of help."""
+        ...
 
     def probe(self) -> Probe:
         """Look for devices; never raises for a missing SDK, driver or device."""

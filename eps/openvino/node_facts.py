@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node in its graph."""
+    """A node in its graph.
+
+    Attributes:
+        bounded: Names of int64 values that surely fit 32 bits.
+    """
 
     graph: Graph
     index: int
+    bounded: frozenset[str] = frozenset()
 
     @property
     def node(self) -> Node:

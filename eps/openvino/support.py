@@ -8,7 +8,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
-from eps.openvino.conditions import CONDITIONS, WRONG
+from eps.openvino.bounded import bounded_values
+from eps.openvino.conditions import CONDITIONS, WRONG, arithmetic_problem
 from eps.openvino.contrib_conditions import CONTRIB_CONDITIONS
 from eps.openvino.node_facts import NodeFacts
 from ort_lite.execution_provider import Capability
@@ -54,8 +55,9 @@ def capability(view: GraphView, table: SupportTable) -> Capability:
     """Every candidate, supported or with the reason why not."""
     supported = set()
     refused = {}
+    bounded = bounded_values(view.graph)
     for index in view.candidates:
-        reason = refusal(NodeFacts(view.graph, index), table)
+        reason = refusal(NodeFacts(view.graph, index, bounded), table)
         if reason:
             refused[index] = reason
         else:
@@ -73,7 +75,7 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     key = node.op_type if node.domain == "" else f"{node.domain}:{node.op_type}"
     if key not in table.operators:
         return f"no run of the ONNX suite shows that OpenVINO computes {key} right"
-    return _type_problem(facts) or _condition(facts)
+    return _type_problem(facts) or arithmetic_problem(facts) or _condition(facts)
 
 
 def _condition(facts: NodeFacts) -> str:

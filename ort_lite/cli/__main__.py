@@ -1,0 +1,6 @@
+"""`python -m ort_lite.cli` is `ort-lite`."""
+
+from ort_lite.cli import main
+
+if __name__ == "__main__":
+    main()
