@@ -13,6 +13,7 @@ from ctx_formats.onnx_model import Attribute, AttributeType
 from ctx_formats.wire import (
     delimited_tag,
     fixed32_tag,
+    int32,
     read_fields,
     read_float,
     read_packed_varints,
@@ -93,7 +94,7 @@ def decode_attribute(
         elif tag == _NAME:
             name = decode_text(data, a, b, "attribute.name")
         elif tag == _TYPE:
-            declared = a
+            declared = int32(a)
         elif tag == _REF:
             reference = decode_text(data, a, b, "attribute.ref_attr_name")
         elif tag == _DOC:

@@ -11,9 +11,11 @@ from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import DataType, ExternalData, SparseTensor, Tensor
 from ctx_formats.tensor_size import element_count, tensor_bytes
 from ctx_formats.wire import (
+    MAX_VARINT_BYTES,
     delimited_tag,
     fixed32_tag,
     fixed64_tag,
+    int32,
     read_fields,
     read_packed_varints,
     signed,
@@ -69,7 +71,7 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
         elif tag == _DIM:
             parts.dims.append(signed(a))
         elif tag == _DATA_TYPE:
-            parts.data_type = a
+            parts.data_type = int32(a)
         elif tag == _NAME:
             parts.name = decode_text(data, a, b, "tensor.name")
         else:
@@ -105,6 +107,8 @@ def decode_sparse_tensor(data: memoryview, start: int, end: int) -> SparseTensor
 
 
 def _packed_dims(data: memoryview, start: int, end: int) -> list[int]:
+    if end - start > MAX_RANK * MAX_VARINT_BYTES:
+        raise FormatError("dims", f"{end - start} bytes", f"rank <= {MAX_RANK}")
     return [signed(dim) for chunk in read_packed_varints(data, start, end) for dim in chunk]
 
 
@@ -123,7 +127,7 @@ def _take(parts: _Parts, data: memoryview, tag: int, a: int, b: int) -> None:
     elif tag == _DOC:
         parts.doc_string = decode_text(data, a, b, "tensor.doc_string")
     elif tag == _LOCATION:
-        parts.location = a
+        parts.location = int32(a)
     elif tag == _EXTERNAL_ENTRY:
         key, value = decode_entry(data, a, b, "tensor.external_data")
         parts.external[key] = value

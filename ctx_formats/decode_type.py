@@ -15,7 +15,7 @@ from ctx_formats.onnx_model import (
     TensorType,
     ValueInfo,
 )
-from ctx_formats.wire import delimited_tag, read_fields, signed, varint_tag
+from ctx_formats.wire import delimited_tag, int32, read_fields, signed, varint_tag
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, ValueType
@@ -104,7 +104,7 @@ def _tensor_type(data: memoryview, start: int, end: int) -> tuple[int, tuple[Dim
     span: tuple[int, int] | None = None
     for tag, a, b in read_fields(data, start, end):
         if tag == _NUMBER:
-            elem_type = a
+            elem_type = int32(a)
         elif tag == _SECOND:
             span = once("type.shape", span, a, b)
     if span is None:
@@ -136,7 +136,7 @@ def _map_type(data: memoryview, start: int, end: int, depth: int) -> MapType:
     span: tuple[int, int] | None = None
     for tag, a, b in read_fields(data, start, end):
         if tag == _NUMBER:
-            key_type = a
+            key_type = int32(a)
         elif tag == _SECOND:
             span = once("type.value_type", span, a, b)
     return MapType(key_type, decode_type(data, *span, depth + 1) if span else None)

@@ -154,8 +154,14 @@ def read_packed_varints(data: memoryview, start: int, end: int) -> Iterator[list
 
 
 def signed(value: int) -> int:
-    """A varint's 64 bits as the int64 (or sign-extended int32) they stand for."""
+    """A varint's 64 bits as the int64 they stand for."""
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def int32(value: int) -> int:
+    """A varint as the int32 or enum it stands for: protobuf drops the upper 32 bits."""
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def read_float(data: memoryview, at: int) -> float:

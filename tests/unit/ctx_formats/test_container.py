@@ -285,6 +285,13 @@ def test_a_header_with_a_wrong_number_is_refused(at: int, value: int, text: str)
         read_container(memoryview(bytes(data)))
 
 
+def test_an_index_over_16_mebibytes_is_refused_unread() -> None:
+    size = (16 << 20) + 1
+    data = HEADER.pack(MAGIC, 1, 40, 40, size) + bytes(size)
+    with pytest.raises(FormatError, match=r"index_size: 16777217, expected at most 16777216"):
+        read_container(memoryview(data))
+
+
 def test_another_major_version_of_the_index_is_refused() -> None:
     data = foreign({"p": (65536, 5)}, b"12345" + bytes(65531), version="2.0.0")
     with pytest.raises(FormatError, match=r"index.version: '2.0.0', expected 1.x.y"):

@@ -130,6 +130,16 @@ def test_a_name_that_may_lead_elsewhere_is_refused(tmp_path: Path, name: str, te
     assert found.value.reason is Reason.UNSAFE_PATH
 
 
+def test_only_regular_files_are_found(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("fifo")
+    for name in ("folder", "fifo", "link"):
+        with pytest.raises(FormatError, match="is no regular file") as found:
+            resolve_payload(tmp_path, name)
+        assert found.value.reason is Reason.UNSAFE_PATH
+
+
 def test_symlinks_in_a_loop_are_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("pool")
     (tmp_path / "pool").symlink_to("loop")

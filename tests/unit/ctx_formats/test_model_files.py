@@ -281,6 +281,7 @@ def external(**entries: str) -> bytes:
         (b"\x00\x01", "field number 0"),
         (b"\x80" * 20, "unterminated"),
         (broken(raw_data=b"1234567"), r"tensor 't'.data: 7 bytes, expected 8 for \(2,\)"),
+        (broken(raw_data=b"123456789"), r"tensor 't'.data: 9 bytes, expected 8 for \(2,\)"),
         (broken(raw_data=b"1234567", dims=[2**62, 2**62]), "data: 7 bytes"),
         (broken(dims=[-1]), "no negative dimension"),
         (broken(data_type=99), "data_type: 99"),
