@@ -87,6 +87,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                     f"OpenVINO cannot compile {name} for {self.options.device}: {sdk_text(exc)}"
                 ) from exc
             raise ConversionError(sdk_text(exc)) from exc
+        self._verdicts.learn(compiled)
         infos = (graph.inputs, graph.outputs)
         try:
             order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
@@ -114,7 +115,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             InvalidGraph: It was built for another OpenVINO or CPU, for another graph, or
                 OpenVINO refuses it.
         """
-        self._check_header(payload)
+        requirements = self._requirements_of(payload)
         buffer = np.frombuffer(payload, dtype=np.uint8)
         if not buffer.flags.writeable:
             buffer = buffer.copy()  # OpenVINO refuses read-only memory
@@ -126,6 +127,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             )
             inputs, outputs = compiled.inputs, compiled.outputs
         except SDK_ERRORS as exc:
+            known = self._verdicts.explain_rejection(requirements)
+            if known is not None:
+                raise known from exc
             raise InvalidGraph(
                 f"OpenVINO {self._identity.sdk_version} on {self.options.device} refuses the "
                 f"payload: {sdk_text(exc)} (reason: {Reason.VENDOR_REJECTED})",
@@ -136,14 +140,16 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         order = import_order(io, inputs, outputs)
         return OpenVINOPartition(compiled, "an imported partition", order, owner=(buffer, payload))
 
-    def _check_header(self, payload: memoryview) -> None:
+    def _requirements_of(self, payload: memoryview) -> str:
+        """The payload's requirement text, its OpenVINO version being this one."""
         try:
             recorded = read_requirements(payload)
         except FormatError as exc:
             raise InvalidGraph(
                 f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
             ) from exc
-        self._verdicts.require(recorded)
+        self._verdicts.require_version(recorded)
+        return recorded
 
     def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
         """The verdict on a recorded identity."""

@@ -35,6 +35,7 @@ class Verdicts:
         self._core: ov.Core | None = core
         self._options = options
         self._basic = basic
+        self._known = ""
 
     @cached_property
     def identity(self) -> HardwareIdentity:
@@ -61,36 +62,55 @@ class Verdicts:
                 Reason.HARDWARE_ARCHITECTURE,
                 f"built for {recorded.device}, this session runs on {self._basic.device}",
             )
+        same_device = recorded.device == self._basic.device
         if self._options.kind == "CPU":
             recorded = replace(recorded, device="", vendor="")  # the requirement text decides
-        present = self.identity if recorded.requirements else self._basic
-        if recorded.requirements and recorded.requirements != present.requirements:
-            differing = self._requirement_problem(recorded.requirements)
-            if differing is not None and recorded.sdk_version in ("", present.sdk_version):
-                return differing
-            recorded = replace(recorded, requirements="")
-        return compare_identities(recorded, present)
+        same_build = recorded.sdk_build == self._basic.sdk_build
+        if (same_device and same_build) or not recorded.requirements:
+            return compare_identities(replace(recorded, requirements=""), self._basic)
+        problem = self._requirement_problem(recorded.requirements)
+        if problem is not None and recorded.sdk_version in ("", self._basic.sdk_version):
+            return problem
+        return compare_identities(replace(recorded, requirements=""), self._basic)
 
-    def require(self, recorded: str) -> None:
-        """Compare the requirement text inside a payload with the present one.
-
-        OpenVINO itself compares the text as a whole; so equality is its verdict, given before
-        it sees a byte and with both sides in the message.
+    def require_version(self, recorded: str) -> None:
+        """Compare the OpenVINO version in a payload's requirement text with this one.
 
         Raises:
             InvalidGraph: They differ.
         """
-        if not recorded:
-            return
-        problem = self._requirement_problem(recorded)
-        if problem is not None:
-            hint = "compile the model again on this machine: ort-lite compile MODEL"
-            raise InvalidGraph(
-                f"{problem.message} (reason: {problem.reason}). To mend it: {hint}.",
-                reason=problem.reason,
-                present=self.identity,
-                hint=hint,
+        built = parse_requirements(recorded).get("ov", "")
+        if built and built != self._basic.sdk_version:
+            raise self._refusal(
+                unsupported(
+                    Reason.SDK_VERSION,
+                    f"the payload requires '{recorded}', this is OpenVINO "
+                    f"{self._basic.sdk_version}",
+                )
             )
+
+    def explain_rejection(self, recorded: str) -> InvalidGraph | None:
+        """Why OpenVINO refused a payload, where its requirement text says so.
+
+        OpenVINO compares the text as a whole before it looks at anything else, so there is no
+        need to learn the present one, which costs a compile, for a payload that it takes.
+        """
+        problem = self._requirement_problem(recorded) if recorded else None
+        return self._refusal(problem) if problem is not None else None
+
+    def learn(self, compiled: ov.CompiledModel) -> None:
+        """Take the requirement text from something that was compiled anyway."""
+        if not self._known and self._options.kind in _DEVICES_WITH_REQUIREMENTS:
+            self._known = _read(compiled)
+
+    def _refusal(self, problem: Compatibility) -> InvalidGraph:
+        hint = "compile the model again on this machine: ort-lite compile MODEL"
+        return InvalidGraph(
+            f"{problem.message} (reason: {problem.reason}). To mend it: {hint}.",
+            reason=problem.reason,
+            present=self._basic,
+            hint=hint,
+        )
 
     def _requirement_problem(self, recorded: str) -> Compatibility | None:
         present = self.identity.requirements
@@ -107,12 +127,22 @@ class Verdicts:
         """The device's requirement text; "" where the plug-in has none (before 2026.4, NPU)."""
         if self._core is None or self._options.kind not in _DEVICES_WITH_REQUIREMENTS:
             return ""
+        if self._known:
+            return self._known
         x = ops.parameter([1], ov.Type.f32)
         try:
             compiled = self._core.compile_model(ov.Model([ops.relu(x)], [x]), self._options.device)
-            return str(compiled.get_property(_PROPERTY))
         except PROPERTY_ERRORS:
             return ""
+        return _read(compiled)
+
+
+def _read(compiled: ov.CompiledModel) -> str:
+    """The requirement text of a compiled model; "" where its plug-in has none."""
+    try:
+        return str(compiled.get_property(_PROPERTY))
+    except PROPERTY_ERRORS:
+        return ""
 
 
 def _is_prefix(recorded: str, present: str) -> bool:

@@ -228,7 +228,11 @@ def test_the_identity_tells_what_blobs_made_here_require() -> None:
         ({"architecture": "arm64"}, UNSUPPORTED, "hardware_architecture"),
         ({"device": "NPU: Intel(R) AI Boost"}, UNSUPPORTED, "hardware_architecture"),
         ({"device": "CPU: another one of the same kind"}, OPTIMAL, None),
-        ({"requirements": "meta=1.0;ov=1999.1.1;isa=x"}, UNSUPPORTED, "sdk_version"),
+        (
+            {"requirements": "meta=1.0;ov=1999.1.1;isa=x", "device": "CPU: another"},
+            UNSUPPORTED,
+            "sdk_version",
+        ),
         ({"driver_version": "1"}, OPTIMAL, None),
     ],
 )
