@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eps.cpu.plan import KERNEL_ERRORS
+from ort_lite.status import Fail
 from ort_lite.status import NotImplemented as NotImplementedByCpu
 
 if TYPE_CHECKING:
@@ -34,31 +36,44 @@ class Binder:
 
         Raises:
             NotImplemented: None does.
+            Fail: An attribute or constant of the node has a value that it cannot have.
         """
-        for definition in resolution.kernels:
-            fn = definition.factory(info)
-            if fn is not None:
-                return fn
-        op = resolution.op
-        if op is not None:
-            found = None
-            if resolution.reference:
-                from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - heavy
-
-                found = reference_kernel(op, info, self.opset_imports)
-            if found is None and resolution.function:
-                from eps.cpu.function_body import function_graph  # noqa: PLC0415 - heavy
-
-                body = function_graph(op, info, self.opset_imports)
-                found = None if body is None else _call_body(info, self.compile_body(body))
-            if found is not None:
-                return found
+        try:
+            found = self._find(info, resolution)
+        except KERNEL_ERRORS as exc:
+            raise Fail(
+                f"Exception during initialization: {info.op_type} node. "
+                f"Name:'{info.node.name}': {str(exc) or type(exc).__name__}"
+            ) from exc
+        if found is not None:
+            return found
         declined = "its kernels take none of its attributes" if resolution.kernels else ""
         reason = resolution.reason or declined or "nothing computes it"
         raise NotImplementedByCpu(
             f"Could not find an implementation for {info.op_type}({info.since_version}) node "
             f"with name '{info.node.name}': {reason}"
         )
+
+    def _find(self, info: KernelInfo, resolution: Resolution) -> KernelFn | None:
+        for definition in resolution.kernels:
+            fn = definition.factory(info)
+            if fn is not None:
+                return fn
+        op = resolution.op
+        if op is None:
+            return None
+        if resolution.reference:
+            from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - heavy
+
+            found = reference_kernel(op, info, self.opset_imports)
+            if found is not None:
+                return found
+        if resolution.function:
+            from eps.cpu.function_body import function_graph  # noqa: PLC0415 - heavy
+
+            body = function_graph(op, info, self.opset_imports)
+            return None if body is None else _call_body(info, self.compile_body(body))
+        return None
 
 
 def _call_body(info: KernelInfo, plan: Plan) -> KernelFn:
