@@ -94,7 +94,7 @@ class ExternalFiles:
         if mapped is None:
             try:
                 path = resolve_payload(self._base, location, model_path=self._model_path)
-                mapped = MappedFile(path)
+                mapped = MappedFile(path, follow_symlink=False)
             except FormatError as exc:
                 raise Fail(f"External data of initializer '{tensor}': {exc}") from exc
             self._maps[location] = mapped

@@ -109,7 +109,7 @@ class PayloadStore:
             return self._from_user(node.payload_path, self._reader)
         path = self._path(node)
         if path not in self._containers:
-            mapped = self._files[path] = MappedFile(Path(path))
+            mapped = self._files[path] = MappedFile(Path(path), follow_symlink=False)
             self._containers[path] = _parsed(mapped.view, path)
         return self._containers[path]
 
