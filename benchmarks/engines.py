@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EP = "OpenVINOExecutionProvider"
+CPU = "CPUExecutionProvider"
+
+
+class AbsentError(Exception):
+    """An engine cannot run here; says why."""
 
 
 class Engine(ABC):
-    """One way of running a model on the CPU.
+    """One way of running a model on the CPU; its constructor imports what it needs.
 
     Attributes:
         contexts: Kinds of compiled model that it keeps, each with a file name's suffix.
@@ -34,21 +39,32 @@ class Engine(ABC):
 class OrtLite(Engine):
     """ort_lite with its OpenVINO execution provider."""
 
+    providers: ClassVar[tuple[str, ...]] = (EP,)
+
     def __init__(self) -> None:
         import ort_lite  # noqa: PLC0415 - one engine a process, and nothing of the others
 
+        # Nodes that are not on OpenVINO are in the tables; a warning for each session hides them.
+        logging.getLogger("ort_lite").setLevel(logging.ERROR)
         self._ort = ort_lite
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        return self._ort.InferenceSession(model, providers=[EP])
+        return self._ort.InferenceSession(model, providers=self.providers)
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """See Engine."""
         options = self._ort.SessionOptions()
         for key, value in context_entries(target, embed=embed).items():
             options.add_session_config_entry(key, value)
-        self._ort.InferenceSession(model, options, providers=[EP]).close()
+        self._ort.InferenceSession(model, options, providers=self.providers).close()
+
+
+class OrtLiteCpu(OrtLite):
+    """ort_lite with nothing but its own CPU kernels."""
+
+    contexts: ClassVar[Mapping[str, str]] = {}
+    providers: ClassVar[tuple[str, ...]] = (CPU,)
 
 
 class OnnxRuntime(Engine):
@@ -64,11 +80,11 @@ class OnnxRuntime(Engine):
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        return self._ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        return self._ort.InferenceSession(str(model), providers=[CPU])
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """See Engine."""
-        raise NotImplementedError("the CPU execution provider keeps no contexts")
+        raise AbsentError(f"onnxruntime's {CPU} keeps no context of {model}: no {target}, {embed=}")
 
 
 class OnnxRuntimeOpenVino(Engine):
@@ -86,9 +102,12 @@ class OnnxRuntimeOpenVino(Engine):
             device
             for device in onnxruntime.get_ep_devices()
             if device.ep_metadata.get("ov_device") == "CPU"
+            and "ov_meta_device" not in device.ep_metadata  # AUTO is the same device again
         ]
         if not self._devices:
-            sys.exit("onnxruntime-ep-openvino offers no CPU here; it does so on Intel's only")
+            raise AbsentError(
+                "onnxruntime-ep-openvino lists no CPU device here: it takes Intel's CPUs only"
+            )
 
     def _options(self) -> Any:  # noqa: ANN401 - onnxruntime has no type information
         options = self._ort.SessionOptions()
@@ -113,19 +132,20 @@ class RawOpenVino(Engine):
     contexts: ClassVar[Mapping[str, str]] = {"external": ".blob"}
 
     def __init__(self) -> None:
+        import numpy as np  # noqa: PLC0415 - see OrtLite
         import openvino  # noqa: PLC0415 - see OrtLite
 
         self._core = openvino.Core()
         self._tensor = openvino.Tensor
+        self._map = np.memmap
 
     def open(self, model: Path) -> RawSession:
         """A plain model, or a payload that `write_context` left."""
         if model.suffix == ".onnx":
             compiled = self._core.compile_model(str(model), "CPU")
         else:
-            import numpy as np  # noqa: PLC0415 - see OrtLite
-
-            compiled = self._core.import_model(self._tensor(np.memmap(model, mode="c")), "CPU")
+            # Copy on write: OpenVINO refuses maps that are read-only.
+            compiled = self._core.import_model(self._tensor(self._map(model, mode="c")), "CPU")
         return RawSession(compiled, self._tensor)
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:  # noqa: ARG002 - see Engine
@@ -144,12 +164,16 @@ class RawSession:
 
     def run(self, names: None, feed: dict[str, Any]) -> list[Any]:  # noqa: ARG002 - onnxruntime's
         """All outputs, as views of the request's memory."""
+        self.infer(feed)
+        return [self._request.get_tensor(port).data for port in self._compiled.outputs]
+
+    def infer(self, feed: dict[str, Any]) -> None:
+        """Compute, and leave the outputs where they are."""
         if self._feed is not feed:
             for name, array in feed.items():
                 self._request.set_tensor(name, self._tensor(array, shared_memory=True))
             self._feed = feed
         self._request.infer()
-        return [self._request.get_tensor(port).data for port in self._compiled.outputs]
 
 
 def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
@@ -161,9 +185,12 @@ def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
     }
 
 
+OURS, OURS_CPU = "ort_lite", "ort_lite[CPU]"
+PEER, PEER_CPU, RAW = "onnxruntime+openvino", "onnxruntime[CPU]", "openvino"
 ENGINES: dict[str, type[Engine]] = {
-    "ort_lite": OrtLite,
-    "onnxruntime": OnnxRuntime,
-    "onnxruntime+openvino": OnnxRuntimeOpenVino,
-    "openvino": RawOpenVino,
+    OURS: OrtLite,
+    OURS_CPU: OrtLiteCpu,
+    PEER: OnnxRuntimeOpenVino,
+    PEER_CPU: OnnxRuntime,
+    RAW: RawOpenVino,
 }

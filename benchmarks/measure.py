@@ -1,89 +1,124 @@
-"""Measures one engine on one model in a process of its own: `measure.py ENGINE MODEL FOLDER`.
+"""Repeated timing of several variants in turns, each in a process of its own.
 
-Prints one JSON object: median seconds of a session from the plain model and from each kind of
-compiled model that the engine keeps, and of a run. Writes the outputs to FOLDER for the parent.
+A, B, C, A, B, C, ...: what else the machine does then falls on all of them alike, and a ratio is
+the median over the turns, each against the peer's time in the same turn. A variant is a program
+that speaks turns.py's protocol.
 """
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import json
-import sys
-from pathlib import Path
+import subprocess
+from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from engines import ENGINES
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from model_set.example_inputs import make_inputs
-from model_set.manifest import load_manifest
-from model_set.store import model_file
-
 if TYPE_CHECKING:
-    from engines import Engine
-
-SESSIONS = 5
-RUN_SECONDS = 0.6
-"""How long runs are repeated; at least three of them."""
+    from collections.abc import Iterator, Mapping, Sequence
 
 
-def main(engine_name: str, model_name: str, folder: Path) -> dict[str, Any]:
-    """All measurements of one engine on one model, in seconds."""
-    engine = ENGINES[engine_name]()
-    entry = load_manifest()[model_name]
-    model, feed = model_file(entry), make_inputs(entry)
-    names = {"model": model}
-    for kind, suffix in engine.contexts.items():
-        names[kind] = folder / f"{engine_name}-{model_name}-{kind}{suffix}"
-        engine.write_context(model, names[kind], embed=kind == "embedded")
-    found: dict[str, Any] = {}
-    for kind, path in names.items():
-        found[f"session_{kind}"], session = time_sessions(engine, path)
-        outputs = session.run(None, feed)
-        np.savez(folder / f"{engine_name}-{model_name}-{kind}.npz", *outputs)
-        if kind == "model":
-            found["run"] = time_runs(session, feed)
-            found["nodes"] = node_counts(session)
-        del session
-        gc.collect()
+class MeasureError(Exception):
+    """A variant ended before it was asked to; says which, and its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One thing to time.
+
+    Attributes:
+        command: The program that serves turns of it.
+        absent: Why there is no such program; "" where there is.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """What was found of one variant.
+
+    Attributes:
+        absent: Why it cannot run here; "" where it can.
+        first: Seconds that its first repetition took, in a fresh process, imports included.
+        turns: For each turn the median of its repetitions, in seconds.
+        peak_rss: High-water mark of its process's resident memory, in bytes.
+        facts: What it says about itself.
+    """
+
+    absent: str = ""
+    first: float = 0.0
+    turns: tuple[float, ...] = ()
+    peak_rss: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Median over the turns."""
+        return median(self.turns)
+
+
+def interleave(variants: Sequence[Variant], turns: int) -> dict[str, Measurement]:
+    """Measure all variants `turns` times in turn; by name.
+
+    Raises:
+        MeasureError: One of them failed.
+    """
+    found = {v.name: Measurement(absent=v.absent) for v in variants}
+    with contextlib.ExitStack() as stack:
+        servers = [(v, stack.enter_context(_served(v))) for v in variants if not v.absent]
+        hello = {variant.name: _ask(variant, process, None) for variant, process in servers}
+        present = [(v, process) for v, process in servers if not hello[v.name]["absent"]]
+        times: dict[str, list[float]] = {variant.name: [] for variant, _ in present}
+        for _ in range(turns):
+            for variant, process in present:
+                times[variant.name].append(median(_ask(variant, process, "turn")["seconds"]))
+        last = {variant.name: _ask(variant, process, "end") for variant, process in present}
+    for name, said in hello.items():
+        found[name] = Measurement(absent=said["absent"])
+    for name, seconds in times.items():
+        found[name] = Measurement(
+            first=hello[name]["first"],
+            turns=tuple(seconds),
+            peak_rss=last[name]["peak_rss"],
+            facts=last[name]["facts"],
+        )
     return found
 
 
-def time_sessions(engine: Engine, path: Path) -> tuple[float, Any]:
-    """Median seconds until a session is there, after a first that warms up; and the last one."""
-    session = engine.open(path)
-    seconds = []
-    for _ in range(SESSIONS):
-        del session
-        gc.collect()
-        began = perf_counter()
-        session = engine.open(path)
-        seconds.append(perf_counter() - began)
-    return median(seconds), session
+@contextlib.contextmanager
+def _served(variant: Variant) -> Iterator[subprocess.Popen[str]]:
+    """The variant's process; it is gone when the block ends."""
+    process = subprocess.Popen(
+        variant.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
-def time_runs(session: Any, feed: dict[str, Any]) -> float:  # noqa: ANN401 - see engines
-    """Median seconds of a run."""
-    seconds: list[float] = []
-    for _ in range(3):
-        session.run(None, feed)
-    while sum(seconds) < RUN_SECONDS or len(seconds) < 3:
-        began = perf_counter()
-        session.run(None, feed)
-        seconds.append(perf_counter() - began)
-    return median(seconds)
+def _ask(variant: Variant, process: subprocess.Popen[str], word: str | None) -> dict[str, Any]:
+    """The process's next answer, to `word` where there is one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if word is not None:
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise MeasureError(f"{variant.name} ended early, with {process.wait()}: {variant.command}")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
-def node_counts(session: object) -> dict[str, int]:
-    """Nodes by execution provider, of a session that tells."""
-    explain = getattr(session, "explain", None)
-    counts: dict[str, int] = explain().node_counts() if explain is not None else {}
-    return counts
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))))
+def ratio(found: Mapping[str, Measurement], name: str, peer: str) -> float | None:
+    """Median over the turns of a variant's time over the peer's; None where one is absent."""
+    ours, theirs = found[name], found[peer]
+    if ours.absent or theirs.absent:
+        return None
+    return median(a / b for a, b in zip(ours.turns, theirs.turns, strict=True))
