@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.bounded import bounded_values
 from eps.openvino.conditions import CONDITIONS, WRONG, arithmetic_problem
-from eps.openvino.contrib_conditions import CONTRIB_CONDITIONS
 from eps.openvino.node_facts import NodeFacts
 from ort_lite.execution_provider import Capability
 from ort_lite.type_text import element_text, type_text
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import GraphView
 
 TABLE = "support_table.json"
-CONTRIB = "com.microsoft"
 TYPES = frozenset(
     (
         DataType.FLOAT,
@@ -46,7 +44,7 @@ class SupportTable:
 
 
 def load_table() -> SupportTable:
-    """The table that `python -m eps.openvino.conformance --write` made."""
+    """The table that `python -m eps.openvino.evidence --write` made."""
     content = json.loads(files("eps.openvino").joinpath(TABLE).read_text(encoding="utf-8"))
     return SupportTable(content["openvino"], frozenset(content["operators"]))
 
@@ -80,8 +78,7 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
 
 def _condition(facts: NodeFacts) -> str:
     node = facts.node
-    table = CONDITIONS if node.domain == "" else CONTRIB_CONDITIONS
-    check = table.get(node.op_type)
+    check = CONDITIONS.get(node.op_type) if node.domain == "" else None
     problem = check(facts) if check is not None else ""
     return f"OpenVINO: {problem}" if problem else ""
 
