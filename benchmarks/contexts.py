@@ -42,8 +42,11 @@ def main(engine_name: str, model: Path, folder: Path) -> dict[str, dict[str, str
     found = {}
     for kind, suffix in kinds.items():
         path = folder / f"{engine_name}_{model.stem}_{kind}{suffix}"
-        engine.write_context(model, path, embed=kind == "embedded")
-        absent = "" if path.exists() else f"{engine_name} compiled nothing of {model.stem}"
+        try:
+            engine.write_context(model, path, embed=kind == "embedded")
+            absent = "" if path.exists() else f"{engine_name} compiled nothing of {model.stem}"
+        except AbsentError as exc:
+            absent = str(exc)
         found[kind] = {"path": str(path), "absent": absent}
     return found
 

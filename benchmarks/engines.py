@@ -116,14 +116,22 @@ class OnnxRuntimeOpenVino(Engine):
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        return self._ort.InferenceSession(str(model), self._options())
+        return self._session(model, self._options())
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """See Engine."""
         options = self._options()
         for key, value in context_entries(target, embed=embed).items():
             options.add_session_config_entry(key, value)
-        self._ort.InferenceSession(str(model), options)
+        self._session(model, options)
+
+    def _session(self, model: Path, options: Any) -> Any:  # noqa: ANN401 - see _options
+        from onnxruntime.capi.onnxruntime_pybind11_state import EPFail  # noqa: PLC0415 - see OrtLite
+
+        try:
+            return self._ort.InferenceSession(str(model), options)
+        except EPFail as exc:
+            raise AbsentError(f"onnxruntime-ep-openvino refuses {model.stem}") from exc
 
 
 class RawOpenVino(Engine):
@@ -142,7 +150,7 @@ class RawOpenVino(Engine):
     def open(self, model: Path) -> RawSession:
         """A plain model, or a payload that `write_context` left."""
         if model.suffix == ".onnx":
-            compiled = self._core.compile_model(str(model), "CPU")
+            compiled = self._compiled(model)
         else:
             # Copy on write: OpenVINO refuses maps that are read-only.
             compiled = self._core.import_model(self._tensor(self._map(model, mode="c")), "CPU")
@@ -150,7 +158,13 @@ class RawOpenVino(Engine):
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:  # noqa: ARG002 - see Engine
         """The bare payload; `embed` means nothing to it."""
-        target.write_bytes(self._core.compile_model(str(model), "CPU").export_model().getbuffer())
+        target.write_bytes(self._compiled(model).export_model().getbuffer())
+
+    def _compiled(self, model: Path) -> Any:  # noqa: ANN401 - the SDK's own type
+        try:
+            return self._core.compile_model(str(model), "CPU")
+        except RuntimeError as exc:  # what OpenVINO raises for a model it cannot convert
+            raise AbsentError(f"openvino alone refuses {model.stem}") from exc
 
 
 class RawSession:
