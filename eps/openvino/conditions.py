@@ -1,7 +1,8 @@
 """Where OpenVINO computes an operator wrong, or not at all: one predicate an operator.
 
-Each was found by running the ONNX backend suite and onnxruntime beside OpenVINO 2026.4.1
-(python -m eps.openvino.evidence). A predicate gives the reason for refusing a node, or "".
+Each was found by running the ONNX backend suite and onnxruntime beside OpenVINO
+(python -m eps.openvino.evidence), most of them in 2025.4 and 2026.4 alike. A predicate gives the
+reason for refusing a node, or "".
 """
 
 from __future__ import annotations
@@ -160,10 +161,15 @@ def _trilu(node: NodeFacts) -> str:
 def _quantised(node: NodeFacts) -> str:
     if node.number("block_size", 0):
         return "blocked quantisation has no conversion"
-    runtime = node.node.op_type == "QuantizeLinear" and node.is_runtime(1)
+    runtime = node.is_runtime(1)
     return (
         "a scale that is no constant is applied by its reciprocal: other steps" if runtime else ""
     )
+
+
+def _dequantised(node: NodeFacts) -> str:
+    early = node.release < (2026, 0)
+    return "blocks are scaled wrong before 2026" if node.number("block_size", 0) and early else ""
 
 
 ARITHMETIC = frozenset(
@@ -204,6 +210,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "Attention": _attention,
     "AveragePool": _pool,
     "BitShift": _unsigned_shift,
+    "DequantizeLinear": _dequantised,
     "GRU": _rnn,
     "GridSample": _volumetric,
     "LSTM": _rnn,

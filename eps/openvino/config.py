@@ -27,6 +27,9 @@ def compile_config(options: OpenVINOOptions) -> dict[str, object]:
         config["INFERENCE_NUM_THREADS"] = options.num_of_threads
     if options.num_streams is not None:
         config["NUM_STREAMS"] = options.num_streams
+    if options.npu_platform:
+        config["NPU_PLATFORM"] = options.npu_platform
+        config["NPU_COMPILER_TYPE"] = "PLUGIN"  # the driver's own compiler needs the device
     if options.cache_dir:
         config["CACHE_DIR"] = options.cache_dir
     if options.kind != "CPU" or ":" in options.device:

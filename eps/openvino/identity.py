@@ -33,7 +33,7 @@ def read_identity(core: openvino.Core, device: str, build: str) -> HardwareIdent
     return HardwareIdentity(
         vendor="Intel" if "intel" in full_name.lower() else "",
         device=f"{device}: {full_name}",
-        architecture=str(architecture or kind),
+        architecture=str(architecture or kind).removeprefix("NPU") or kind,
         driver_version="/".join(str(d) for d in drivers if d is not None),
         sdk_version=sdk_version(build),
         sdk_build=build,

@@ -18,11 +18,13 @@ class NodeFacts:
 
     Attributes:
         bounded: Names of int64 values that surely fit 32 bits.
+        release: Year and number of the OpenVINO release, e.g. (2026, 4).
     """
 
     graph: Graph
     index: int
     bounded: frozenset[str] = frozenset()
+    release: tuple[int, ...] = ()
 
     @property
     def node(self) -> Node:

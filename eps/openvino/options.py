@@ -20,6 +20,7 @@ OPTIONS: Mapping[str, str] = {
     "load_config": 'JSON of OpenVINO properties by device, e.g. {"CPU": {"KEY": "value"}}',
     "disable_dynamic_shapes": "true refuses dynamic shapes instead of compiling for them",
     "reshape_input": "static or bounded input shapes, e.g. images[1,3,320,320],ids[1..8,64]",
+    "npu_platform": "compile for this NPU without having it: 3720, 4000, 5010",
     "cache_dir": "folder for OpenVINO's own cache; not used together with EP contexts",
 }
 
@@ -34,6 +35,7 @@ _DEFAULT_PRECISION = {"CPU": "ACCURACY", "GPU": "FP16", "NPU": "FP16"}
 _RESHAPE = re.compile(r"\s*([^\[\],]+)\[([^\[\]]*)\]\s*(?:,|$)")
 _LOAD_CONFIG_DEVICES = ("CPU", "GPU", "NPU", "AUTO", "HETERO", "MULTI")
 MAX_JSON = 1 << 16
+_PLATFORM_DIGITS = 4
 
 Bound = tuple[int, int]
 """Smallest and largest size of a dimension; equal for a static one."""
@@ -48,6 +50,7 @@ class OpenVINOOptions:
         precision: Of `_PRECISIONS` for the device, its default where none was given.
         load_config: Properties for the device, as OpenVINO takes them.
         reshape: Input name to bounds for each of its dimensions.
+        npu_platform: Four digits; "" compiles for the device that is here.
         given: The options as text, which a payload's notes record.
     """
 
@@ -58,6 +61,7 @@ class OpenVINOOptions:
     load_config: Mapping[str, object] = field(default_factory=dict)
     disable_dynamic_shapes: bool = False
     reshape: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    npu_platform: str = ""
     cache_dir: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,6 +99,7 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
         load_config=_load_config(options.get("load_config", ""), kind, device),
         disable_dynamic_shapes=_flag(options, "disable_dynamic_shapes"),
         reshape=_reshape(options.get("reshape_input", "")),
+        npu_platform=_npu_platform(options.get("npu_platform", ""), device),
         cache_dir=options.get("cache_dir", ""),
         given=dict(options),
     )
@@ -120,6 +125,15 @@ def _precision(text: str, kind: str) -> str:
             f"precision is '{text}', expected one of {', '.join(_PRECISIONS[kind])} for {kind}"
         )
     return text.upper()
+
+
+def _npu_platform(text: str, device: str) -> str:
+    digits = text.upper().removeprefix("NPU")
+    if text and not (digits.isascii() and digits.isdigit() and len(digits) == _PLATFORM_DIGITS):
+        raise InvalidArgument(f"npu_platform is '{text}', expected four digits such as 4000")
+    if text and device != "NPU":
+        raise InvalidArgument(f"npu_platform is for device_type NPU, and device_type is '{device}'")
+    return digits
 
 
 def _positive(options: Mapping[str, str], key: str) -> int | None:

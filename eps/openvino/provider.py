@@ -13,10 +13,12 @@ from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import compile_config, import_config
 from eps.openvino.fallback import find_culprits
-from eps.openvino.identity import read_identity
+from eps.openvino.identity import read_identity, sdk_version
+from eps.openvino.offline import OfflinePartition, offline_identity
 from eps.openvino.ports import PortError, import_order, port_order
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
-from eps.openvino.support import capability, load_table
+from eps.openvino.support import capability
+from eps.openvino.table import load_table
 from eps.openvino.verdict import Verdicts, compatibility_json
 from ort_lite.execution_provider import (
     Capability,
@@ -42,7 +44,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     name: ClassVar[str] = "OpenVINOExecutionProvider"
 
     def __init__(self, options: OpenVINOOptions) -> None:
-        """Open the device.
+        """Open the device, or the compiler for one that is not here (`npu_platform`).
 
         Raises:
             EPFail: It is not there.
@@ -50,10 +52,13 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self.options = options
         with openvino_errors("starting"):
             self._core: ov.Core | None = ov.Core()
-        self._identity = read_identity(self._core, options.device, ov.__version__)
+        if options.npu_platform:
+            self._identity = offline_identity(self._core, options.npu_platform, ov.__version__)
+        else:
+            self._identity = read_identity(self._core, options.device, ov.__version__)
         _require_known(self._core, options)
         self._verdicts = Verdicts(self._core, options, self._identity)
-        self._table = load_table()
+        self._table = load_table(sdk_version(ov.__version__))
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -87,6 +92,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                     f"OpenVINO cannot compile {name} for {self.options.device}: {sdk_text(exc)}"
                 ) from exc
             raise ConversionError(sdk_text(exc)) from exc
+        if self.options.npu_platform:
+            return OfflinePartition(compiled, name, self.options.npu_platform)
         self._verdicts.learn(compiled)
         infos = (graph.inputs, graph.outputs)
         try:
@@ -97,7 +104,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
-        assert isinstance(compiled, OpenVINOPartition), "the core gives back what compile gave"
+        assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
+            "the core gives back what compile gave"
+        )
         group = self.options.device.partition(":")[0]
         if group in ("AUTO", "MULTI"):
             raise EPFail(
@@ -112,9 +121,17 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """Import a blob without copying it; the result holds `payload`.
 
         Raises:
-            InvalidGraph: It was built for another OpenVINO or CPU, for another graph, or
-                OpenVINO refuses it.
+            InvalidGraph: It was built for another OpenVINO or CPU, for another graph,
+                OpenVINO refuses it, or this EP only compiles for a device that is not here.
         """
+        if self.options.npu_platform:
+            raise InvalidGraph(
+                f"npu_platform={self.options.npu_platform} compiles without the NPU and loads "
+                f"nothing; leave the option out (reason: {Reason.DEVICE_MISSING})",
+                reason=Reason.DEVICE_MISSING,
+                present=self._identity,
+                hint="load the context without npu_platform on a machine with the NPU",
+            )
         requirements = self._requirements_of(payload)
         buffer = np.frombuffer(payload, dtype=np.uint8)
         if not buffer.flags.writeable:

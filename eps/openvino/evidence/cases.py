@@ -1,0 +1,97 @@
+"""Single-operator cases with right answers: the installed ONNX's own, and folders of older ones."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnx.backend.test.loader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    Values = Sequence[Any]
+
+RTOL, ATOL = 1e-3, 1e-7
+"""What ONNX's own runner allows where a case says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of a model with one node.
+
+    Attributes:
+        name: As the suite calls it.
+        model: Serialized ModelProto.
+        inputs: As many as the graph has inputs or fewer; arrays, or what is no tensor.
+        outputs: The right answers.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+    """
+
+    name: str
+    model: bytes
+    inputs: Values
+    outputs: Values
+    rtol: float = RTOL
+    atol: float = ATOL
+
+
+def suite_cases() -> Iterator[Case]:
+    """The node cases that the installed onnx makes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # making the cases overflows on purpose
+        made = onnx.backend.test.loader.load_model_tests(kind="node")
+    for found in made:
+        if found.model is None:
+            continue
+        model = found.model.SerializeToString()
+        for inputs, outputs in found.data_sets or ():
+            yield Case(found.name, model, inputs, outputs, found.rtol, found.atol)
+
+
+def stored_cases(folder: Path) -> Iterator[Case]:
+    """Cases as ONNX's wheels up to 1.18 held them: `*/model.onnx`, `*/test_data_set_*/*.pb`."""
+    for path in sorted(folder.rglob("model.onnx")):
+        content = path.read_bytes()
+        if not _has_only_numbers(onnx.ModelProto.FromString(content)):
+            continue
+        for data in sorted(path.parent.glob("test_data_set_*")):
+            name = str(path.parent.relative_to(folder))
+            yield Case(name, content, _tensors(data, "input"), _tensors(data, "output"))
+
+
+def with_constants(case: Case) -> Case | None:
+    """The case with every input but the first an initializer, as models have axes and scales."""
+    model = onnx.ModelProto.FromString(case.model)
+    rest = list(zip(model.graph.input[1:], case.inputs[1:], strict=False))
+    if not rest or not all(isinstance(x, np.ndarray | np.generic) for _, x in rest):
+        return None
+    del model.graph.input[1:]
+    model.ir_version = max(model.ir_version, 4)  # before, an initializer had to be an input too
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.asarray(x), info.name) for info, x in rest
+    )
+    name = f"{case.name} with constants"
+    return replace(case, name=name, model=model.SerializeToString(), inputs=case.inputs[:1])
+
+
+def _has_only_numbers(model: onnx.ModelProto) -> bool:
+    types = [port.type for port in (*model.graph.input, *model.graph.output)]
+    return all(
+        one.WhichOneof("value") == "tensor_type"
+        and one.tensor_type.elem_type != onnx.TensorProto.STRING
+        for one in types
+    )
+
+
+def _tensors(data: Path, kind: str) -> list[Any]:
+    """The stored inputs or outputs of one run."""
+    found: list[Any] = []
+    while (path := data / f"{kind}_{len(found)}.pb").is_file():
+        found.append(onnx.numpy_helper.to_array(onnx.load_tensor(path)))
+    return found

@@ -1,0 +1,107 @@
+"""The tables of operators that OpenVINO computes right: one file for each OpenVINO release.
+
+`python -m eps.openvino.evidence --write` makes them. A table has, for each version of each
+operator, how many cases of ONNX's test suite OpenVINO got right, refused and got wrong; one wrong
+case keeps that version out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
+
+TABLES = "tables"
+HOW = "python -m eps.openvino.evidence --write makes one"
+
+
+@dataclass(frozen=True, slots=True)
+class SupportTable:
+    """What one OpenVINO release was seen to compute right.
+
+    Attributes:
+        openvino: The release, e.g. "2026.4.1".
+        opset: The newest version of ai.onnx that the table knows.
+        operators: Operator ("Add", "com.microsoft:Gelu") to its versions, each with whether a
+            run showed it right.
+    """
+
+    openvino: str
+    opset: int
+    operators: Mapping[str, Mapping[int, bool]]
+
+    def problem(self, domain: str, op_type: str, opset: int) -> str:
+        """Why a node of this operator stays away from OpenVINO; "" where it need not.
+
+        Args:
+            domain: Of the node; "" for ai.onnx.
+            op_type: Of the node.
+            opset: Version of the domain that the model imports.
+        """
+        key = op_type if domain == "" else f"{domain}:{op_type}"
+        if not self.operators:
+            return f"there is no table of what OpenVINO {self.openvino} computes right; {HOW}"
+        if domain == "" and opset > self.opset:
+            return f"the table for OpenVINO {self.openvino} ends at opset {self.opset}"
+        versions = self.operators.get(key, {})
+        meant = max((v for v in versions if v <= opset), default=None)
+        if meant is None or not versions[meant]:
+            which = key if meant is None else f"{key}-{meant}"
+            return f"no run of the ONNX suite shows that OpenVINO computes {which} right"
+        return ""
+
+    def claims(self) -> frozenset[tuple[str, int]]:
+        """Operators and versions that OpenVINO gets."""
+        return frozenset(
+            (name, version)
+            for name, versions in self.operators.items()
+            for version, right in versions.items()
+            if right
+        )
+
+
+def table_file(openvino: str) -> Traversable:
+    """Where the table for a release lies; patch releases of one minor version share theirs."""
+    minor = ".".join(openvino.split(".")[:2])
+    return files("eps.openvino").joinpath(TABLES, f"{minor}.json")
+
+
+def load_table(openvino: str) -> SupportTable:
+    """The table for an OpenVINO release; without operators where none was made."""
+    file = table_file(openvino)
+    if not file.is_file():
+        return SupportTable(openvino, 0, {})
+    content = json.loads(file.read_text(encoding="utf-8"))
+    operators = {
+        name: claimed_versions({int(version): seen for version, seen in versions.items()})
+        for name, versions in content["operators"].items()
+    }
+    return SupportTable(content["openvino"], content["opset"], operators)
+
+
+def claimed_versions(evidence: Mapping[int, Mapping[str, int]]) -> dict[int, bool]:
+    """Versions of an operator to whether OpenVINO gets it.
+
+    It gets those with a right case and no wrong one, and those without any case that lie between
+    two such: Add-13 was never in a suite, and is Add-7 and Add-14 with other types.
+
+    Args:
+        evidence: Version to the numbers of `right` and, if any, `wrong` cases.
+    """
+    shown = [v for v, seen in evidence.items() if seen["right"] and not seen.get("wrong")]
+    first, last = min(shown, default=1), max(shown, default=0)
+    return {
+        v: v in shown or (first < v < last and not seen.get("wrong"))
+        for v, seen in evidence.items()
+    }
+
+
+def known_releases() -> list[str]:
+    """OpenVINO releases that have a table, e.g. ["2025.4", "2026.4"]."""
+    names = (file.name for file in files("eps.openvino").joinpath(TABLES).iterdir())
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))

@@ -1,0 +1,123 @@
+"""Compiling for an NPU that is not in the machine: what is checked, written and refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from small_models import mlp
+
+import eps.openvino.provider
+import ort_lite as ort
+from ctx_formats.model_reader import read_model
+from eps.openvino.options import parse_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REAL_CORE = ov.Core
+OPENVINO = "OpenVINOExecutionProvider"
+OFFLINE = [(OPENVINO, {"device_type": "NPU", "npu_platform": "4000"})]
+
+
+class CoreWithCompiler:
+    """OpenVINO as it answers where Intel's NPU compiler is installed, with the CPU's compiler.
+
+    Everything else is the real one.
+    """
+
+    asked: list[dict[str, Any]]
+
+    def __init__(self) -> None:
+        self._core = REAL_CORE()
+        type(self).asked = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+    def get_property(self, device: str, key: str) -> Any:
+        known = device == "NPU" and key == "NPU_COMPILER_VERSION"
+        return 458755 if known else self._core.get_property(device, key)
+
+    def compile_model(self, model: ov.Model, device: str, config: dict[str, Any]) -> Any:
+        assert device == "NPU"
+        self.asked.append(config)
+        return self._core.compile_model(model, "CPU", {})
+
+
+def context_options(path: Path) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    options.add_session_config_entry("ep.context_file_path", str(path))
+    return options
+
+
+@pytest.mark.parametrize(
+    "platform", ["40", "lunarlake", "4000;", "40000", "\u0664\u0660\u0660\u0660"]
+)
+def test_a_platform_is_four_digits(platform: str) -> None:
+    with pytest.raises(ort.InvalidArgument, match="expected four digits such as 4000"):
+        parse_options({"device_type": "NPU", "npu_platform": platform})
+
+
+def test_a_platform_may_have_its_prefix() -> None:
+    assert parse_options({"device_type": "NPU", "npu_platform": "NPU4000"}).npu_platform == "4000"
+
+
+@pytest.mark.parametrize("device", ["CPU", "GPU", "AUTO:NPU,CPU", "NPU.3720"])
+def test_a_platform_is_for_the_npu_alone(device: str) -> None:
+    with pytest.raises(ort.InvalidArgument, match="device_type"):
+        parse_options({"device_type": device, "npu_platform": "4000"})
+
+
+def test_without_intels_compiler_the_error_names_the_library() -> None:
+    try:
+        ov.Core().get_property("NPU", "NPU_COMPILER_VERSION")
+    except RuntimeError:
+        with pytest.raises(ort.EPFail, match=r"platform 4000.*libopenvino_intel_npu_compiler"):
+            ort.InferenceSession(mlp().SerializeToString(), providers=OFFLINE)
+    else:
+        with ort.InferenceSession(mlp().SerializeToString(), providers=OFFLINE) as made:
+            assert made.explain().partitions[0].identity["architecture"] == "4000"
+
+
+def test_a_context_for_another_machine_names_its_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(eps.openvino.provider.ov, "Core", CoreWithCompiler)
+    path = tmp_path / "c.onnx"
+    content = mlp().SerializeToString()
+    with ort.InferenceSession(content, context_options(path), providers=OFFLINE) as made:
+        assert CoreWithCompiler.asked[0]["NPU_PLATFORM"] == "4000"
+        assert CoreWithCompiler.asked[0]["NPU_COMPILER_TYPE"] == "PLUGIN"
+        name, shape = made.get_inputs()[0].name, made.get_inputs()[0].shape
+        with pytest.raises(ort.EPFail, match="platform 4000, which is not in this machine"):
+            made.run(None, {name: np.zeros(shape, np.float32)})
+    node = next(n for n in read_model(memoryview(path.read_bytes())).graph.nodes)
+    assert bytes(node.attributes["hardware_architecture"].value) == b"4000"  # type: ignore[arg-type]
+    with pytest.raises(ort.InvalidGraph, match="compiles without the NPU") as refused:
+        ort.InferenceSession(path, providers=OFFLINE)
+    assert refused.value.reason == "device_missing"
+
+
+def test_free_dimensions_are_refused_as_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eps.openvino.provider.ov, "Core", CoreWithCompiler)
+    with pytest.raises(ort.EPFail, match=r"NPU needs static shapes.*reshape_input"):
+        ort.InferenceSession(mlp("rows").SerializeToString(), providers=OFFLINE)
+
+
+@pytest.mark.hw("openvino-npu")
+def test_what_was_compiled_offline_runs_on_the_npu(tmp_path: Path) -> None:
+    here = str(ov.Core().get_property("NPU", "DEVICE_ARCHITECTURE")).removeprefix("NPU")
+    offline = [(OPENVINO, {"device_type": "NPU", "npu_platform": here})]
+    path, content = tmp_path / "c.onnx", mlp().SerializeToString()
+    with ort.InferenceSession(content, context_options(path), providers=offline):
+        pass
+    with ort.InferenceSession(path, providers=[(OPENVINO, {"device_type": "NPU"})]) as made:
+        name, shape = made.get_inputs()[0].name, made.get_inputs()[0].shape
+        x = np.ones(shape, np.float32)
+        found = made.run(None, {name: x})[0]
+    with ort.InferenceSession(content, providers=["CPUExecutionProvider"]) as exact:
+        np.testing.assert_allclose(found, exact.run(None, {name: x})[0], rtol=2e-2)
