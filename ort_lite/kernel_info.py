@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.onnx_model import AttributeType, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.onnx_model import Attribute, Node, ValueType
     from ort_lite.execution_provider import Runnable, Value
@@ -34,6 +34,12 @@ class Body:
         return self.runnable.run([*values, *(implicit[i] for i in self.captured)])
 
 
+def _fresh(shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401 - as numpy.empty
+    import numpy as np  # noqa: PLC0415 - keeps numpy out of imports
+
+    return np.empty(shape, dtype)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelInfo:
     """A node, its place among operator versions, and what is known of its values.
@@ -47,6 +53,8 @@ class KernelInfo:
         wanted: For each output, whether anybody uses it.
         bodies: Subgraphs by attribute name (of GRAPHS: name#i). A node with bodies is called
             with its inputs followed by its implicit inputs.
+        empty: As numpy.empty, from memory that the session uses again once the array and all
+            views of it are gone. For results and temporaries alike.
     """
 
     node: Node
@@ -58,6 +66,7 @@ class KernelInfo:
     constants: tuple[Any, ...] = ()
     wanted: tuple[bool, ...] = ()
     bodies: Mapping[str, Body] = field(default_factory=dict)
+    empty: Callable[..., Any] = _fresh
 
     @property
     def op_type(self) -> str:

@@ -11,13 +11,16 @@ from ctx_formats.onnx_model import SequenceType, TensorType
 from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ctx_formats.onnx_model import ValueType
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
+if TYPE_CHECKING:
+    Empty = Callable[..., Array]
+    """numpy.empty, or a session's: KernelInfo.empty."""
 
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)

@@ -19,6 +19,7 @@ from eps.cpu.plan import (
     as_value,
 )
 from eps.cpu.resolve import plain_domain
+from eps.cpu.workspace import Workspace
 from ort_lite.kernel_info import Body
 from ort_lite.kernel_registry import KernelInfo
 from ort_lite.status import NotImplemented as NotImplementedByCpu
@@ -82,12 +83,14 @@ class GraphCompiler:
     Attributes:
         bodies: Prepared bodies by node index and key of `Graph.bodies`.
         depth: How many bodies this graph lies in.
+        workspace: Memory for the results of this graph and of its bodies.
     """
 
     graph: Graph
     resolver: Resolver
     bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
     depth: int = 0
+    workspace: Workspace = field(default_factory=Workspace)
 
     def compile(self) -> Plan:
         """The plan; it takes the graph's inputs, then its overridable and captured values.
@@ -137,6 +140,7 @@ class GraphCompiler:
                 bool(n) and (n in finals or bool(graph.consumers(n))) for n in node.outputs
             ),
             bodies=self._node_bodies(index),
+            empty=self.workspace.empty,
         )
 
     def _node_bodies(self, index: int) -> dict[str, Body]:
@@ -153,7 +157,8 @@ class GraphCompiler:
         return found
 
     def _compile_nested(self, body: Graph) -> Plan:
-        return GraphCompiler(body, self.resolver, depth=self.depth + 1).compile()
+        inner = GraphCompiler(body, self.resolver, depth=self.depth + 1, workspace=self.workspace)
+        return inner.compile()
 
     def _plan(self, bound: list[_Bound], known: Mapping[str, Value]) -> Plan:
         graph = self.graph

@@ -36,31 +36,33 @@ _BLOCK = 1 << 14
 """Elements worked on at a time: the temporaries of a block stay in the CPU's cache."""
 
 
-def erf(x: Array) -> Array:
+def erf(x: Array, out: Array | None = None) -> Array:
     """erf of float32 by the rational function, of float64 by the C library."""
     if x.dtype != np.float32:
         exact = np.fromiter(map(math.erf, x.reshape(-1).tolist()), np.float64, x.size)
         return exact.astype(x.dtype).reshape(x.shape)
-    return in_blocks(_erf_block, x)
+    return in_blocks(_erf_block, x, out)
 
 
-def gelu(x: Array) -> Array:
+def gelu(x: Array, out: Array | None = None) -> Array:
     """x/2 * (1 + erf(x / sqrt(2)))."""
     if x.dtype != np.float32:
         half = x.dtype.type(0.5)
         return np.asarray(half * x * (1 + erf(np.asarray(x * x.dtype.type(math.sqrt(0.5))))))
-    return in_blocks(_gelu_block, x)
+    return in_blocks(_gelu_block, x, out)
 
 
-def gelu_tanh(x: Array) -> Array:
+def gelu_tanh(x: Array, out: Array | None = None) -> Array:
     """x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))."""
-    return in_blocks(_gelu_tanh_block, x)
+    return in_blocks(_gelu_tanh_block, x, out)
 
 
-def in_blocks(function: Callable[[Array, Array], None], x: Array) -> Array:
-    """A new array of x's shape, filled by `function(part of x, part of result)`."""
+def in_blocks(
+    function: Callable[[Array, Array], None], x: Array, out: Array | None = None
+) -> Array:
+    """`out` or a new array of x's shape, filled by `function(part of x, part of result)`."""
     source = np.ascontiguousarray(x).reshape(-1)
-    result = np.empty(source.size, source.dtype)
+    result = np.empty(source.size, source.dtype) if out is None else out.reshape(-1)
     for start in range(0, source.size, _BLOCK):
         function(source[start : start + _BLOCK], result[start : start + _BLOCK])
     return result.reshape(x.shape)

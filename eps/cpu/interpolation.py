@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
 
 MATRIX_LIMIT = 1 << 16
 """Up to this many (input x output) positions an axis is resized by one matrix product."""
@@ -46,11 +46,14 @@ class Interpolation:
     exclude_outside: bool = False
     antialias: bool = False
 
-    def resize(self, x: Array, at: int, axis: AxisResize) -> Array:
+    def resize(self, x: Array, at: int, axis: AxisResize, empty: Empty = np.empty) -> Array:
         """`x`, float32 or float64 unless the mode is nearest, resized along axis `at`."""
         places = source_places(self.transformation, axis)
         if self.mode == "nearest":
-            return np.take(x, self._nearest(places, axis), at)
+            shape = (*x.shape[:at], axis.length, *x.shape[at + 1 :])
+            result = empty(shape, x.dtype)
+            # Modes other than "raise" write to `out` without a copy; all indices are inside.
+            return np.take(x, self._nearest(places, axis), at, out=result, mode="clip")
         indices, weights = self._taps(places, axis)
         if self.exclude_outside:
             weights = np.where((indices >= 0) & (indices < axis.size), weights, 0)

@@ -13,7 +13,7 @@ from eps.cpu.arrays import check_allocation, on_last_axes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
     from ort_lite.kernel_registry import KernelInfo
 
 
@@ -132,26 +132,36 @@ class WindowAttributes:
         return AxisWindow(taps, step, spread, before, after, size, count)
 
 
-def padded_space(x: Array, axes: Sequence[AxisWindow], fill: float = 0) -> Array:
+def padded_space(
+    x: Array, axes: Sequence[AxisWindow], fill: float = 0, empty: Empty = np.empty
+) -> Array:
     """`x` with `fill` around its last axes, as far as windows reach; `x` itself if nowhere."""
     if all(a.before == 0 and a.reach == 0 for a in axes):
         return x
     outer = x.ndim - len(axes)
     shape = [*x.shape[:outer], *(a.before + a.size + a.reach for a in axes)]
     check_allocation(shape, x.dtype)
-    result = np.full(shape, fill, x.dtype) if fill else np.zeros(shape, x.dtype)
-    result[on_last_axes([slice(a.before, a.before + a.size) for a in axes])] = x
+    result = empty(shape, x.dtype)
+    if result.size:
+        result[on_last_axes([slice(a.before, a.before + a.size) for a in axes])] = x
+        for d, axis in enumerate(axes):
+            border = result.swapaxes(0, outer + d)
+            border[: axis.before] = fill
+            border[axis.before + axis.size :] = fill
     return result
 
 
-def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float) -> Array:
+def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float, empty: Empty = np.empty) -> Array:
     """As `padded_space`, along axis `at` alone."""
     if axis.before == 0 and axis.reach == 0:
         return x
     shape = list(x.shape)
     shape[at] += axis.before + axis.reach
-    result = np.full(check_allocation(shape, x.dtype), fill, x.dtype)
-    result[(slice(None),) * at + (slice(axis.before, axis.before + axis.size),)] = x
+    result = empty(check_allocation(shape, x.dtype), x.dtype)
+    whole = (slice(None),) * at
+    result[(*whole, slice(axis.before))] = fill
+    result[(*whole, slice(axis.before, axis.before + axis.size))] = x
+    result[(*whole, slice(axis.before + axis.size, None))] = fill
     return result
 
 
@@ -165,4 +175,7 @@ def window_view(padded: Array, axes: Sequence[AxisWindow]) -> Array:
         *(strides[outer + d] * a.spread for d, a in enumerate(axes)),
         *(strides[outer + d] * a.step for d, a in enumerate(axes)),
     )
+    if padded.flags.c_contiguous and padded.dtype.kind in "fiu":
+        # As as_strided, in a tenth of the time.
+        return np.ndarray(shape, padded.dtype, padded, 0, steps)
     return as_strided(padded, shape, steps, writeable=False)

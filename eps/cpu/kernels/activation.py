@@ -9,6 +9,7 @@ import numpy as np
 from eps.cpu.arrays import computing_wide
 from eps.cpu.erf import gelu, gelu_tanh
 from eps.cpu.kernels.unary import sigmoid
+from eps.cpu.workspace import LEAST_BYTES, into
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ def _celu(info: KernelInfo) -> KernelFn:
 def _leaky_relu(info: KernelInfo) -> KernelFn:
     alpha = float(info.attr("alpha", 0.01))
     if 0 <= alpha <= 1:
-        return computing_wide(info, lambda x: np.maximum(x, x * x.dtype.type(alpha)))
+
+        def leaky(x: Array, out: Array | None = None) -> Array:
+            result = np.multiply(x, x.dtype.type(alpha), out=out)
+            return np.asarray(np.maximum(x, result, out=out))
+
+        return computing_wide(info, into(info, leaky))
     return computing_wide(info, lambda x: np.where(x < 0, x * x.dtype.type(alpha), x))
 
 
@@ -60,12 +66,12 @@ def _thresholded_relu(info: KernelInfo) -> KernelFn:
 def _hard_sigmoid(info: KernelInfo) -> KernelFn:
     alpha, beta = float(info.attr("alpha", 0.2)), float(info.attr("beta", 0.5))
 
-    def hard_sigmoid(x: Array) -> Array:
-        result = np.multiply(x, alpha, out=np.empty_like(x))
+    def hard_sigmoid(x: Array, out: Array | None = None) -> Array:
+        result = np.multiply(x, alpha, out=np.empty_like(x) if out is None else out)
         result += beta
-        return np.clip(result, 0, 1, out=result)
+        return clip(result, 0, 1, out=result)
 
-    return computing_wide(info, hard_sigmoid)
+    return computing_wide(info, into(info, hard_sigmoid))
 
 
 def _shrink(info: KernelInfo) -> KernelFn:
@@ -79,9 +85,9 @@ def _shrink(info: KernelInfo) -> KernelFn:
     return computing_wide(info, shrink)
 
 
-def swish(x: Array, alpha: float) -> Array:
+def swish(x: Array, alpha: float, out: Array | None = None) -> Array:
     """x * sigmoid(alpha * x)."""
-    result = sigmoid(x if alpha == 1 else np.asarray(x * x.dtype.type(alpha)))
+    result = sigmoid(x if alpha == 1 else np.asarray(x * x.dtype.type(alpha)), out)
     return np.multiply(result, x, out=result)
 
 
@@ -99,7 +105,7 @@ def _gelu(info: KernelInfo) -> KernelFn:
     how = info.attr("approximate", "none")
     if how not in ("none", "tanh"):
         raise ValueError(f"Gelu: approximate is '{how}', expected 'none' or 'tanh'")
-    return computing_wide(info, gelu if how == "none" else gelu_tanh)
+    return computing_wide(info, into(info, gelu if how == "none" else gelu_tanh))
 
 
 def _prelu(info: KernelInfo) -> KernelFn:
@@ -126,12 +132,12 @@ def _is_inf(info: KernelInfo) -> KernelFn:
     return lambda x: np.equal(x, x.dtype.type(infinity))
 
 
-def clip(x: Array, low: Any, high: Any) -> Array:  # noqa: ANN401 - scalar, array or None
+def clip(x: Array, low: Any, high: Any, out: Array | None = None) -> Array:  # noqa: ANN401 - scalar, array or None
     """min(max(x, low), high); NaN stays, and `high` wins if it is below `low`."""
     if low is not None:
-        x = np.maximum(x, low)
+        x = np.maximum(x, low, out=out)
     if high is not None:
-        x = np.minimum(x, high)
+        x = np.minimum(x, high, out=out)
     return np.asarray(x)
 
 
@@ -140,16 +146,22 @@ def _clip_attributes(info: KernelInfo) -> KernelFn:
     low = info.attr("min") if info.has_attr("min") else None
     high = info.attr("max") if info.has_attr("max") else None
 
-    def clip_fixed(x: Array) -> Array:
+    def clip_fixed(x: Array, out: Array | None = None) -> Array:
         kind = x.dtype.type
-        return clip(x, None if low is None else kind(low), None if high is None else kind(high))
+        lowest, highest = (None if b is None else kind(b) for b in (low, high))
+        return clip(x, lowest, highest, out)
 
-    return clip_fixed
+    return into(info, clip_fixed)
 
 
-def _clip(_: KernelInfo) -> KernelFn:
+def _clip(info: KernelInfo) -> KernelFn:
     """ONNX Clip-11: bounds are inputs."""
-    return lambda x, low=None, high=None: clip(x, low, high)
+
+    def clip_by(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+        large = x.nbytes >= LEAST_BYTES
+        return clip(x, low, high, info.empty(x.shape, x.dtype) if large else None)
+
+    return clip_by
 
 
 KERNELS: tuple[KernelDef, ...] = (

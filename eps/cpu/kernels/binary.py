@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.cpu.arrays import computing_wide, is_floating
+from eps.cpu.workspace import broadcasting
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     Function = Callable[[Array, Array], Array]
 
+_SAME_TYPE = frozenset((np.add, np.subtract, np.multiply))
 LAST_LEGACY = 6
 """Up to this version arithmetic broadcasts only where attribute `broadcast` says so."""
 
@@ -94,7 +96,7 @@ _SIMPLE: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
 def _legacy_broadcast(info: KernelInfo, function: Function) -> KernelFn:
     """`function`, for versions up to 6 with the second input laid along `axis`."""
     if info.since_version > LAST_LEGACY:
-        return function
+        return _with_memory(info, function)
     broadcast, axis = info.attr("broadcast", 0), info.attr("axis")
 
     def aligned(a: Array, b: Array) -> Array:
@@ -105,6 +107,20 @@ def _legacy_broadcast(info: KernelInfo, function: Function) -> KernelFn:
         return function(a, b)
 
     return aligned
+
+
+def _with_memory(info: KernelInfo, function: Function) -> KernelFn:
+    """`function`, large results in the session's memory where they have the inputs' type."""
+    if isinstance(function, np.ufunc):
+        return broadcasting(info, function) if function in _SAME_TYPE else function
+    if function is not divide:
+        return function
+    quotient = broadcasting(info, np.true_divide)
+
+    def run(a: Array, b: Array) -> Array:
+        return quotient(a, b) if a.dtype.kind == "f" else divide(a, b)
+
+    return run
 
 
 def _arithmetic(function: Function) -> KernelFactory:
@@ -136,16 +152,17 @@ def _bit_shift(info: KernelInfo) -> KernelFn:
     return np.left_shift if direction == "LEFT" else np.right_shift
 
 
-def _variadic(function: Function) -> KernelFactory:
+def _variadic(function: np.ufunc) -> KernelFactory:
     """Max, Min and Sum: `function` over all inputs, from the left."""
 
     def factory(info: KernelInfo) -> KernelFn:
+        combine = broadcasting(info, function)
         if info.n_inputs == 2:
-            return function
+            return combine
 
         def reduce(first: Array, *rest: Array) -> Array:
             for item in rest:
-                first = function(first, item)
+                first = combine(first, item)
             return first
 
         return reduce

@@ -7,55 +7,114 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.kernels.unary import sigmoid
 from eps.cpu.recurrent import Recurrence
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eps.cpu.arrays import Array
     from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
+"""Inputs W, R, B, then scale and zero point of W, and of R."""
+
+_LEAST_SCALE = np.float32(1e-30)
+"""For a tensor of zeros, whose steps are 0 by any scale."""
 
 
 def quantized_steps(x: Array) -> tuple[Array, Array]:
     """`x` as DynamicQuantizeLinear-11 sees it: (q - zero point) in float32, and the scale."""
-    low, high = min(0.0, float(x.min(initial=0))), max(0.0, float(x.max(initial=0)))
-    scale = np.array((high - low) / 255 or 1, np.float32)
-    zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.float32)
-    return np.asarray(np.clip(np.rint(x / scale) + zero, 0, 255) - zero), scale
+    steps, scale = quantized_each(x.reshape(1, -1))
+    return steps.reshape(x.shape), scale.reshape(())
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """One direction's weights [K, 4 * H] without their zero points, and their scales."""
+def quantized_each(rows: Array) -> tuple[Array, Array]:
+    """`quantized_steps` of every row of [D, n] by itself; scales are [D, 1]."""
+    low = np.minimum.reduce(rows, 1, keepdims=True, initial=0)
+    high = np.maximum.reduce(rows, 1, keepdims=True, initial=0)
+    scale = high - low
+    scale /= np.float32(255)
+    np.maximum(scale, _LEAST_SCALE, out=scale)
+    low /= scale
+    zero = np.rint(np.negative(low, out=low), out=low)
+    steps = rows / scale
+    np.rint(steps, out=steps)
+    np.maximum(steps, -zero, out=steps)
+    return np.minimum(steps, np.float32(255) - zero, out=steps), scale
 
-    steps: Array
-    scale: Array
 
-    def times(self, x: Array) -> Array:
-        """x [M, K], quantised as a whole, times the weights."""
-        steps, scale = quantized_steps(x)
-        return np.asarray((steps @ self.steps) * (scale * self.scale))
+def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
+    """int8 weights [D, K, 4 * H] as numbers, those of the gates i, o and f halved.
+
+    Scale and zero point are per direction, or per direction and column.
+    """
+    count = values.shape[0]
+    result = values.astype(np.float32)
+    if zero is not None:
+        result -= zero.reshape(count, 1, -1).astype(np.float32)
+    if scale is not None:
+        result *= scale.reshape(count, 1, -1)
+    result *= _halves(result.shape[2])
+    return result
+
+
+def _halves(width: int) -> Array:
+    """1/2 for the gates i, o and f, 1 for c: see `_Cell`."""
+    result = np.full(width, 0.5, np.float32)
+    result[3 * (width // 4) :] = 1
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Gates i, o, f, c of LSTM-1."""
+    """Gates i, o, f, c of LSTM-1, all directions.
 
-    w: _Weights
-    r: _Weights
+    The sums of sigmoid gates are halved: sigmoid(x) is tanh(x / 2) / 2 + 1/2, so that one
+    tanh serves all four gates.
+    """
+
+    w: Array
+    r: Array
     bias: Array | None
 
+    @classmethod
+    def of(cls, weights: Sequence[Array | None]) -> _Cell:
+        """From the inputs that WEIGHTS lists."""
+        w, r, b, w_scale, w_zero, r_scale, r_zero = weights
+        assert w is not None
+        assert r is not None
+        bias = None
+        if b is not None:
+            half = b.shape[1] // 2
+            bias = (b[:, :half] + b[:, half:])[:, None] * _halves(half)
+        return cls(_weights(w, w_scale, w_zero), _weights(r, r_scale, r_zero), bias)
+
     def project(self, x: Array) -> Array:
-        flat = self.w.times(x.reshape(-1, x.shape[2]))
+        steps, scale = quantized_steps(x)
+        flat = (steps * scale).reshape(-1, x.shape[2]) @ self.w
         if self.bias is not None:
             flat += self.bias
-        return flat.reshape(*x.shape[:2], flat.shape[1])
+        parts = flat.reshape(flat.shape[0], *x.shape[:2], flat.shape[2])
+        return np.ascontiguousarray(parts.swapaxes(0, 1))
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         old, c = states
-        i, o, f, new = np.split(projected + self.r.times(old), 4, axis=1)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(new)
-        return sigmoid(o) * np.tanh(c), c
+        size = old.shape[2]
+        steps, scale = quantized_each(old.reshape(old.shape[0], -1))
+        steps *= scale
+        gates = np.matmul(steps.reshape(old.shape), self.r)
+        gates += projected
+        np.tanh(gates, out=gates)
+        smooth = gates[..., : 3 * size]
+        smooth *= 0.5
+        smooth += 0.5
+        new = gates[..., 2 * size : 3 * size] * c
+        gates[..., 3 * size :] *= gates[..., :size]
+        new += gates[..., 3 * size :]
+        result = np.tanh(new)
+        result *= gates[..., size : 2 * size]
+        return result, new
 
 
 def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
@@ -64,31 +123,20 @@ def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
     if any(info.has_attr(name) for name in odd) or (info.n_inputs > 7 and info.node.inputs[7]):
         return None
     recurrence = Recurrence.of(info)
+    prepared = None
+    given = [i for i in WEIGHTS if i < info.n_inputs and info.node.inputs[i]]
+    if all(info.constant(i) is not None for i in given):
+        prepared = _Cell.of([info.constant(i) for i in WEIGHTS])
 
     def run(*inputs: Array | None) -> tuple[Array, ...]:
-        given = (*inputs, *(None,) * (12 - len(inputs)))
-        x, w, r, b, lengths, h, c, _, w_scale, w_zero, r_scale, r_zero = given
+        values = (*inputs, *(None,) * (12 - len(inputs)))
+        x, r = values[0], values[2]
         assert x is not None
-        assert w is not None
         assert r is not None
-        hidden = r.shape[1]
-        cells = []
-        for d in range(w.shape[0]):
-            bias = None if b is None else b[d, : 4 * hidden] + b[d, 4 * hidden :]
-            cells.append(
-                _Cell(_weights(w, w_scale, w_zero, d), _weights(r, r_scale, r_zero, d), bias)
-            )
-        return recurrence.run(cells, x, lengths, [h, c], hidden)
+        cell = prepared or _Cell.of([values[i] for i in WEIGHTS])
+        return recurrence.run_stacked(cell, x, values[4], values[5:7], r.shape[1])
 
     return run
-
-
-def _weights(values: Array, scale: Array | None, zero: Array | None, direction: int) -> _Weights:
-    """Scale and zero point are per direction, or per direction and column."""
-    steps = values[direction].astype(np.float32)
-    if zero is not None:
-        steps -= zero[direction].astype(np.float32)
-    return _Weights(steps, np.ones((), np.float32) if scale is None else scale[direction])
 
 
 KERNELS: tuple[KernelDef, ...] = (

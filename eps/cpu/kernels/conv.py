@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
+SIZES = 8
+"""Of so many sizes of input a node remembers how windows lie on them."""
+
+
 def add_bias(y: Array, bias: Array | None) -> Array:
     """y + bias along axis 1, in place."""
     if bias is not None:
@@ -26,14 +31,15 @@ def _conv(info: KernelInfo) -> KernelFn:
     attributes = WindowAttributes.of(info)
     group = info.attr("group", 1)
     prepared = _prepared_bands(info, attributes)
+    windows, empty = lru_cache(maxsize=SIZES)(attributes.axes), info.empty
 
     def conv(x: Array, w: Array, bias: Array | None = None) -> Array:
         if x.ndim < 3 or x.ndim != w.ndim:
             raise ValueError(f"X of shape {x.shape} and W of shape {w.shape} do not fit")
-        axes = attributes.axes(x.shape[2:], w.shape[2:])
+        axes = windows(x.shape[2:], w.shape[2:])
         if prepared is not None and prepared[1] == axes:
-            return add_bias(convolve_banded(x, prepared[0], axes), bias)
-        return add_bias(convolve(x, w, axes, group), bias)
+            return add_bias(convolve_banded(x, prepared[0], axes, empty), bias)
+        return add_bias(convolve(x, w, axes, group, empty), bias)
 
     return computing_wide(info, conv)
 

@@ -78,9 +78,10 @@ def _conv_transpose(info: KernelInfo) -> KernelFn:
         space, kernel_shape = x.shape[2:], w.shape[2:]
         each = x.shape[1] // group
         rows = w.reshape(group, each, -1).swapaxes(1, 2)
-        parts = rows @ x.reshape(x.shape[0], group, each, -1)
         filters = w.shape[1] * group
-        parts = parts.reshape(x.shape[0], filters, *kernel_shape, *space)
+        parts = info.empty((x.shape[0], filters, *kernel_shape, *space), np.result_type(x, w))
+        columns = x.reshape(x.shape[0], group, each, -1)
+        np.matmul(rows, columns, out=parts.reshape(x.shape[0], group, rows.shape[1], -1))
         steps, spreads = geometry.steps(rank)
         cut = geometry.cut(space, kernel_shape)
         full = [
@@ -88,7 +89,8 @@ def _conv_transpose(info: KernelInfo) -> KernelFn:
             for d in range(rank)
         ]
         shape = check_allocation((x.shape[0], filters, *full), parts.dtype)
-        result = np.zeros(shape, parts.dtype)
+        result = info.empty(shape, parts.dtype)
+        result.fill(0)
         if x.size:
             _spread(parts, result, steps, spreads)
         inner = on_last_axes([slice(start, start + size) for start, size in cut])

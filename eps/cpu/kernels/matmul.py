@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,19 +11,21 @@ from eps.cpu.arrays import computing_wide, is_floating
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
-def matmul(a: Array, b: Array) -> Array:
+def matmul(a: Array, b: Array, empty: Empty = np.empty) -> Array:
     """numpy.matmul; a stack of matrices times one matrix goes to BLAS as one product."""
-    if b.ndim == 2 and a.ndim > 2 and a.size and a.shape[-1] == b.shape[0]:
-        return (a.reshape(-1, b.shape[0]) @ b).reshape(*a.shape[:-1], b.shape[1])
+    if b.ndim == 2 and a.ndim >= 2 and a.size and a.shape[-1] == b.shape[0]:
+        result = empty((*a.shape[:-1], b.shape[1]), np.result_type(a, b))
+        np.matmul(a.reshape(-1, b.shape[0]), b, out=result.reshape(-1, b.shape[1]))
+        return result
     return np.asarray(np.matmul(a, b))
 
 
 def _matmul(info: KernelInfo) -> KernelFn:
-    return computing_wide(info, matmul)
+    return computing_wide(info, partial(matmul, empty=info.empty))
 
 
 def _gemm(info: KernelInfo) -> KernelFn:

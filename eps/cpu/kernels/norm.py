@@ -210,7 +210,7 @@ def _batch_norm(info: KernelInfo) -> KernelFn:
     def infer(x: Array, *stats: Array) -> Array:
         factor, offset = prepared.get(x.ndim) or folded(stats, x.ndim)
         kind = np.float32 if is_narrow_float(x.dtype) else x.dtype.type
-        result = widened(x) * factor.astype(kind)
+        result = np.multiply(widened(x), factor.astype(kind), out=info.empty(x.shape, kind))
         result += offset.astype(kind)
         return np.asarray(result).astype(x.dtype, copy=False)
 

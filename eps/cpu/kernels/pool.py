@@ -19,11 +19,17 @@ from ort_lite.kernel_registry import KernelDef, kernel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
-def along_axes(x: Array, axes: Sequence[AxisWindow], function: np.ufunc, fill: float) -> Array:
+def along_axes(
+    x: Array,
+    axes: Sequence[AxisWindow],
+    function: np.ufunc,
+    fill: float,
+    empty: Empty = np.empty,
+) -> Array:
     """`function` over every window, one axis after the other, a tap at a time.
 
     Windows are boxes and the functions are associative, so that k + k passes over views do
@@ -32,11 +38,14 @@ def along_axes(x: Array, axes: Sequence[AxisWindow], function: np.ufunc, fill: f
     result = x
     for d, axis in enumerate(axes):
         at = x.ndim - len(axes) + d
-        result = _accumulated(padded_axis(result, at, axis, fill), at, axis, function)
+        source = padded_axis(result, at, axis, fill, empty)
+        result = _accumulated(source, at, axis, function, empty)
     return result
 
 
-def _accumulated(source: Array, at: int, axis: AxisWindow, function: np.ufunc) -> Array:
+def _accumulated(
+    source: Array, at: int, axis: AxisWindow, function: np.ufunc, empty: Empty
+) -> Array:
     before = (slice(None),) * at
     stop = (axis.count - 1) * axis.step + 1
     taps = [
@@ -45,7 +54,7 @@ def _accumulated(source: Array, at: int, axis: AxisWindow, function: np.ufunc) -
     ]
     if len(taps) == 1:
         return taps[0]
-    result = function(taps[0], taps[1], out=np.empty(taps[0].shape, source.dtype))
+    result = function(taps[0], taps[1], out=empty(taps[0].shape, source.dtype))
     for tap in taps[2:]:
         function(result, tap, out=result)
     return np.asarray(result)
@@ -62,7 +71,7 @@ def _max_pool(info: KernelInfo) -> KernelFn:
     column_major = bool(info.attr("storage_order", 0))
 
     def pool(x: Array) -> Array:
-        return along_axes(x, attributes.axes(x.shape[2:]), np.maximum, lowest(x))
+        return along_axes(x, attributes.axes(x.shape[2:]), np.maximum, lowest(x), info.empty)
 
     def pool_with_indices(x: Array) -> tuple[Array, Array]:
         axes = attributes.axes(x.shape[2:])
@@ -121,7 +130,7 @@ def _average_pool(info: KernelInfo) -> KernelFn:
 
     def pool(x: Array) -> Array:
         axes = attributes.axes(x.shape[2:])
-        total = along_axes(x, axes, np.add, 0)
+        total = along_axes(x, axes, np.add, 0, info.empty)
         counts = element_counts(axes, with_padding=with_padding).astype(x.dtype)
         return np.asarray(total / counts)
 

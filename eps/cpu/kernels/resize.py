@@ -16,6 +16,7 @@ from ort_lite.kernel_registry import KernelDef, kernel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.cpu.arrays import Empty
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
@@ -32,6 +33,7 @@ class _Resizer:
     axes: Sequence[int] | None = None
     policy: str = "stretch"
     extrapolation: float = 0.0
+    empty: Empty = np.empty
 
     def run(self, x: Array, roi: Array | None, scales: Array | None, sizes: Array | None) -> Array:
         """`x` resized; `scales` or `sizes` are for the node's axes, as is `roi`."""
@@ -60,7 +62,7 @@ class _Resizer:
         result = x if nearest else _computable(x)
         for at, axis in sorted(plan.items(), key=lambda item: item[1].scale):
             if axis.length != axis.size or axis.scale != 1 or cropping:
-                result = self.interpolation.resize(result, at, axis)
+                result = self.interpolation.resize(result, at, axis, self.empty)
         if cropping:
             result = self._extrapolated(result, plan)
         return result if nearest else _as_type(result, x)
@@ -140,6 +142,7 @@ def _resize(info: KernelInfo) -> KernelFn:
         axes=info.attr("axes"),
         policy=info.attr("keep_aspect_ratio_policy", "stretch"),
         extrapolation=float(info.attr("extrapolation_value", 0.0)),
+        empty=info.empty,
     )
     return lambda x, roi=None, scales=None, sizes=None: resizer.run(x, roi, scales, sizes)
 
@@ -148,7 +151,8 @@ def _legacy(info: KernelInfo) -> _Resizer:
     """Upsample and Resize-10 know only scales, from the corner."""
     mode = "linear" if info.attr("mode", "nearest") in ("linear", "bilinear") else "nearest"
     return _Resizer(
-        interpolation=Interpolation(mode=mode, transformation="asymmetric", nearest_mode="simple")
+        interpolation=Interpolation(mode=mode, transformation="asymmetric", nearest_mode="simple"),
+        empty=info.empty,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import axis_in, check_allocation
+from eps.cpu.workspace import LEAST_BYTES
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -159,7 +160,14 @@ def _concat(info: KernelInfo) -> KernelFn:
     axis = info.attr("axis", 1)
 
     def concat(*parts: Array) -> Array:
-        return np.concatenate(parts, axis)
+        first = parts[0]
+        if sum(part.nbytes for part in parts) < LEAST_BYTES or not first.ndim:
+            return np.concatenate(parts, axis)
+        shape = list(first.shape)
+        shape[axis_in(axis, first.ndim)] = sum(
+            part.shape[axis] if part.ndim == first.ndim else 0 for part in parts
+        )
+        return np.concatenate(parts, axis, out=info.empty(shape, first.dtype))
 
     return concat
 

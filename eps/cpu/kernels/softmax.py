@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from ort_lite.kernel_registry import KernelDef, kernel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from eps.cpu.arrays import Array
+    from eps.cpu.arrays import Array, Empty
     from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
 
     AlongAxis = Callable[[Array, int], Array]
@@ -22,12 +23,12 @@ FLATTENING = 12
 """Up to this version everything from `axis` on is one dimension."""
 
 
-def softmax(x: Array, axis: int) -> Array:
+def softmax(x: Array, axis: int, empty: Empty = np.empty) -> Array:
     """exp(x - max) / sum along `axis`; an empty axis stays empty."""
     if not x.size:
         return x.copy()
     peak = np.maximum.reduce(x, axis, keepdims=True)
-    result = np.subtract(x, peak, out=np.empty(x.shape, x.dtype))
+    result = np.subtract(x, peak, out=empty(x.shape, x.dtype))
     np.exp(result, out=result)
     total = np.add.reduce(result, axis, keepdims=True)
     np.reciprocal(total, out=total)
@@ -68,6 +69,10 @@ def _along(function: AlongAxis) -> KernelFactory:
         return computing_wide(info, lambda x: function(x, axis_in(axis, x.ndim)))
 
     return factory
+
+
+def _softmax(info: KernelInfo) -> KernelFn | None:
+    return _along(partial(softmax, empty=info.empty))(info)
 
 
 def _negative_log_likelihood(
@@ -121,7 +126,7 @@ def _cross_entropy(info: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    kernel("Softmax", since=(1, 13))(_along(softmax)),
+    kernel("Softmax", since=(1, 13))(_softmax),
     kernel("LogSoftmax", since=(1, 13))(_along(log_softmax)),
     kernel("Hardmax", since=(1, 13))(_along(_hardmax)),
     kernel("NegativeLogLikelihoodLoss", since=(12, 22))(_loss),

@@ -9,6 +9,7 @@ import numpy as np
 
 from eps.cpu.arrays import computing_wide
 from eps.cpu.erf import erf
+from eps.cpu.workspace import into
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -17,51 +18,51 @@ if TYPE_CHECKING:
     from eps.cpu.arrays import Array
     from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
 
-    Function = Callable[[Array], Array]
+    Function = Callable[..., Array]
 
 
-def sigmoid(x: Array) -> Array:
+def sigmoid(x: Array, out: Array | None = None) -> Array:
     """1 / (1 + exp(-x)); exp overflows to infinity for large -x, which gives 0."""
-    result = np.negative(x, out=np.empty_like(x))
+    result = np.negative(x, out=np.empty_like(x) if out is None else out)
     np.exp(result, out=result)
     result += 1
     return np.reciprocal(result, out=result)
 
 
-def softplus(x: Array) -> Array:
+def softplus(x: Array, out: Array | None = None) -> Array:
     """log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|))."""
-    result = np.abs(x, out=np.empty_like(x))
+    result = np.abs(x, out=np.empty_like(x) if out is None else out)
     np.negative(result, out=result)
     np.exp(result, out=result)
     np.log1p(result, out=result)
     return np.add(result, np.maximum(x, 0), out=result)
 
 
-def softsign(x: Array) -> Array:
+def softsign(x: Array, out: Array | None = None) -> Array:
     """x / (1 + |x|)."""
-    result = np.abs(x, out=np.empty_like(x))
+    result = np.abs(x, out=np.empty_like(x) if out is None else out)
     result += 1
     return np.divide(x, result, out=result)
 
 
-def mish(x: Array) -> Array:
+def mish(x: Array, out: Array | None = None) -> Array:
     """x * tanh(softplus(x)): ONNX Mish-18."""
-    result = softplus(x)
+    result = softplus(x, out)
     np.tanh(result, out=result)
     return np.multiply(result, x, out=result)
 
 
-def hard_swish(x: Array) -> Array:
+def hard_swish(x: Array, out: Array | None = None) -> Array:
     """x * max(0, min(1, x / 6 + 0.5)): ONNX HardSwish-14."""
-    result = np.divide(x, 6, out=np.empty_like(x))
+    result = np.divide(x, 6, out=np.empty_like(x) if out is None else out)
     result += 0.5
     np.clip(result, 0, 1, out=result)
     return np.multiply(result, x, out=result)
 
 
-def relu(x: Array) -> Array:
+def relu(x: Array, out: Array | None = None) -> Array:
     """max(x, 0)."""
-    return np.asarray(np.maximum(x, x.dtype.type(0)))
+    return np.asarray(np.maximum(x, x.dtype.type(0), out=out))
 
 
 _EXACT: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
@@ -70,15 +71,13 @@ _EXACT: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
         "BitwiseNot": (np.invert, 18, 18),
         "Ceil": (np.ceil, 1, 13),
         "Floor": (np.floor, 1, 13),
-        "IsNaN": (np.isnan, 9, 20),
         "Neg": (np.negative, 1, 13),
-        "Not": (np.logical_not, 1, 1),
         "Relu": (relu, 1, 14),
         "Round": (np.rint, 11, 22),  # rint rounds halves to even, as the operator does
         "Sign": (np.sign, 9, 13),
     }
 )
-"""Operators whose result is exact in any type; with their first and last version."""
+"""Operators whose result is exact, and of the type it is of; with their first and last version."""
 
 _ROUNDED: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
     {
@@ -110,20 +109,24 @@ _ROUNDED: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
 
 
 def _exact(function: Function) -> KernelFactory:
-    def factory(_: KernelInfo) -> KernelFn:
-        return function
-
-    return factory
+    return lambda info: into(info, function)
 
 
 def _rounded(function: Function) -> KernelFactory:
-    def factory(info: KernelInfo) -> KernelFn:
-        return computing_wide(info, function)
+    return lambda info: computing_wide(info, into(info, function))
 
-    return factory
+
+def _is_nan(_: KernelInfo) -> KernelFn:
+    return np.isnan
+
+
+def _not(_: KernelInfo) -> KernelFn:
+    return np.logical_not
 
 
 KERNELS: tuple[KernelDef, ...] = (
     *(kernel(op, since=(a, b))(_exact(fn)) for op, (fn, a, b) in _EXACT.items()),
     *(kernel(op, since=(a, b))(_rounded(fn)) for op, (fn, a, b) in _ROUNDED.items()),
+    kernel("IsNaN", since=(9, 20))(_is_nan),
+    kernel("Not", since=(1, 1))(_not),
 )

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from eps.cpu.workspace import LEAST_BYTES, MOST_KEPT_BYTES, Workspace
+
+LARGE = (4, LEAST_BYTES)
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def test_memory_is_used_again_once_the_array_is_gone() -> None:
+    workspace = Workspace()
+    first = workspace.empty(LARGE, np.float32)
+    where = address(first)
+    del first
+    assert address(workspace.empty(LARGE, np.float32)) == where
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1:],
+        lambda x: x.T,
+        lambda x: x.reshape(-1),
+        lambda x: x.view(np.int32),
+        lambda x: memoryview(x),
+        lambda x: np.broadcast_to(x[:, :1], LARGE),
+    ],
+    ids=["slice", "transpose", "reshape", "view", "memoryview", "broadcast"],
+)
+def test_memory_stays_with_any_view_of_the_array(view) -> None:
+    workspace = Workspace()
+    first = workspace.empty(LARGE, np.float32)
+    where = address(first)
+    kept = view(first)
+    del first
+    assert address(workspace.empty(LARGE, np.float32)) != where
+    del kept
+
+
+def test_arrays_are_aligned_and_as_asked_for() -> None:
+    workspace = Workspace()
+    for dtype in (np.float32, np.int8, np.float64, bfloat16):
+        made = workspace.empty(LARGE, dtype)
+        assert made.shape == LARGE
+        assert made.dtype == dtype
+        assert made.flags.writeable
+        assert address(made) % 64 == 0
+
+
+def test_small_arrays_and_texts_own_their_memory() -> None:
+    workspace = Workspace()
+    assert workspace.empty((3, 0), np.float32).shape == (3, 0)
+    assert workspace.empty((8,), np.float32).flags.owndata
+    assert workspace.empty(LARGE, object).flags.owndata
+
+
+def test_what_is_kept_is_bounded() -> None:
+    workspace = Workspace()
+    shape = (MOST_KEPT_BYTES // 2,)
+    several = [workspace.empty(shape, np.uint8) for _ in range(4)]
+    several.clear()
+    free = sum(len(block) for blocks in workspace._free.values() for block in blocks)
+    assert free <= MOST_KEPT_BYTES
+
+
+def test_threads_never_share_memory() -> None:
+    workspace = Workspace()
+
+    def fill(number: int) -> bool:
+        for _ in range(200):
+            made = workspace.empty((LEAST_BYTES,), np.uint8)
+            made[:] = number
+            again = workspace.empty((LEAST_BYTES,), np.uint8)
+            again[:] = number + 100
+            if not (made == number).all():
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(fill, range(8)))
