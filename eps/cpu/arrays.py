@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
 INT64 = np.dtype(np.int64)
+NO_QUESTION_BYTES = 1 << 26
+"""Any machine that numpy runs on has as much."""
+
 _SMALL_FLOATS = ("bfloat16", "float8", "float4", "float6")
 
 
@@ -92,18 +96,16 @@ def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
     Raises:
         ValueError: A dimension is negative, or the array is larger than physical memory.
     """
-    size = dtype.itemsize
-    for dim in shape:
-        if dim < 0:
-            raise ValueError(f"negative dimension in shape {list(map(int, shape))}")
-        size *= int(dim)
-    limit = physical_memory()
-    if size > limit:
+    dims = tuple(map(int, shape))
+    if min(dims, default=0) < 0:
+        raise ValueError(f"negative dimension in shape {list(dims)}")
+    size = math.prod(dims) * dtype.itemsize
+    if size > NO_QUESTION_BYTES and size > physical_memory():
         raise ValueError(
-            f"a result of shape {list(map(int, shape))} would take {size} bytes, this machine "
-            f"has {limit}"
+            f"a result of shape {list(dims)} would take {size} bytes, this machine "
+            f"has {physical_memory()}"
         )
-    return tuple(int(dim) for dim in shape)
+    return dims
 
 
 def physical_memory() -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from eps.cpu.arrays import check_allocation, on_last_axes
+from eps.cpu.workspace import LEAST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,9 +142,14 @@ def padded_space(
     outer = x.ndim - len(axes)
     shape = [*x.shape[:outer], *(a.before + a.size + a.reach for a in axes)]
     check_allocation(shape, x.dtype)
+    inside = on_last_axes([slice(a.before, a.before + a.size) for a in axes])
+    if x.nbytes < LEAST_BYTES:
+        result = np.full(shape, fill, x.dtype) if fill else np.zeros(shape, x.dtype)
+        result[inside] = x
+        return result
     result = empty(shape, x.dtype)
     if result.size:
-        result[on_last_axes([slice(a.before, a.before + a.size) for a in axes])] = x
+        result[inside] = x
         for d, axis in enumerate(axes):
             border = result.swapaxes(0, outer + d)
             border[: axis.before] = fill
