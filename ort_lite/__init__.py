@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ort_lite.catalog import get_available_providers
     from ort_lite.check import check_compatibility
+    from ort_lite.compatibility_info import (
+        OrtCompiledModelCompatibility,
+        get_compatibility_info_from_model,
+        get_compatibility_info_from_model_bytes,
+        get_model_compatibility_for_ep_devices,
+    )
     from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
     from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
+    from ort_lite.devices import (
+        OrtEpDevice,
+        OrtHardwareDevice,
+        OrtHardwareDeviceType,
+        get_ep_devices,
+        get_hardware_devices,
+    )
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.external_initializers import OrtExternalInitializerInfo
     from ort_lite.model_info import ModelMetadata, NodeArg
@@ -71,9 +84,13 @@ __all__ = [
     "NotFound",
     "NotImplemented",
     "OrtCompileApiFlags",
+    "OrtCompiledModelCompatibility",
     "OrtEpContextData",
     "OrtEpContextDataBuffer",
     "OrtExternalInitializerInfo",
+    "OrtEpDevice",
+    "OrtHardwareDevice",
+    "OrtHardwareDeviceType",
     "OrtLiteError",
     "OrtValue",
     "RunOptions",
@@ -83,13 +100,31 @@ __all__ = [
     "__version__",
     "check_compatibility",
     "get_available_providers",
+    "get_compatibility_info_from_model",
+    "get_compatibility_info_from_model_bytes",
+    "get_ep_devices",
+    "get_hardware_devices",
+    "get_model_compatibility_for_ep_devices",
 ]
 
 _HOMES = {
     "ort_lite.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
+    "ort_lite.compatibility_info": (
+        "OrtCompiledModelCompatibility",
+        "get_compatibility_info_from_model",
+        "get_compatibility_info_from_model_bytes",
+        "get_model_compatibility_for_ep_devices",
+    ),
     "ort_lite.compiler": ("ModelCompiler", "OrtCompileApiFlags"),
     "ort_lite.context_data": ("OrtEpContextData", "OrtEpContextDataBuffer"),
+    "ort_lite.devices": (
+        "OrtEpDevice",
+        "OrtHardwareDevice",
+        "OrtHardwareDeviceType",
+        "get_ep_devices",
+        "get_hardware_devices",
+    ),
     "ort_lite.external_initializers": ("OrtExternalInitializerInfo",),
     "ort_lite.values": ("OrtValue",),
     "ort_lite.execution_provider": ("CompiledModelCompatibility",),

@@ -26,10 +26,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry point: an EP's name and `module:attribute` of its factory."""
+    """One entry point: an EP's name and `module:attribute` of its factory.
+
+    Attributes:
+        distribution: Name of the installed distribution that has it.
+        version: Of the distribution.
+    """
 
     name: str
     target: str
+    distribution: str = ""
+    version: str = ""
 
     def load(self) -> EpFactory:
         """Import the factory.
@@ -113,10 +120,11 @@ def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
             except (OSError, UnicodeDecodeError):
                 continue  # no entry points, or another package's that are damaged
             if GROUP in text:
-                yield from _parse(text)
+                name, _, version = dist.name.removesuffix(".dist-info").rpartition("-")
+                yield from _parse(text, name, version)
 
 
-def _parse(text: str) -> Iterator[Entry]:
+def _parse(text: str, distribution: str, version: str) -> Iterator[Entry]:
     """The lines of our group in an entry_points.txt (packaging specification)."""
     inside = False
     for raw in text.splitlines():
@@ -125,4 +133,4 @@ def _parse(text: str) -> Iterator[Entry]:
             inside = line == f"[{GROUP}]"
         elif inside and "=" in line and not line.startswith(("#", ";")):
             name, _, target = line.partition("=")
-            yield Entry(name.strip(), target.split("[")[0].strip())
+            yield Entry(name.strip(), target.split("[")[0].strip(), distribution, version)

@@ -6,11 +6,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import Reason
-from ctx_formats.identity import HardwareIdentity
 from ort_lite import catalog, model_loader
-from ort_lite.context_loader import base_folder, check_identity, examine, parse_node, refused
+from ort_lite.context_loader import (
+    RECOMPILE,
+    base_folder,
+    check_identity,
+    examine,
+    parse_node,
+    refused,
+)
 from ort_lite.context_nodes import all_nodes, is_context_node
-from ort_lite.execution_provider import CompiledModelCompatibility, SupportsEpContext
+from ort_lite.execution_provider import (
+    CompiledModelCompatibility,
+    ReadsRecords,
+    SupportsEpContext,
+)
 from ort_lite.options import SessionOptions
 from ort_lite.payload_store import PayloadStore
 from ort_lite.provider_list import open_all, requested
@@ -21,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode
-    from ctx_formats.errors import FormatError
+    from ctx_formats.identity import HardwareIdentity
+    from ort_lite.context_loader import Examined
     from ort_lite.execution_provider import ExecutionProvider
 
 
@@ -118,13 +129,13 @@ def _verdicts(
     asked = requested(options, providers if providers is not None else names, None)
     eps: dict[str, ExecutionProvider | EPFail] = {}
     verdicts = []
-    for node, (verdict, seal) in zip(nodes, by_file, strict=True):
-        if verdict.reason is not None:
+    for node, (verdict, found) in zip(nodes, by_file, strict=True):
+        if found is None:
             verdicts.append(verdict)
             continue
         if node.source not in eps:
             eps[node.source] = _opened(node.source, asked)
-        verdicts.append(_with_ep(node, verdict, seal, eps[node.source], options))
+        verdicts.append(_with_ep(node, verdict, found, eps[node.source], options))
     for ep in eps.values():
         if not isinstance(ep, EPFail):
             ep.release()
@@ -146,8 +157,8 @@ def _from_file(
     store: PayloadStore,
     primaries: Sequence[EpContextNode],
     options: SessionOptions,
-) -> tuple[NodeVerdict, FormatError | None]:
-    """What the files alone say, and the broken seal that is told after the identity."""
+) -> tuple[NodeVerdict, Examined | None]:
+    """What the files alone say; None besides where they decide against the payload."""
     try:
         found = examine(node, store, primaries, options)
     except InvalidGraph as exc:
@@ -171,13 +182,13 @@ def _from_file(
         integrity="verified" if found.notes is not None else "not recorded",
         recorded=found.recorded,
     )
-    return good, found.seal
+    return good, found
 
 
 def _with_ep(
     node: EpContextNode,
     verdict: NodeVerdict,
-    seal: FormatError | None,
+    found: Examined,
     ep: ExecutionProvider | EPFail,
     options: SessionOptions,
 ) -> NodeVerdict:
@@ -189,21 +200,26 @@ def _with_ep(
             verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
             reason=Reason.DEVICE_MISSING,
             message=message,
+            hint="ort-lite doctor says what is missing",
         )
-    recorded = verdict.recorded or HardwareIdentity()
     better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
     try:
-        warning = check_identity(node, recorded, ep, options)
-        if seal is not None:
-            raise refused(seal, recorded=recorded)
+        warning = check_identity(node, found.recorded, ep, options)
+        if found.seal is not None:
+            raise refused(found.seal, recorded=found.recorded)
+        if isinstance(ep, ReadsRecords):
+            check_identity(node, ep.identity_of_payload(found.payload), ep, options)
     except Fail as exc:
-        return replace(verdict, verdict=better, message=exc.message, present=ep.identity)
+        return replace(
+            verdict, verdict=better, message=exc.message, hint=RECOMPILE, present=ep.identity
+        )
     except InvalidGraph as exc:
         return replace(_refusal(node.name, node.source, exc), integrity=verdict.integrity)
     return replace(
         verdict,
         verdict=better if warning else verdict.verdict,
         message=warning,
+        hint=RECOMPILE if warning else "",
         present=ep.identity,
     )
 

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 DIGEST_KEY = "session.require_payload_digest"
 SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
+RECOMPILE = "compile the model again on this machine: ort-lite compile MODEL"
 
 
 def reload(loaded: LoadedModel, shop: Workshop, options: SessionOptions) -> PreparedGraph:
@@ -166,7 +167,7 @@ def check_identity(
     verdict = ep.check_compatibility(recorded)
     if verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
         present = getattr(ep, "identity", None)
-        hint = "compile the model again on this machine: ort-lite compile MODEL"
+        hint = RECOMPILE
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "
             f"(reason: {verdict.reason}). To mend it: {hint}.",

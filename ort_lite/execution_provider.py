@@ -203,6 +203,26 @@ class SupportsEpContext(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsRecords(Protocol):
+    """An EP that can say what a payload or a text of its vendor's form was built for.
+
+    Both read what somebody else may have written: nothing in it is trusted, no SDK sees it.
+    """
+
+    def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
+        """What the payload itself says; fields that it does not tell are "".
+
+        Raises:
+            InvalidGraph: It is no payload of this EP.
+        """
+        ...
+
+    def identity_of_info(self, info: str) -> HardwareIdentity | None:
+        """What model metadata `ep_compatibility_info.<EP>` says; None for a foreign text."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceInfo:
     """A device that an EP found.
@@ -211,12 +231,14 @@ class DeviceInfo:
         name: What the EP's device option takes, e.g. "CPU", "GPU.0".
         kind: "CPU", "GPU", "NPU" or "ACCELERATOR".
         description: Full name for a person.
+        options: Provider options that open this device; none for an EP with one device.
     """
 
     name: str
     kind: str
     description: str
     identity: HardwareIdentity
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

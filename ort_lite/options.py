@@ -10,9 +10,10 @@ from ort_lite.context_data import DEFAULT_MAX_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.context_data import ReadFunc
+    from ort_lite.devices import OrtEpDevice
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
@@ -123,8 +124,26 @@ class SessionOptions:
         """Append an execution provider; the order of calls is the order of preference."""
         self._providers.append((provider_name, dict(provider_options or {})))
 
+    def add_provider_for_devices(
+        self, ep_devices: Sequence[OrtEpDevice], provider_options: Mapping[str, str] | None = None
+    ) -> None:
+        """Append the execution provider of devices that `get_ep_devices` gave.
+
+        An execution provider runs on one device: of several the first is taken.
+
+        Raises:
+            InvalidArgument: No device, or devices of several execution providers.
+        """
+        from ort_lite.devices import chosen_provider  # noqa: PLC0415 - not for every session
+
+        self.add_provider(
+            *chosen_provider(
+                ep_devices, provider_options or {}, argument="add_provider_for_devices"
+            )
+        )
+
     def has_providers(self) -> bool:
-        """Whether `add_provider` was called."""
+        """Whether an execution provider was added."""
         return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:

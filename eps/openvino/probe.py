@@ -38,6 +38,7 @@ def probe_devices() -> Probe:
                 kind=device_kind(name),
                 description=identity.device.partition(": ")[2],
                 identity=identity,
+                options={"device_type": name},
             )
         )
     kinds = {device.kind for device in devices}

@@ -16,10 +16,11 @@ from eps.openvino.fallback import find_culprits
 from eps.openvino.identity import read_identity, sdk_version
 from eps.openvino.offline import OfflinePartition, offline_identity
 from eps.openvino.ports import PortError, import_order, port_order
+from eps.openvino.records import compatibility_json, info_identity, requirement_identity
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.support import capability
 from eps.openvino.table import load_table
-from eps.openvino.verdict import Verdicts, compatibility_json
+from eps.openvino.verdict import Verdicts
 from ort_lite.execution_provider import (
     Capability,
     CompiledPartition,
@@ -159,18 +160,25 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""
-        try:
-            recorded = read_requirements(payload)
-        except FormatError as exc:
-            raise InvalidGraph(
-                f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
-            ) from exc
+        recorded = _recorded(payload)
         self._verdicts.require_version(recorded)
         return recorded
 
     def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
         """The verdict on a recorded identity."""
         return self._verdicts.compare(recorded)
+
+    def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
+        """The requirement text at the start of a blob.
+
+        Raises:
+            InvalidGraph: A damaged one.
+        """
+        return requirement_identity(_recorded(payload))
+
+    def identity_of_info(self, info: str) -> HardwareIdentity | None:
+        """The requirement text in the JSON of ONNX Runtime's OpenVINO EP."""
+        return info_identity(info)
 
     def compatibility_info(self) -> str:
         """The JSON of ONNX Runtime's OpenVINO EP, so that its tools read our files."""
@@ -185,6 +193,22 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         if self._core is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._core
+
+
+def _recorded(payload: memoryview) -> str:
+    """A payload's requirement text.
+
+    Raises:
+        InvalidGraph: A damaged one.
+    """
+    try:
+        return read_requirements(payload)
+    except FormatError as exc:
+        raise InvalidGraph(
+            f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})",
+            reason=exc.reason,
+            hint="compile the model again: ort-lite compile MODEL",
+        ) from exc
 
 
 def _require_known(core: ov.Core, options: OpenVINOOptions) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from eps.openvino.options import device_kind
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
 from ort_lite.compatibility import compare_identities, unsupported
 from ort_lite.status import InvalidGraph
-from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
@@ -148,16 +146,3 @@ def _read(compiled: ov.CompiledModel) -> str:
 def _is_prefix(recorded: str, present: str) -> bool:
     """Whether `recorded` is `major.minor` of `present`."""
     return recorded.count(".") == 1 and present.startswith(f"{recorded}.")
-
-
-def compatibility_json(identity: HardwareIdentity) -> str:
-    """`ep_compatibility_info` in the form of ONNX Runtime's OpenVINO EP 1.8."""
-    return json.dumps(
-        {
-            "ovep_compat_ver": "1.0",
-            "ovep_ver": f"ort_lite-{VERSION}",
-            "ovep_bin_ver": "1.1",
-            "ov_compat_string": identity.requirements,
-        },
-        separators=(",", ":"),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.errors import Reason
+from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import DataType, TensorType
 from example_ep import identity
 from example_ep.program import OPERATORS, Program, ProgramError, Signature, Step
@@ -16,10 +17,12 @@ from ort_lite.tensor_values import to_numpy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_formats.identity import HardwareIdentity
     from ctx_formats.onnx_model import ValueInfo
     from ort_lite.execution_provider import Compatibility, FusedNode, GraphView, PartitionIo, Value
     from ort_lite.graph import Graph
+
+
+INFO = "example-ep "
 
 
 class ExamplePartition(CompiledPartition):
@@ -100,7 +103,15 @@ class ExampleExecutionProvider(ExecutionProvider):
         return compare_identities(recorded, self.identity)
 
     def compatibility_info(self) -> str:
-        return f"example-ep {self.identity.sdk_version}"
+        return f"{INFO}{self.identity.sdk_version}"
+
+    # ReadsRecords, for a verdict on what others wrote. Without it the texts must be equal.
+
+    def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
+        return HardwareIdentity()  # a program does not say who made it
+
+    def identity_of_info(self, info: str) -> HardwareIdentity | None:
+        return HardwareIdentity(sdk_version=info[len(INFO) :]) if info.startswith(INFO) else None
 
 
 def refusal(graph: Graph, index: int) -> str:
