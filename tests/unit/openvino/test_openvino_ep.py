@@ -238,6 +238,8 @@ def test_the_identity_tells_what_blobs_made_here_require() -> None:
 )
 def test_verdicts(changes: dict[str, str], verdict: Any, reason: str | None) -> None:
     ep = opened()
+    if "requirements" in changes and not ep.identity.requirements:
+        pytest.skip(f"OpenVINO {ep.identity.sdk_version} writes no requirement text into blobs")
     recorded = HardwareIdentity.from_mapping({**ep.identity.to_mapping(), **changes})
     found = ep.check_compatibility(recorded)  # type: ignore[attr-defined] # it keeps contexts
     assert (found.verdict, found.reason) == (verdict, reason)
