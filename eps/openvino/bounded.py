@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ctx_formats.onnx_model import DataType, TensorType
 
@@ -59,8 +60,6 @@ NARROW = frozenset(
         DataType.INT32,
     )
 )
-CHECKED_ELEMENTS = 1 << 16
-"""Larger int64 constants are tables; looking through them would cost more than a compile."""
 
 
 def bounded_values(graph: Graph) -> frozenset[str]:
@@ -76,10 +75,8 @@ def fits(tensor: Tensor) -> bool:
     """Whether an int64 constant fits 32 bits; true for other types."""
     if tensor.data_type != DataType.INT64 or not isinstance(tensor.data, memoryview):
         return True
-    count = len(tensor.data) // 8
-    if count > CHECKED_ELEMENTS:
-        return True
-    return all(value in INT32 for value in struct.unpack(f"<{count}q", tensor.data))
+    values = np.frombuffer(tensor.data, dtype="<i8")
+    return not values.size or (int(values.min()) in INT32 and int(values.max()) in INT32)
 
 
 def _is_bounded(graph: Graph, index: int, node: Node, known: set[str]) -> bool:

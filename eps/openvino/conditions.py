@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     Condition = Callable[[NodeFacts], str]
 
 FLOATS = (DataType.FLOAT, DataType.FLOAT16)
-NARROW_INTEGERS = (DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16)
 COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "IsInf", "Less", "LessOrEqual")
 
 
@@ -170,40 +169,6 @@ def _quantised(node: NodeFacts) -> str:
 def _dequantised(node: NodeFacts) -> str:
     early = node.release < (2026, 0)
     return "blocks are scaled wrong before 2026" if node.number("block_size", 0) and early else ""
-
-
-ARITHMETIC = frozenset(
-    [
-        "Abs",
-        "Add",
-        "CumSum",
-        "Div",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Pow",
-        "ReduceL1",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-        "Sub",
-        "Sum",
-    ]
-)
-WRAPPING = frozenset(["Add", "Mul", "Neg", "Sub", "Sum"])
-
-
-def arithmetic_problem(node: NodeFacts) -> str:
-    """Integers that leave their width: ONNX wraps, OpenVINO saturates or computes in 32 bits."""
-    op, elem_type = node.node.op_type, node.elem_type(0)
-    if node.node.domain or op not in ARITHMETIC:
-        return ""
-    if elem_type == DataType.INT64:
-        free = [n for n in node.node.inputs if n and n not in node.bounded]
-        return f"int64 '{free[0]}' may need more than 32 bits" if free else ""
-    if op in WRAPPING and elem_type in NARROW_INTEGERS:
-        return "sums of 8 and 16 bits saturate where ONNX wraps"
-    return ""
 
 
 CONDITIONS: Mapping[str, Condition] = {

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.bounded import bounded_values
-from eps.openvino.conditions import CONDITIONS, WRONG, arithmetic_problem
+from eps.openvino.conditions import CONDITIONS, WRONG
+from eps.openvino.integers import integer_problem
 from eps.openvino.node_facts import NodeFacts
 from ort_lite.execution_provider import Capability
 from ort_lite.type_text import element_text, type_text
@@ -57,7 +58,7 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     return (
         table.problem(node.domain, node.op_type, facts.opset)
         or _type_problem(facts)
-        or arithmetic_problem(facts)
+        or integer_problem(facts)
         or _condition(facts)
     )
 
