@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, settings
 from model_set.example_inputs import make_inputs
 from model_set.manifest import load_manifest
 from model_set.store import ensure_models
 
 from ort_lite import catalog
+from ort_lite.hw.facts import read_facts
+from ort_lite.hw.plan import required_libraries
+from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.requirements import device_lacks, machine_lacks
+from ort_lite.hw.rows import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ort_lite.execution_provider import Probe
+    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.rows import ExpandedRow
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,25 +98,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _unmet(wanted: str) -> str:
     """What this machine lacks for every row whose id is, or starts with, `wanted`; or ""."""
-    rows = yaml.safe_load((ROOT / "hw_matrix.yaml").read_text(encoding="utf-8"))["rows"]
-    chosen = [row for row in rows if f"{row['id']}-".startswith(f"{wanted}-")]
+    rows = expand(read_matrix(ROOT / "hw_matrix.yaml")).values()
+    chosen = [row for row in rows if f"{row.row}-".startswith(f"{wanted}-")]
     if not chosen:
         raise pytest.UsageError(f"hw_matrix.yaml has no row {wanted!r}")
     probes = catalog.probe_all()
-    reasons = [_lacks(row, probes) for row in chosen]
+    facts = read_facts(libraries=required_libraries(chosen))
+    reasons = [_lacks(row, facts, probes) for row in chosen]
     return "" if "" in reasons else "; ".join(dict.fromkeys(reasons))
 
 
-def _lacks(row: dict[str, Any], probes: dict[str, Probe]) -> str:
-    probe = probes.get(row["ep"])
+def _lacks(row: ExpandedRow, facts: Facts, probes: dict[str, Probe]) -> str:
+    """What keeps a row from running here, in this environment; "" if nothing does."""
+    problems = machine_lacks(row, facts)
+    if problems:
+        return "; ".join(problems)
+    probe = probes.get(row.ep)
     if probe is None:
-        return f"{row['ep']} is not installed"
-    kind, chip = row["requires"]["kind"], row["requires"].get("architecture", "")
-    fitting = [d for d in probe.devices if d.kind == kind and chip in d.identity.architecture]
-    if fitting:
-        return ""
-    found = ", ".join(f"{d.name} {d.identity.architecture}" for d in probe.devices) or "nothing"
-    return f"needs a {kind} {chip}".strip() + f", {row['ep']} found {found}"
+        return f"{row.ep} is not installed"
+    devices = [device for device in probe.devices if device.kind == row.device]
+    if not devices:
+        found = ", ".join(d.name for d in probe.devices) or "nothing"
+        return f"needs a {row.device}, {row.ep} found {found}"
+    lacks = [device_lacks(row, device.identity) for device in devices]
+    return "" if () in lacks else "; ".join(lacks[0])
 
 
 @pytest.fixture(autouse=True, scope="session")

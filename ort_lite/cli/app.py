@@ -14,6 +14,7 @@ from ort_lite.cli.devices import devices
 from ort_lite.cli.doctor import doctor
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.explain_placement import explain
+from ort_lite.cli.hw import hw
 from ort_lite.cli.inspect_model import inspect
 from ort_lite.cli.output import print_json, print_note
 from ort_lite.cli.run_model import run
@@ -38,7 +39,7 @@ def root(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
-for command in (devices, doctor, compile_model, inspect, check, run, bench, explain):
+for command in (devices, doctor, compile_model, inspect, check, run, bench, explain, hw):
     root.add_command(command)
 
 

@@ -1,0 +1,29 @@
+"""`ort-lite hw`: the commands about hw_matrix.yaml."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.hw_plan import plan, probe, schema
+
+NEEDED = {"msgspec": "msgspec", "yaml": "pyyaml"}
+"""Module to the distribution that has it."""
+
+
+@click.group(short_help="Plan, run and report a matrix of hardware.")
+def hw() -> None:
+    """Which hardware runs what, and which context loads where: hw_matrix.yaml."""
+    missing = [package for module, package in NEEDED.items() if find_spec(module) is None]
+    if missing:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"ort-lite hw needs {' and '.join(missing)}",
+            hint="pip install 'ort-lite[cli]'",
+        )
+
+
+for command in (plan, probe, schema):
+    hw.add_command(command)

@@ -1,0 +1,143 @@
+"""`ort-lite hw plan`, `probe` and `schema`: what the matrix says, and what this machine is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.devices import probe_installed
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.hw_project import file_option, read_project, usage_errors
+from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.plan import PlannedRow
+
+FORMATS = ("table", "json", "gha", "gitlab", "buildkite", "azure")
+
+
+@click.command(short_help="Show the rows, and which of them this machine can run.")
+@click.argument("rows", nargs=-1)
+@file_option
+@click.option("--lane", default="", help="Only rows of this lane.")
+@click.option("--here", is_flag=True, help="Only rows that this machine can run.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
+    help="table and json for people and programs; jobs for a CI.",
+)  # fmt: skip
+@json_option
+def plan(
+    rows: Sequence[str], *, file: Path, lane: str, here: bool, form: str, as_json: bool
+) -> ExitCode:
+    """Check the matrix, expand its axes, and say what runs here and why the rest does not.
+
+    ROWS are ids, names before the brackets, or patterns with `*`; all rows without any.
+    """
+    from ort_lite.hw.facts import read_facts
+    from ort_lite.hw.plan import make_plan, required_libraries
+    from ort_lite.hw.plan_formats import FORMATS as CI_FORMATS
+    from ort_lite.hw.plan_formats import plan_json
+
+    project = read_project(file)
+    chosen = project.select(rows, lane)
+    facts = read_facts(libraries=required_libraries(chosen))
+    planned = make_plan(project.matrix, chosen, facts)
+    if here:
+        planned = tuple(one for one in planned if one.runnable)
+    if as_json or form == "json":
+        print_json({"project": project.matrix.project, "rows": plan_json(planned)})
+    elif form == "table":
+        _print_table(planned)
+    else:
+        with usage_errors():
+            print_line(CI_FORMATS[form]([p for p in planned if p.state != "unsupported"]))
+    return ExitCode.OK
+
+
+def _print_table(planned: Sequence[PlannedRow]) -> None:
+    lines = [
+        (
+            one.row.id,
+            one.row.ep.removesuffix("ExecutionProvider"),
+            one.row.device,
+            one.state,
+            "yes" if one.runnable else "no",
+            "; ".join(one.why_not),
+        )
+        for one in planned
+    ]
+    print_table(("row", "EP", "device", "state", "here", "why not"), lines)
+    count = sum(one.runnable for one in planned)
+    print_line(f"{count} of {len(planned)} rows can run on this machine")
+
+
+@click.command(short_help="Show this machine in the words of the matrix's requirements.")
+@json_option
+def probe(*, as_json: bool) -> ExitCode:
+    """Show what rows can require of this machine: CPU, chips, device files, drivers, devices."""
+    from ort_lite.hw.facts import read_facts
+
+    with progress("looking at this machine"):
+        facts = read_facts()
+        probes, broken = probe_installed()
+    if as_json:
+        devices = [
+            {
+                "execution_provider": ep,
+                "device": device.kind,
+                "name": device.name,
+                **device.identity.to_mapping(),
+            }
+            for ep, found in probes.items()
+            for device in found.devices
+        ]
+        missing = {ep: found.reason for ep, found in probes.items() if found.reason}
+        print_json({**asdict(facts), "devices": devices, "missing": {**missing, **broken}})
+        return ExitCode.OK
+    print_table(("requirement", "this machine"), _fact_lines(facts))
+    columns = ("execution provider", "device", "vendor", "architecture", "driver", "sdk")
+    lines = [
+        (ep, d.kind, d.identity.vendor, d.identity.architecture, d.identity.driver_version,
+         d.identity.sdk_version)
+        for ep, found in probes.items()
+        for d in found.devices
+    ]  # fmt: skip
+    print_table(columns, lines)
+    for ep, reason in {**{e: f.reason for e, f in probes.items()}, **broken}.items():
+        if reason:
+            print_line(f"{ep}: {reason}")
+    return ExitCode.OK
+
+
+TOLD_ISA = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
+
+
+def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
+    nodes = [f"{n.path}{'' if n.usable else f' (join {n.group})'}" for n in facts.device_files]
+    return [
+        ("os", facts.os),
+        ("machine", facts.machine),
+        ("CPU", f"{facts.cpu}, {facts.cores} logical cores"),
+        ("isa", ", ".join(flag for flag in TOLD_ISA if flag in facts.isa)),
+        ("pci", ", ".join(f"{chip} ({kind})" for chip, kind in facts.pci.items()) or "none"),
+        ("device files", ", ".join(nodes) or "no /dev/dri/renderD*, no /dev/accel"),
+        *((f"library {name}", path or "not found") for name, path in facts.libraries.items()),
+        ("python", ", ".join(facts.pythons)),
+    ]
+
+
+@click.command(short_help="Print the JSON Schema of hw_matrix.yaml.")
+def schema() -> ExitCode:
+    """Print the JSON Schema of hw_matrix.yaml, for editors."""
+    import json
+
+    from ort_lite.hw.read_matrix import json_schema
+
+    print_line(json.dumps(json_schema(), indent=2))
+    return ExitCode.OK

@@ -1,0 +1,155 @@
+"""What the types of a matrix cannot say: names that must exist, states that must be shown."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import Reason
+from ort_lite.hw.errors import MatrixError, suggestion
+from ort_lite.hw.rows import expand
+from ort_lite.hw.schema import ConformanceSuite
+from ort_lite.hw.version_range import is_range
+from ort_lite.hw.wildcard import fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ort_lite.hw.rows import ExpandedRow
+    from ort_lite.hw.schema import Matrix, Require, RowState
+    from ort_lite.hw.yaml_text import Document, Place
+
+_ROW_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def check(matrix: Matrix, document: Document) -> None:
+    """Refuse a matrix that names what it does not have, or claims what it does not show.
+
+    Raises:
+        MatrixError: The first such place.
+    """
+    _check_rows(matrix, document)
+    _check_combinations(matrix, document)
+    _check_suites(matrix, document)
+    _check_requirements(matrix, document)
+    rows = expand(matrix)
+    _check_states(matrix, rows, document)
+    _check_patterns(matrix, rows, document)
+
+
+def _fail(document: Document, place: Place, problem: str) -> MatrixError:
+    return MatrixError(f"{document.at(place)}: {problem}")
+
+
+def _known(document: Document, place: Place, what: str, name: str, names: Iterable[str]) -> None:
+    names = list(names)
+    if name not in names:
+        raise _fail(document, place, f"there is no {what} '{name}'{suggestion(name, names)}")
+
+
+def _check_rows(matrix: Matrix, document: Document) -> None:
+    seen: set[str] = set()
+    for i, row in enumerate(matrix.rows):
+        place: Place = ("rows", i)
+        if not _ROW_ID.fullmatch(row.id):
+            problem = f"the row's id '{row.id}' has other characters than a-z 0-9 . _ -"
+            raise _fail(document, (*place, "id"), problem)
+        if row.id in seen:
+            raise _fail(document, (*place, "id"), f"a row before this one is called '{row.id}'")
+        seen.add(row.id)
+        _known(document, (*place, "provider"), "provider", row.provider, matrix.providers)
+        _known(document, (*place, "machine"), "machine", row.machine, matrix.machines)
+        for j, suite in enumerate(row.suites):
+            _known(document, (*place, "suites", j), "suite", suite, matrix.suites)
+        for axis, values in row.axes.items():
+            where = (*place, "axes", axis)
+            _known(document, where, "axis", axis, matrix.axes)
+            for j, value in enumerate(values):
+                _known(document, (*where, j), f"value of {axis}", value, matrix.axes[axis])
+
+
+def _check_combinations(matrix: Matrix, document: Document) -> None:
+    axes = {row.id: tuple(row.axes) for row in matrix.rows}
+    for part, whole in (("include", True), ("exclude", False)):
+        for i, one in enumerate(matrix.include if whole else matrix.exclude):
+            place: Place = (part, i)
+            _known(document, (*place, "row"), "row", one.row, axes)
+            for axis, value in one.axes.items():
+                where = (*place, "axes", axis)
+                _known(document, where, f"axis of {one.row}", axis, axes[one.row])
+                _known(document, where, f"value of {axis}", value, matrix.axes[axis])
+            if whole and tuple(one.axes) != axes[one.row]:
+                problem = f"names {list(one.axes)}, the row's axes are {list(axes[one.row])}"
+                raise _fail(document, place, problem)
+
+
+def _check_suites(matrix: Matrix, document: Document) -> None:
+    for name, suite in matrix.suites.items():
+        if not isinstance(suite, ConformanceSuite):
+            for i, model in enumerate(suite.models):
+                where: Place = ("suites", name, "models", i)
+                _known(document, where, "model", model, matrix.models)
+    for i, model in enumerate(matrix.cross_load.models):
+        _known(document, ("cross_load", "models", i), "model", model, matrix.models)
+    reasons = [str(reason) for reason in Reason]
+    for i, expected in enumerate(matrix.cross_load.expect):
+        for j, reason in enumerate(expected.reasons):
+            place = ("cross_load", "expect", i, "reasons", j)
+            _known(document, place, "reason", reason, reasons)
+
+
+def _check_requirements(matrix: Matrix, document: Document) -> None:
+    found: dict[Place, Require] = {}
+    for name, machine in matrix.machines.items():
+        found["machines", name, "require"] = machine.require
+    for i, row in enumerate(matrix.rows):
+        found["rows", i, "require"] = row.require
+    for axis, values in matrix.axes.items():
+        for value, meaning in values.items():
+            found["axes", axis, value, "require"] = meaning.require
+    for place, require in found.items():
+        for key, text in (("driver", require.driver), ("sdk", require.sdk)):
+            if text and not is_range(text):
+                problem = f"'{text}' is no range of versions, such as '>=32.0,<33'"
+                raise _fail(document, (*place, key), problem)
+
+
+def _check_states(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
+    for name in matrix.states:
+        _known(document, ("states", name), "row", name, rows)
+    for name, row in rows.items():
+        if name not in matrix.states:
+            raise _fail(document, ("states",), f"the row '{name}' has no state")
+        problem = _state_problem(row, matrix.states[name])
+        if problem:
+            raise _fail(document, ("states", name), f"{name}: {problem}")
+
+
+def _state_problem(row: ExpandedRow, state: RowState) -> str:
+    evidence = state.evidence
+    if state.state == "unsupported":
+        return "" if state.reason else "an unsupported row says why, as `reason`"
+    if state.state == "expected":
+        return "evidence of a run makes a row verified: ort-lite hw record" if evidence else ""
+    if evidence is None:
+        return "verified without evidence; ort-lite hw record writes both from a real run"
+    if not _COMMIT.fullmatch(evidence.commit) or not evidence.identity.get("device"):
+        return "evidence needs a whole commit and the device's identity"
+    if evidence.row_digest != row.digest():
+        return "the row has changed since it was verified; run and record it again"
+    return ""
+
+
+def _check_patterns(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
+    places: dict[Place, str] = {}
+    for i, one in enumerate(matrix.expectations):
+        places["expectations", i, "row"] = one.row
+    for i, pattern in enumerate(matrix.cross_load.rows):
+        places["cross_load", "rows", i] = pattern
+    for i, pair in enumerate(matrix.cross_load.expect):
+        places["cross_load", "expect", i, "from"] = pair.builder
+        places["cross_load", "expect", i, "to"] = pair.loader
+    for place, pattern in places.items():
+        if not any(fits(name, pattern) for name in rows):
+            raise _fail(document, place, f"no row fits '{pattern}'{suggestion(pattern, rows)}")

@@ -1,0 +1,137 @@
+"""Facts of a machine, in the words of the matrix's requirements, without any SDK."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import platform
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PCI_CLASSES: Mapping[str, str] = {"0x03": "GPU", "0x1200": "NPU"}
+"""Beginning of a PCI class to the kind of device."""
+LOADERS = ("libOpenCL.so.1", "libze_loader.so.1", "libze_intel_npu.so.1", "libpocl.so.2")
+LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
+                   "usr/local/lib")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFile:
+    """A node in /dev through which a device is opened.
+
+    Attributes:
+        usable: Whether this user may read and write it.
+    """
+
+    kind: str
+    path: str
+    usable: bool
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a machine shows.
+
+    Attributes:
+        isa: All CPU flags.
+        pci: "vendor:device" to "GPU" or "NPU".
+        libraries: Of `LOADERS` and those asked for, where each is; "" if it is not.
+        pythons: Interpreters on PATH: "3.12" to the command.
+    """
+
+    os: str
+    machine: str
+    cpu: str
+    cores: int
+    isa: tuple[str, ...]
+    pci: Mapping[str, str] = field(default_factory=dict)
+    device_files: tuple[DeviceFile, ...] = ()
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    pythons: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
+    """Look at the machine.
+
+    Args:
+        root: Of the file system; another one in tests.
+        libraries: Shared libraries to look for besides those of `LOADERS`.
+    """
+    name, flags = _cpu(root)
+    wanted = dict.fromkeys((*LOADERS, *libraries))
+    return Facts(
+        os=platform.system().lower(),
+        machine=platform.machine().lower().replace("amd64", "x86_64"),
+        cpu=name or platform.processor() or platform.machine(),
+        cores=os.cpu_count() or 1,
+        isa=flags,
+        pci=_pci(root),
+        device_files=(*_nodes(root, "GPU", "dri/renderD*"), *_nodes(root, "NPU", "accel/accel*")),
+        libraries={library: find_library(root, library) for library in wanted},
+        pythons=_pythons(),
+    )
+
+
+def find_library(root: Path, name: str) -> str:
+    """Where a shared library lies in the usual folders; "" if it is not there."""
+    for folder in LIBRARY_FOLDERS:
+        if (root / folder / name).is_file():
+            return f"/{folder}/{name}"
+    short = name.removeprefix("lib").partition(".so")[0]
+    found = ctypes.util.find_library(short) if root == Path("/") else None
+    return found if found == name else ""
+
+
+def _cpu(root: Path) -> tuple[str, tuple[str, ...]]:
+    try:
+        lines = (root / "proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return "", ()  # not Linux
+    pairs = [line.partition(":") for line in lines]
+    facts = {key.strip(): value.strip() for key, _, value in reversed(pairs)}
+    flags = facts.get("flags", facts.get("Features", "")).split()
+    return facts.get("model name", ""), tuple(sorted(set(flags)))
+
+
+def _pci(root: Path) -> dict[str, str]:
+    found = {}
+    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
+        try:
+            kind_text = (folder / "class").read_text().strip()
+            ids = [(folder / part).read_text().strip()[2:] for part in ("vendor", "device")]
+        except OSError:
+            continue  # the device went away while we looked
+        for beginning, kind in PCI_CLASSES.items():
+            if kind_text.startswith(beginning):
+                found[":".join(ids)] = kind
+    return found
+
+
+def _nodes(root: Path, kind: str, pattern: str) -> list[DeviceFile]:
+    return [
+        DeviceFile(
+            kind=kind,
+            path=f"/{path.relative_to(root)}",
+            usable=os.access(path, os.R_OK | os.W_OK),
+            group=_group(path),
+        )
+        for path in sorted((root / "dev").glob(pattern))
+    ]
+
+
+def _group(path: Path) -> str:
+    try:
+        return path.group()
+    except KeyError:
+        return str(path.stat().st_gid)  # a container's view: the group has no name
+
+
+def _pythons() -> dict[str, str]:
+    names = {f"3.{minor}": shutil.which(f"python3.{minor}") for minor in range(11, 16)}
+    return {version: command for version, command in names.items() if command}

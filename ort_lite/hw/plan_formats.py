@@ -1,0 +1,144 @@
+"""The plan as jobs for GitHub Actions, GitLab, Buildkite and Azure Pipelines.
+
+Every job runs `ort-lite hw run ROW`; where it runs is told by its machine's labels. Rows that are
+unsupported get no job.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ort_lite.hw.errors import MatrixError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.hw.plan import PlannedRow
+
+MAX_JOBS = 256
+"""Of one matrix in GitHub Actions."""
+OUT = "hw-results"
+DEFAULT_PYTHON = "3.13"
+
+
+def plan_json(plan: Sequence[PlannedRow]) -> list[dict[str, Any]]:
+    """`rows` of `hw plan --format json`."""
+    return [
+        {
+            "id": planned.row.id,
+            "runnable": planned.runnable,
+            "why_not": list(planned.why_not),
+            "state": planned.state,
+            "execution_provider": planned.row.ep,
+            "device": planned.row.device,
+            "machine": planned.row.machine,
+            "axes": dict(planned.row.axes),
+            "packages": list(planned.row.packages),
+            "suites": list(planned.row.suites),
+            "lane": planned.row.lane,
+        }
+        for planned in plan
+    ]
+
+
+def _gha(plan: Sequence[PlannedRow]) -> str:
+    """A matrix for `strategy: matrix: ${{ fromJSON(...) }}`, on one line.
+
+    Raises:
+        MatrixError: More jobs than GitHub takes.
+    """
+    if len(plan) > MAX_JOBS:
+        raise MatrixError(
+            f"{len(plan)} rows, and a matrix in GitHub Actions has at most {MAX_JOBS} jobs; "
+            "plan them by --lane or name rows"
+        )
+    include = [
+        {
+            "id": planned.row.id,
+            "name": planned.row.folder,
+            "runs_on": list(planned.machine.runs_on),
+            "python": planned.row.python or DEFAULT_PYTHON,
+            "setup": "\n".join(planned.machine.setup),
+            "allow_failure": planned.row.allow_failure,
+        }
+        for planned in plan
+    ]
+    return json.dumps({"include": include})
+
+
+def _gitlab(plan: Sequence[PlannedRow]) -> str:
+    return _yaml(
+        {
+            f"hw {planned.row.id}": {
+                "stage": "test",
+                "tags": list(planned.machine.runs_on),
+                "script": _commands(planned),
+                "allow_failure": planned.row.allow_failure,
+                "artifacts": {
+                    "when": "always",
+                    "paths": [f"{OUT}/"],
+                    "reports": {"junit": f"{OUT}/*/junit.xml"},
+                },
+            }
+            for planned in plan
+        }
+    )
+
+
+def _buildkite(plan: Sequence[PlannedRow]) -> str:
+    steps = [
+        {
+            "label": planned.row.id,
+            "key": planned.row.folder.replace(".", "-"),
+            "agents": dict(planned.machine.agents),
+            "commands": _commands(planned),
+            "artifact_paths": [f"{OUT}/**/*"],
+            "soft_fail": planned.row.allow_failure,
+        }
+        for planned in plan
+    ]
+    return _yaml({"steps": steps})
+
+
+def _azure(plan: Sequence[PlannedRow]) -> str:
+    jobs = [
+        {
+            "job": planned.row.folder.replace("-", "_").replace(".", "_"),
+            "displayName": planned.row.id,
+            "pool": _azure_pool(planned),
+            "continueOnError": planned.row.allow_failure,
+            "steps": [
+                *({"script": command} for command in _commands(planned)),
+                {"publish": OUT, "artifact": planned.row.folder, "condition": "always()"},
+            ],
+        }
+        for planned in plan
+    ]
+    return _yaml({"jobs": jobs})
+
+
+def _azure_pool(planned: PlannedRow) -> dict[str, Any]:
+    labels = list(planned.machine.runs_on)
+    if "self-hosted" not in labels:
+        return {"vmImage": labels[0]} if labels else {}
+    return {"name": "self-hosted", "demands": [label for label in labels if label != "self-hosted"]}
+
+
+def _commands(planned: PlannedRow) -> list[str]:
+    return [*planned.machine.setup, f"ort-lite hw run {shlex.quote(planned.row.id)} --out {OUT}"]
+
+
+def _yaml(value: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, width=100).rstrip("\n")
+
+
+FORMATS: Mapping[str, Callable[[Sequence[PlannedRow]], str]] = {
+    "gha": _gha,
+    "gitlab": _gitlab,
+    "buildkite": _buildkite,
+    "azure": _azure,
+}
