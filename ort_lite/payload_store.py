@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PayloadStore:
-    """Contexts of one model; each file is mapped and its index read once.
+    """Contexts of one model; each is mapped, where it is a file, and its index read once.
 
     `close` lets go of the maps; payloads handed out keep theirs alive.
     """
@@ -39,6 +39,7 @@ class PayloadStore:
         self._reader = options.read_data
         self._files: dict[str, MappedFile] = {}
         self._containers: dict[str, Container] = {}
+        self._embedded: list[tuple[bytes | memoryview, Container]] = []
 
     def payload(
         self,
@@ -86,6 +87,7 @@ class PayloadStore:
             mapped.close()
         self._files.clear()
         self._containers.clear()
+        self._embedded.clear()
 
     def _shared(self, node: EpContextNode, primaries: Sequence[EpContextNode]) -> Container:
         """The container of the primary node that has this node's partition."""
@@ -104,7 +106,7 @@ class PayloadStore:
 
     def _container(self, node: EpContextNode) -> Container:
         if node.embed_mode:
-            return _parsed(memoryview(node.ep_cache_context), f"context in node '{node.name}'")
+            return self._inside(node)
         if self._reader is not None:
             return self._from_user(node.payload_path, self._reader)
         path = self._path(node)
@@ -112,6 +114,16 @@ class PayloadStore:
             mapped = self._files[path] = MappedFile(Path(path), follow_symlink=False)
             self._containers[path] = _parsed(mapped.view, path)
         return self._containers[path]
+
+    def _inside(self, node: EpContextNode) -> Container:
+        """The embedded context; the nodes of all partitions in it ask for the same bytes."""
+        context = node.ep_cache_context
+        for known, container in self._embedded:
+            if known is context:
+                return container
+        container = _parsed(memoryview(context), f"context in node '{node.name}'")
+        self._embedded.append((context, container))
+        return container
 
     def _from_user(self, name: str, reader: DataReader) -> Container:
         """What the user's read function gives for a name; no file is looked at."""

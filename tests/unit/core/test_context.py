@@ -15,6 +15,8 @@ from onnx import helper
 from small_models import branching, feed, mlp, model, sandwich
 
 import ort_lite as ort
+import ort_lite.payload_store
+from ctx_formats.container import read_container
 from ort_lite import CompiledModelCompatibility
 
 if TYPE_CHECKING:
@@ -85,6 +87,24 @@ def test_embedded_the_first_node_holds_the_context_of_all(tmp_path: Path) -> Non
     assert (first["main_context"], second["main_context"]) == (1, 0)
     assert "ep_cache_context" not in second
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m_ctx.onnx"]
+
+
+@pytest.mark.parametrize("embed", [False, True])
+def test_a_context_of_many_partitions_is_read_once(
+    *, embed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = compile_context(tmp_path, sandwich(), feed(sandwich()), embed=embed)
+    reads = []
+
+    def counting(data: memoryview) -> Any:
+        reads.append(len(data))
+        return read_container(data)
+
+    monkeypatch.setattr(ort_lite.payload_store, "read_container", counting)
+    with made.load() as session:
+        assert len(reads) == 1
+        for found, expected in zip(session.run(None, made.feed), made.expected, strict=True):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_the_context_model_needs_nothing_of_the_source(tmp_path: Path) -> None:
