@@ -22,7 +22,7 @@ from ort_lite.model_loader import as_graph
 from ort_lite.partitioner import Part
 from ort_lite.payload_store import PayloadStore
 from ort_lite.preparation import Partition, prepare
-from ort_lite.status import Fail, InvalidGraph
+from ort_lite.status import EPFail, Fail, InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.notes import ContextNotes
     from ctx_formats.onnx_model import Node
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider
     from ort_lite.graph import Graph
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -186,6 +186,29 @@ def check_identity(
     return ""
 
 
+def _imported(
+    node: EpContextNode, found: Examined, ep: SupportsEpContext, io: PartitionIo
+) -> CompiledPartition:
+    """The partition; a payload that cannot be loaded is INVALID_GRAPH, whatever the EP says.
+
+    Raises:
+        InvalidGraph: With the node's name, both identities and what mends it.
+    """
+    try:
+        return ep.import_model(found.payload, io)
+    except (InvalidGraph, EPFail) as exc:
+        known = exc if isinstance(exc, InvalidGraph) else InvalidGraph(exc.message)
+        reason = known.reason or Reason.VENDOR_REJECTED
+        told = "" if "(reason: " in known.message else f" (reason: {reason})"
+        raise InvalidGraph(
+            f"EPContext node '{node.name}': {known.message}{told}",
+            reason=reason,
+            recorded=known.recorded or found.recorded,
+            present=known.present or getattr(ep, "identity", None),
+            hint=known.hint or RECOMPILE,
+        ) from exc
+
+
 def _primaries(loaded: LoadedModel) -> tuple[EpContextNode, ...]:
     nodes = [
         parse_node(node, loaded.described)
@@ -231,13 +254,13 @@ class _Importer:
         owner, ep = self._owner(node)
         if not isinstance(ep, SupportsEpContext):
             raise NotImplementedByAny(self._unclaimed(node))
-        payload = self._checked_payload(node, ep)
+        found = self._checked(node, ep)
         subgraph = graph.extract([index], node.name)
         io = PartitionIo(
             inputs=tuple(graph.info(name) for name in node.inputs),
             outputs=tuple(graph.info(name) for name in node.outputs),
         )
-        compiled = ep.import_model(payload, io)
+        compiled = _imported(node, found, ep, io)
         partition = Partition(
             ep=ep,
             name=node.partition_name or node.name,
@@ -250,14 +273,14 @@ class _Importer:
         )
         return Part(owner, (index,)), partition
 
-    def _checked_payload(self, node: EpContextNode, ep: SupportsEpContext) -> memoryview:
+    def _checked(self, node: EpContextNode, ep: SupportsEpContext) -> Examined:
         found = examine(node, self._store, self._primaries, self._options)
         warning = check_identity(node, found.recorded, ep, self._options)
         if found.seal is not None:
             raise refused(found.seal.in_file(self._loaded.described), recorded=found.recorded)
         if warning:
             log.warning("%s: %s: %s", self._loaded.described, node.name, warning)
-        return found.payload
+        return found
 
     def _owner(self, node: EpContextNode) -> tuple[int, ExecutionProvider]:
         found = self._eps.get(node.source)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx
 
 import ort_lite as ort
-from ctx_formats.bson import encode_document
-from ctx_formats.container import read_container
+from ort_lite.testing.context_file import undigested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,19 +87,5 @@ def set_attribute(name: str, value: str | int | None) -> Callable[[onnx.NodeProt
 
 def foreign_container(made: ContextModel, change: Callable[[bytes], bytes]) -> None:
     """Rewrite the payload as a producer without digests would, its blob changed."""
-    assert made.payload is not None
-    container = read_container(memoryview(made.payload.read_bytes()))
-    (name,) = container.entries
-    blob = change(bytes(container.payload(name)))
-    index = encode_document(
-        {
-            "version": "1.1.0",
-            "producer": "somebody else",
-            "blob_metadata_map": {name: {"data_offset": 65536, "size": len(blob)}},
-        }
-    )
-    head = struct.pack("<8sQQQQ", b"OVEP_BIN", 1, 40, 40, len(index)) + index
-    head += bytes(-len(head) % 65536)
-    made.payload.write_bytes(head + blob + bytes(-len(blob) % 65536))
-
+    made.damage(lambda data: undigested(data, change))
     made.edit(set_attribute("notes", None))

@@ -24,6 +24,7 @@ pytest.register_assert_rewrite(
             "capability_promises",
             "context_promises",
             "factory_promises",
+            "failure_promises",
             "reload_promises",
             "run_promises",
             "subject",

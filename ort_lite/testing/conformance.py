@@ -5,12 +5,12 @@ from __future__ import annotations
 from ort_lite.testing.capability_promises import CapabilityPromises
 from ort_lite.testing.context_promises import ContextPromises
 from ort_lite.testing.factory_promises import FactoryPromises
-from ort_lite.testing.reload_promises import ReloadPromises
+from ort_lite.testing.failure_promises import FailurePromises
 from ort_lite.testing.run_promises import RunPromises
 
 
 class EpConformance(
-    FactoryPromises, CapabilityPromises, RunPromises, ContextPromises, ReloadPromises
+    FactoryPromises, CapabilityPromises, RunPromises, ContextPromises, FailurePromises
 ):
     """Subclass it, give `factory`, and pytest holds the EP to every promise.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ctx_formats.container import MAGIC, read_container
+from ctx_formats.bson import encode_document
+from ctx_formats.container import ALIGNMENT, HEADER, MAGIC, VERSION, padding, read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
@@ -13,6 +14,8 @@ from ctx_formats.model_writer import model_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from ctx_formats.bson import Writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,22 @@ def flipped(data: bytes, at: int) -> bytes:
     changed = bytearray(data)
     changed[at] ^= 1
     return bytes(changed)
+
+
+def undigested(data: bytes, change: Callable[[bytes], bytes] = bytes) -> bytes:
+    """A container with one payload, as a producer without digests writes it; `change` spoils it.
+
+    ONNX Runtime's OpenVINO EP is such a producer.
+    """
+    (entry,) = read_container(memoryview(data)).entries.values()
+    payload = change(data[entry.offset : entry.offset + entry.size])
+    fields: dict[str, Writable] = {"data_offset": ALIGNMENT, "size": len(payload)}
+    index = encode_document(
+        {"version": "1.1.0", "producer": "somebody", "blob_metadata_map": {entry.name: fields}}
+    )
+    head = HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size, len(index)) + index
+    body = head + bytes(padding(len(head))) + payload
+    return body + bytes(padding(len(body)))
 
 
 def payload_middle(data: bytes) -> int:
