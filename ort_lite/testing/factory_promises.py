@@ -33,6 +33,8 @@ class Hiding:
         return None if found else self.finder.find_spec(name, path, target)
     def invalidate_caches(self):
         pass
+    def __getattr__(self, name):  # find_distributions: some SDKs ask for their own version
+        return getattr(self.finder, name)
 
 sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 

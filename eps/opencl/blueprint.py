@@ -1,0 +1,188 @@
+"""Everything about a compiled partition but the driver's program: plain values, no device."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.opencl.codegen.select import kernels_of
+from eps.opencl.fuse import fuse
+from eps.opencl.layout import lay_out
+from eps.opencl.plan import MemoryPlan, nbytes, plan_memory
+from eps.opencl.trace import trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from eps.opencl.codegen.kernel import Kernel
+    from eps.opencl.device import Target
+    from eps.opencl.layout import Schedule
+    from eps.opencl.views import Buffer, View
+    from ort_lite.graph import Graph
+
+ARENA, WEIGHTS = "arena", "weights"
+BUILD_OPTIONS = "-cl-mad-enable"
+PRELUDE = "codegen/prelude.cl"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of a region, in bytes."""
+
+    region: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One kernel launch.
+
+    Attributes:
+        kernel: Name in the source.
+        tasks: Global size; the local size is 1.
+        arguments: Buffers in the order of the parameters.
+        checks: Whether the flag for bad indices is a last argument.
+        work: Floating-point operations, for reports.
+    """
+
+    kernel: str
+    tasks: int
+    arguments: tuple[Place, ...]
+    checks: bool = False
+    work: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """An input or output: row-major at `offset` bytes of the arena."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blueprint:
+    """A program's source, its calls, and the memory that they touch.
+
+    Attributes:
+        arena: Bytes of device memory for inputs, outputs and temporaries, zero at the start.
+        weights: Content of the second region.
+    """
+
+    source: str
+    options: str
+    calls: tuple[Call, ...]
+    arena: int
+    weights: memoryview
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @property
+    def checks(self) -> bool:
+        """Whether a call may report a bad index."""
+        return any(call.checks for call in self.calls)
+
+
+def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) -> Blueprint:
+    """Compile a partition for inputs of the given shapes.
+
+    Raises:
+        Unsupported: With these shapes a node is not supported after all.
+    """
+    schedule = lay_out(fuse(trace(graph, shapes)))
+    kernels = [kernel for step in schedule.steps for kernel in kernels_of(step, target)]
+    plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
+    source, names = _source(kernels, target)
+    return Blueprint(
+        source=source,
+        options=BUILD_OPTIONS,
+        calls=tuple(_call(k, n, plan) for k, n in zip(kernels, names, strict=True)),
+        arena=plan.arena,
+        weights=_weights(plan),
+        inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
+        outputs=_outputs(graph, schedule, plan),
+    )
+
+
+def _source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[str]]:
+    """The program, equal kernels once, and the name of each call's kernel."""
+    texts: dict[str, str] = {}
+    names = []
+    for kernel in kernels:
+        head = f"({kernel.parameters()})"
+        key = hashlib.sha256(f"{head}{kernel.body}".encode()).hexdigest()[:12]
+        texts.setdefault(
+            f"k{key}", f"{target.attributes} __kernel void k{key}{head} {{\n{kernel.body}\n}}\n"
+        )
+        names.append(f"k{key}")
+    body = "\n".join(texts.values())
+    return f"{_prelude(body)}\n{body}", names
+
+
+def _prelude(body: str) -> str:
+    lines = []
+    if "double" in body:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if "ol_" in body:
+        lines.append(files("eps.opencl").joinpath(PRELUDE).read_text(encoding="utf-8"))
+        lines += [
+            f"OL_FUNCTIONS(float{w}, int{w}, convert_int{w}, as_float{w}, convert_float{w})"
+            for w in (2, 4, 8, 16)
+            if f"float{w}" in body
+        ]
+    return "\n".join(lines)
+
+
+def _call(kernel: Kernel, name: str, plan: MemoryPlan) -> Call:
+    return Call(
+        kernel=name,
+        tasks=kernel.tasks,
+        arguments=tuple(_place(buffer, plan) for buffer in kernel.operands),
+        checks=kernel.checks,
+        work=kernel.work,
+    )
+
+
+def _place(buffer: Buffer, plan: MemoryPlan) -> Place:
+    if buffer.constant is not None:
+        return Place(WEIGHTS, plan.weights[id(buffer)], nbytes(buffer))
+    return Place(ARENA, plan.places[id(buffer)], nbytes(buffer))
+
+
+def _weights(plan: MemoryPlan) -> memoryview:
+    whole = np.zeros(plan.weights_size, np.uint8)
+    for buffer in plan.constants:
+        assert buffer.constant is not None, "the plan lists constants"
+        at = plan.weights[id(buffer)]
+        flat = np.ascontiguousarray(buffer.constant).reshape(-1).view(np.uint8)
+        whole[at : at + flat.size] = flat
+    return whole.data.toreadonly()
+
+
+def _ports(names: Sequence[str], views: Sequence[View], plan: MemoryPlan) -> tuple[Port, ...]:
+    return tuple(
+        Port(
+            name=name,
+            dtype=view.buffer.dtype,
+            shape=view.shape,
+            offset=plan.places[id(view.buffer)]
+            + view.offset * int(np.dtype(view.buffer.dtype).itemsize),
+        )
+        for name, view in zip(names, views, strict=True)
+    )
+
+
+def _outputs(graph: Graph, schedule: Schedule, plan: MemoryPlan) -> tuple[Port, ...]:
+    return _ports([info.name for info in graph.outputs], schedule.outputs, plan)

@@ -1,0 +1,1 @@
+"""OpenCL C for each kind of operation."""

@@ -1,0 +1,256 @@
+"""Products and convolutions as contractions: packed weights, flattened pixels, phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eps.opencl.codegen.kernel import Finish, Kernel, finish_of
+from eps.opencl.codegen.tile import Contraction, Tile, choose_tile, write_contraction
+from eps.opencl.views import Buffer, View
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.device import Target
+    from eps.opencl.ir import Convolution, MatMul, TransposedConvolution
+    from eps.opencl.layout import Step
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
+    """One contraction; constant right-hand sides are packed."""
+    a, b, y = step.inputs[0], step.inputs[1], step.output
+    *batch, m, n = y.shape
+    k = a.shape[-1]
+    tile = choose_tile(target, 1, m, n)
+    constant = b.buffer.constant
+    if constant is not None:
+        matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
+        whole = matrix.reshape(-1, 1, 1, k, n)
+        packed = _packed(whole, tile)
+        w_batch = _packed_batch(batch, packed.size // max(1, int(np.prod(batch))))
+        w = (Buffer(packed.size, "float32", packed), 0, w_batch)
+        w_steps = (0, 0, tile.channels, k * tile.channels)
+    else:
+        w = (b.buffer, b.offset, b.strides[:-2])
+        w_steps = (0, 0, b.strides[-2], 0)
+    spec = Contraction(
+        batch=tuple(batch),
+        rows=1,
+        columns=m,
+        taps=(1, 1),
+        depth=k,
+        width=n,
+        x=(a.buffer, a.offset, a.strides[:-2]),
+        w=w,
+        y=(y.buffer, y.offset, y.strides[:-2]),
+        x_steps=(0, a.strides[-2], 0, 0, a.strides[-1]),
+        w_steps=w_steps,
+        y_steps=(0, y.strides[-2], y.strides[-1]),
+    )
+    finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
+    views = tuple(_with_row(view) for view in finish.views)
+    return [write_contraction(spec, tile, replace(finish, views=views), target)]
+
+
+def _with_row(view: View) -> View:
+    """[..., m, n] as [..., 1, m, n]."""
+    shape, strides = view.shape, view.strides
+    return View(
+        view.buffer, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:]), view.offset
+    )
+
+
+def _packed(weights: Array, tile: Tile) -> Array:
+    """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps."""
+    n, channels = weights.shape[-1], tile.channels
+    starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
+    panels = [weights[..., s : s + channels] for s in starts]
+    return np.ascontiguousarray(np.stack(panels, axis=1), np.float32).reshape(-1)
+
+
+def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
+    strides, step = [], size
+    for n in reversed(batch):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def convolution_kernels(op: Convolution, step: Step, target: Target) -> list[Kernel]:
+    """A contraction for each group, or in one with flattened pixels for 1 by 1 kernels."""
+    x, y = step.inputs[0], step.output
+    weights = step.inputs[1].buffer.constant
+    assert weights is not None, "lowering takes constant weights"
+    weights = weights.reshape(step.inputs[1].shape)
+    window = op.window
+    finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
+    top, left = window.pads[:2]
+    start = x.offset - top * x.strides[2] - left * x.strides[3]
+    place = _Placed(x, start, y, weights.transpose(2, 3, 1, 0), op.groups, finish)
+    return [_contract(place, window.strides, window.dilations, target)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Images, the weight [kh, kw, C/groups, O], and where the first window starts."""
+
+    x: View
+    start: int
+    y: View
+    weights: Array
+    groups: int
+    finish: Finish
+
+
+def _contract(
+    place: _Placed, strides: tuple[int, int], dilations: tuple[int, int], target: Target
+) -> Kernel:
+    x, y, groups = place.x, place.y, place.groups
+    kh, kw, depth, total = place.weights.shape
+    width = total // groups
+    rows, columns = y.shape[2:]
+    x_row, x_column = strides[0] * x.strides[2], strides[1] * x.strides[3]
+    views = tuple(_grouped(view, groups) for view in place.finish.views)
+    y_view = _grouped(y, groups)
+    flat = (x_row == x_column * columns or rows == 1) and all(
+        v.strides[2] == v.strides[3] * columns or rows == 1 for v in (y_view, *views)
+    )
+    if flat:
+        views = tuple(_flat(v) for v in views)
+        rows, columns = 1, rows * columns
+    tile = choose_tile(target, rows, columns, width)
+    by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
+    packed = _packed(by_group, tile)
+    line = depth * tile.channels
+    spec = Contraction(
+        batch=(x.shape[0], groups),
+        rows=rows,
+        columns=columns,
+        taps=(kh, kw),
+        depth=depth,
+        width=width,
+        x=(x.buffer, place.start, (x.strides[0], depth * x.strides[1])),
+        w=(Buffer(packed.size, "float32", packed), 0, (0, packed.size // groups)),
+        y=(y.buffer, y.offset, y_view.strides[:2]),
+        x_steps=(
+            x_row,
+            x_column,
+            dilations[0] * x.strides[2],
+            dilations[1] * x.strides[3],
+            x.strides[1],
+        ),
+        w_steps=(kw * line, line, tile.channels, kh * kw * line),
+        y_steps=y_view.strides[2:],  # type: ignore[arg-type]
+    )
+    return write_contraction(spec, tile, replace(place.finish, views=views), target)
+
+
+def _grouped(view: View, groups: int) -> View:
+    """[N, C, H, W] as [N, groups, H, W, C/groups]."""
+    n, c, h, w = view.shape
+    sn, sc, sh, sw = view.strides
+    each = c // groups
+    return View(view.buffer, (n, groups, h, w, each), (sn, sc * each, sh, sw, sc), view.offset)
+
+
+def _flat(view: View) -> View:
+    """[N, G, H, W, C] as [N, G, 1, H*W, C]."""
+    n, g, h, w, c = view.shape
+    strides = (*view.strides[:2], 0, view.strides[3] or view.strides[2], view.strides[4])
+    if w == 1:
+        strides = (*view.strides[:2], 0, view.strides[2], view.strides[4])
+    return View(view.buffer, (n, g, 1, h * w, c), strides, view.offset)
+
+
+def transposed_kernels(op: TransposedConvolution, step: Step, target: Target) -> list[Kernel]:
+    """One convolution for each phase: output pixels that meet the same taps.
+
+    Output row r gets x[i] * w[t] for all i * stride + t * dilation - pad = r: the taps of a
+    phase are those with t * dilation = r + pad modulo stride, and i goes down as t goes up.
+    """
+    weights = step.inputs[1].buffer.constant
+    assert weights is not None, "lowering takes constant weights"
+    weights = weights.reshape(step.inputs[1].shape)
+    finish = finish_of(op.epilogue, step.inputs, step.output.shape, 2)
+    kernels = []
+    for phase_row in range(op.window.strides[0]):
+        for phase_column in range(op.window.strides[1]):
+            made = _phase(op, step, weights, finish, (phase_row, phase_column), target)
+            kernels += [made] if made is not None else []
+    return kernels
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis of a phase: its taps in the order of growing input index."""
+
+    taps: tuple[int, ...]
+    first: int
+    step: int
+    count: int
+
+
+def _phase(
+    op: TransposedConvolution,
+    step: Step,
+    weights: Array,
+    finish: Finish,
+    phase: tuple[int, int],
+    target: Target,
+) -> Kernel | None:
+    x, y, groups = step.inputs[0], step.output, op.groups
+    axes = [_phase_axis(op, a, phase[a], y.shape[2 + a]) for a in (0, 1)]
+    if not all(axis.count for axis in axes):
+        return None
+    channels, each = weights.shape[0], weights.shape[1]
+    depth = channels // groups
+    picked = weights[:, :, list(axes[0].taps), :][:, :, :, list(axes[1].taps)]
+    arranged = picked.reshape(groups, depth, each, *picked.shape[2:]).transpose(3, 4, 1, 0, 2)
+    arranged = arranged.reshape(*arranged.shape[:3], groups * each)
+    if not arranged.size:  # no tap reaches these pixels: one tap of zeros
+        arranged = np.zeros((1, 1, depth, groups * each), np.float32)
+    start = x.offset + axes[0].first * x.strides[2] + axes[1].first * x.strides[3]
+    place = _Placed(
+        x,
+        start,
+        _every(y, phase, op.window.strides, axes),
+        arranged,
+        groups,
+        replace(
+            finish, views=tuple(_every(v, phase, op.window.strides, axes) for v in finish.views)
+        ),
+    )
+    return _contract(place, (1, 1), (axes[0].step, axes[1].step), target)
+
+
+def _phase_axis(op: TransposedConvolution, axis: int, phase: int, size: int) -> _Axis:
+    """Taps and first input index for output index `phase`, phase + stride, ..."""
+    stride, dilation = op.window.strides[axis], op.window.dilations[axis]
+    pad, kernel = op.window.pads[axis], op.window.kernel[axis]
+    taps = [t for t in range(kernel) if (phase + pad - t * dilation) % stride == 0]
+    sources = [(phase + pad - t * dilation) // stride for t in taps]
+    count = len(range(phase, size, stride))
+    if not taps:
+        return _Axis((), 0, 1, count)
+    pairs = sorted(zip(sources, taps, strict=True))
+    gap = pairs[1][0] - pairs[0][0] if len(pairs) > 1 else 1
+    return _Axis(tuple(t for _, t in pairs), pairs[0][0], gap, count)
+
+
+def _every(
+    view: View, phase: tuple[int, int], strides: tuple[int, int], axes: Sequence[_Axis]
+) -> View:
+    """The pixels of one phase."""
+    n, c = view.shape[:2]
+    sn, sc, sh, sw = view.strides
+    return View(
+        view.buffer,
+        (n, c, axes[0].count, axes[1].count),
+        (sn, sc, sh * strides[0], sw * strides[1]),
+        view.offset + phase[0] * sh + phase[1] * sw,
+    )

@@ -1,0 +1,82 @@
+"""Elementwise kernels: float32 in vectors along memory, everything else one by one."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
+from eps.opencl.expression import C_TYPES, Writer, is_vectorisable
+from eps.opencl.views import Loop, View, common_loops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.device import Target
+    from eps.opencl.expression import Expr
+
+CHUNK = 4096
+"""Elements of a row that one step of a task takes."""
+SMALLEST_TASK = 8192
+"""Elements below which another task costs more than it brings."""
+
+
+def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: Target) -> Kernel:
+    """output = expr(inputs), inputs broadcast; parameters are the inputs, then the output."""
+    views = (output, *(view.broadcast(output.shape) for view in inputs))
+    loops = common_loops(views)
+    *outer, inner = loops or (Loop(1, (0,) * len(views)),)
+    chunks = -(-inner.size // CHUNK)
+    units = prod(loop.size for loop in outer) * chunks
+    tasks, each = share(units, min(target.tasks, max(1, output.size // SMALLEST_TASK)))
+    code = Code()
+    code.add("const int id = get_global_id(0);")
+    if each > 1:
+        code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    else:
+        code.add("const int u = id;")
+    names = decode(code, "u", [*(loop.size for loop in outer), chunks], "d")
+    for number, view in enumerate(views):
+        terms = zip(names, (loop.strides[number] for loop in outer), strict=False)
+        code.add(f"const int o{number} = {offset_of(terms, view.offset)};")
+    last = names[-1]
+    code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
+    code.add(f"int i = {last} * {CHUNK};")
+    vectors = is_vectorisable(expr) and inner.size >= target.vector
+    if vectors:
+        _write_vectors(code, expr, inner, target.vector)
+    if not vectors or inner.size % target.vector:
+        code.open("for (; i < end; ++i)")
+        _write_element(code, expr, inner, views)
+        code.close()
+    if each > 1:
+        code.close()
+    return Kernel(code.text(), tuple(v.buffer for v in (*inputs, output)), tasks)
+
+
+def _write_vectors(code: Code, expr: Expr, inner: Loop, vector: int) -> None:
+    code.open(f"for (; i + {vector} <= end; i += {vector})")
+    names = {}
+    for number, stride in enumerate(inner.strides[1:]):
+        at = f"o{number + 1}" + (f" + i * {stride}" if stride else "")
+        code.add(f"const float{vector} v{number} = {load(f'p{number}', at, stride, vector)};")
+        names[number] = f"v{number}"
+    writer = Writer(names, vector=vector)
+    value = writer.write(expr)
+    code.add(*writer.lines)
+    at = f"o0 + i * {inner.strides[0]}"
+    code.add(*store(f"p{len(names)}", at, inner.strides[0], vector, value))
+    code.close()
+
+
+def _write_element(code: Code, expr: Expr, inner: Loop, views: Sequence[View]) -> None:
+    names = {}
+    for number, view in enumerate(views[1:]):
+        stride = inner.strides[number + 1]
+        kind = C_TYPES[view.buffer.dtype]
+        code.add(f"const {kind} v{number} = p{number}[o{number + 1} + i * {stride}];")
+        names[number] = f"v{number}"
+    writer = Writer(names)
+    value = writer.write(expr)
+    code.add(*writer.lines)
+    code.add(f"p{len(names)}[o0 + i * {inner.strides[0]}] = {value};")

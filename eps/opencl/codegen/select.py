@@ -1,0 +1,63 @@
+"""Which generator writes the kernels of which operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
+from eps.opencl.codegen.movement import fill_kernel, gather_kernel
+from eps.opencl.codegen.pointwise import pointwise_kernel
+from eps.opencl.codegen.rows import layer_norm_kernel, reduce_kernel, softmax_kernel
+from eps.opencl.codegen.window import depthwise_kernel, is_depthwise, pool_kernel
+from eps.opencl.ir import (
+    Convolution,
+    Fill,
+    Gather,
+    LayerNorm,
+    MatMul,
+    Pointwise,
+    Pool,
+    Reduce,
+    Softmax,
+    TransposedConvolution,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.opencl.codegen.kernel import Kernel
+    from eps.opencl.device import Target
+    from eps.opencl.ir import Op
+    from eps.opencl.layout import Step
+
+    Generator = Callable[..., Kernel | list[Kernel]]
+
+
+def _convolution(op: Convolution, step: Step, target: Target) -> list[Kernel]:
+    if is_depthwise(op):
+        return [depthwise_kernel(op, step, target)]
+    return convolution_kernels(op, step, target)
+
+
+def _pointwise(op: Pointwise, step: Step, target: Target) -> Kernel:
+    return pointwise_kernel(op.expr, step.inputs, step.output, target)
+
+
+GENERATORS: Mapping[type[Op], Generator] = {
+    Pointwise: _pointwise,
+    MatMul: matmul_kernels,
+    Convolution: _convolution,
+    TransposedConvolution: transposed_kernels,
+    Pool: pool_kernel,
+    Reduce: reduce_kernel,
+    Softmax: softmax_kernel,
+    LayerNorm: layer_norm_kernel,
+    Gather: gather_kernel,
+    Fill: fill_kernel,
+}
+
+
+def kernels_of(step: Step, target: Target) -> list[Kernel]:
+    """The kernel calls of one step, in order."""
+    made = GENERATORS[type(step.op)](step.op, step, target)
+    return made if isinstance(made, list) else [made]

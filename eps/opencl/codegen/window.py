@@ -1,0 +1,172 @@
+"""Depthwise convolution and pooling: each channel by itself, a vector of them at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.opencl.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    finish_of,
+    load,
+    offset_of,
+    share,
+    store,
+)
+from eps.opencl.views import Buffer
+
+if TYPE_CHECKING:
+    from eps.opencl.codegen.kernel import Finish
+    from eps.opencl.device import Target
+    from eps.opencl.ir import Convolution, Pool
+    from eps.opencl.layout import Step
+    from eps.opencl.views import View
+
+_MAXIMUM = "a = select(v, a, (a > v) | isnan(a));"  # keeps NaN
+WIDE = 4
+"""Output pixels that share each load of a weight."""
+SMALLEST_TASK = 16384
+
+
+def is_depthwise(op: Convolution) -> bool:
+    """Whether every channel has a kernel of its own."""
+    return op.groups == op.inputs[0].shape[1] == op.output.shape[1] and op.groups > 1
+
+
+def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
+    """A row of output pixels for each step of a task, channels innermost."""
+    x, y = step.inputs[0], step.output
+    n, channels, rows, columns = y.shape
+    kh, kw = op.window.kernel
+    weights = step.inputs[1].buffer.constant
+    assert weights is not None, "lowering takes constant weights"
+    taps = np.ascontiguousarray(weights.reshape(channels, kh * kw).T, np.float32).reshape(-1)
+    finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
+    vector = _vector(channels, target)
+    units = n * rows
+    small = max(1, y.size * kh * kw // SMALLEST_TASK)
+    tasks, each = share(units, min(target.tasks, small))
+    code = Code()
+    code.add("const int id = get_global_id(0);")
+    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    image, row = decode(code, "u", (n, rows), "d")
+    top, left = op.window.pads[:2]
+    start = x.offset - top * x.strides[2] - left * x.strides[3]
+    at = offset_of([(image, x.strides[0]), (row, op.window.strides[0] * x.strides[2])], start)
+    code.add(f"__global const float* xr = p0 + {at};")
+    code.open(f"for (int t = 0; t < {-(-channels // vector)}; ++t)")
+    code.add(f"const int n0 = min(t * {vector}, {channels - vector});")
+    wide = min(WIDE, columns)
+    code.open(f"for (int s = 0; s < {-(-columns // wide)}; ++s)")
+    code.add(f"const int c0 = min(s * {wide}, {columns - wide});")
+    _write_taps(code, op, x, channels, (vector, wide))
+    for i in range(wide):
+        _write_pixel(code, finish, y, (image, row), (i, vector))
+    code.close(3)
+    buffers = (x.buffer, Buffer(taps.size, "float32", taps))
+    operands = (*buffers, *(v.buffer for v in finish.views), y.buffer)
+    return Kernel(code.text(), operands, tasks, work=2 * y.size * kh * kw)
+
+
+def _vector(channels: int, target: Target) -> int:
+    vector = target.vector
+    while vector > channels:
+        vector //= 2
+    return vector
+
+
+def _kind(vector: int) -> str:
+    return f"float{vector}" if vector > 1 else "float"
+
+
+def _write_taps(code: Code, op: Convolution, x: View, channels: int, tile: tuple[int, int]) -> None:
+    vector, wide = tile
+    kind = _kind(vector)
+    step = op.window.strides[1] * x.strides[3]
+    code.add(f"__global const float* xp = xr + c0 * {step} + n0 * {x.strides[1]};")
+    code.add(f"{kind} {', '.join(f'a{i} = 0.0f' for i in range(wide))};")
+    for tap in range(op.window.kernel[0] * op.window.kernel[1]):
+        i, j = divmod(tap, op.window.kernel[1])
+        at = i * op.window.dilations[0] * x.strides[2] + j * op.window.dilations[1] * x.strides[3]
+        code.add(f"const {kind} w{tap} = {load('p1', f'n0 + {tap * channels}', 1, vector)};")
+        for pixel in range(wide):
+            text = load("xp", str(at + pixel * step), x.strides[1], vector)
+            code.add(f"a{pixel} = mad({text}, w{tap}, a{pixel});")
+
+
+def _write_pixel(
+    code: Code, finish: Finish, y: View, place: tuple[str, str], tile: tuple[int, int]
+) -> None:
+    (image, row), (pixel, vector) = place, tile
+    loads = {}
+    for number, view in enumerate((y, *finish.views)):
+        sn, sc, sh, sw = view.strides
+        terms = [(image, sn), (row, sh), ("c0", sw), ("n0", sc)]
+        at = offset_of(terms, view.offset + pixel * sw)
+        if number:
+            loads[number] = load(f"p{finish.first + number - 1}", at, sc, vector)
+        else:
+            target = at, sc
+    value = finish.write(code, f"a{pixel}", loads, vector, f"q{pixel}_")
+    pointer = f"p{finish.first + len(finish.views)}"
+    code.add(*store(pointer, target[0], target[1], vector, value))
+
+
+def pool_kernel(op: Pool, step: Step, target: Target) -> Kernel:
+    """Windows cut at the image's edge; the divisor of a mean is what takes part."""
+    x, y = step.inputs[0], step.output
+    n, channels, rows, columns = y.shape
+    vector = _vector(channels, target)
+    kind = _kind(vector)
+    units = n * rows
+    small = max(1, y.size * op.window.kernel[0] * op.window.kernel[1] // SMALLEST_TASK)
+    tasks, each = share(units, min(target.tasks, small))
+    code = Code()
+    code.add("const int id = get_global_id(0);")
+    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    image, row = decode(code, "u", (n, rows), "d")
+    code.add(*_range("h", row, op, 0, x.shape[2]))
+    code.open(f"for (int c = 0; c < {columns}; ++c)")
+    code.add(*_range("w", "c", op, 1, x.shape[3]))
+    code.open(f"for (int t = 0; t < {-(-channels // vector)}; ++t)")
+    code.add(f"const int n0 = min(t * {vector}, {channels - vector});")
+    start = "-INFINITY" if op.kind == "max" else "0.0f"
+    code.add(f"{kind} a = {f'({kind})({start})' if vector > 1 else start};")
+    code.open(f"for (int i = h0; i < h1; i += {op.window.dilations[0]})")
+    code.open(f"for (int j = w0; j < w1; j += {op.window.dilations[1]})")
+    sn, sc, sh, sw = x.strides
+    at = offset_of([(image, sn), ("i", sh), ("j", sw), ("n0", sc)], x.offset)
+    code.add(f"const {kind} v = {load('p0', at, sc, vector)};")
+    code.add(_MAXIMUM if op.kind == "max" else "a += v;")
+    code.close(2)
+    if op.kind == "mean":
+        code.add(f"a = a / (float)({_divisor(op)});")
+    sn, sc, sh, sw = y.strides
+    at = offset_of([(image, sn), (row, sh), ("c", sw), ("n0", sc)], y.offset)
+    code.add(*store("p1", at, sc, vector, "a"))
+    code.close(3)
+    return Kernel(code.text(), (x.buffer, y.buffer), tasks)
+
+
+def _range(name: str, index: str, op: Pool, axis: int, size: int) -> list[str]:
+    """First and end input index of a window along an axis, cut at the image."""
+    window = op.window
+    dilation, reach = window.dilations[axis], window.kernel[axis] * window.dilations[axis]
+    begin = f"{index} * {window.strides[axis]} - {window.pads[axis]}"
+    low = f"max({begin}, 0)"
+    if dilation > 1:  # the first tap inside: whole steps after the begin
+        first = f"{begin} + (({dilation - 1} - ({begin})) / {dilation}) * {dilation}"
+        low = f"({begin} < 0 ? {first} : {begin})"
+    return [f"const int {name}0 = {low}, {name}1 = min({begin} + {reach}, {size});"]
+
+
+def _divisor(op: Pool) -> str:
+    if op.count_pads:
+        return str(op.window.kernel[0] * op.window.kernel[1])
+    counts = [
+        f"((({n}1 - {n}0) + {d - 1}) / {d})" for n, d in zip("hw", op.window.dilations, strict=True)
+    ]
+    return " * ".join(counts)

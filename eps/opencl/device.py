@@ -1,0 +1,152 @@
+"""Platforms, devices, which of them a session opens, and what the code generator must know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from eps.opencl.icd import prepare_loader
+from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.options import OpenCLOptions
+
+KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
+POCL = "Portable Computing Language"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A device and its place: `name` is "platform index.device index"."""
+
+    name: str
+    platform: cl.Platform
+    device: cl.Device
+
+    @property
+    def kind(self) -> str:
+        """CPU, GPU or ACCELERATOR."""
+        if self.device.type & cl.device_type.GPU:
+            return "GPU"
+        return "CPU" if self.device.type & cl.device_type.CPU else "ACCELERATOR"
+
+    @property
+    def label(self) -> str:
+        """Device and platform for a person."""
+        return f"{self.device.name.strip()} ({self.platform.name.strip()})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the code generator adapts to.
+
+    Attributes:
+        vector: Floats in a vector register.
+        accumulators: Vectors that a kernel may keep in registers.
+        tasks: Work-items into which a large kernel is split.
+        attributes: Of every kernel, in OpenCL C.
+        double: Whether float64 is there.
+        alignment: In bytes, of a buffer's parts.
+        late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
+    """
+
+    vector: int
+    accumulators: int
+    tasks: int
+    attributes: str
+    double: bool
+    alignment: int
+    late_binaries: bool
+
+
+@cache
+def loader_note() -> str:
+    """Prepare the loader, once in a process because it looks only once; what was done."""
+    return prepare_loader()
+
+
+def find_devices() -> tuple[Found, ...]:
+    """Every device of every platform.
+
+    Raises:
+        EPFail: The loader finds no platform.
+    """
+    note = loader_note()
+    try:
+        platforms = cl.get_platforms()
+    except SDK_ERRORS as exc:
+        raise EPFail(f"no OpenCL platform: {sdk_text(exc)}; {note}") from exc
+    found = []
+    for p, platform in enumerate(platforms):
+        try:
+            devices = platform.get_devices()
+        except SDK_ERRORS:  # DEVICE_NOT_FOUND: a driver without its hardware
+            continue
+        found += [Found(f"{p}.{d}", platform, device) for d, device in enumerate(devices)]
+    return tuple(found)
+
+
+def choose(found: Sequence[Found], options: OpenCLOptions) -> Found:
+    """The first device that fits, GPUs first and PoCL last.
+
+    Raises:
+        EPFail: None fits; says which there are.
+    """
+    fitting = [f for f in found if _fits_platform(f, options) and _fits_device(f, options)]
+    if not fitting:
+        there = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in found) or "none"
+        raise EPFail(
+            f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
+            f"there are: {there}. {loader_note()}"
+        )
+    return min(fitting, key=_preference)
+
+
+def _fits_platform(found: Found, options: OpenCLOptions) -> bool:
+    wanted = options.platform
+    if wanted.isdigit():
+        return found.name.split(".")[0] == wanted
+    return wanted in found.platform.name.lower()
+
+
+def _fits_device(found: Found, options: OpenCLOptions) -> bool:
+    wanted = options.device
+    if wanted in KINDS:
+        return found.kind == KINDS[wanted]
+    if wanted.isdigit():
+        return found.name.split(".")[1] == wanted
+    return wanted == found.name or wanted in found.device.name.lower()
+
+
+def _preference(found: Found) -> tuple[int, bool]:
+    return ("GPU", "ACCELERATOR", "CPU").index(found.kind), found.platform.name.strip() == POCL
+
+
+def describe_target(found: Found) -> Target:
+    """What the device's own properties say, and what measurements say of its platform.
+
+    One work-item is one register tile: Intel's compiler must not vectorise across them, and
+    PoCL's scheduler hands out work in chunks of 32 groups for each core.
+    """
+    device, pocl = found.device, found.platform.name.strip() == POCL
+    vector = max(4, min(16, device.native_vector_width_float or 4))
+    hint = "intel_vec_len_hint(1)" if "cl_intel_vec_len_hint" in device.extensions else ""
+    if pocl:
+        hint = "min_vector_width(512)" if vector == 16 else ""
+    attributes = f"__attribute__(({hint})) " if hint else ""
+    units = max(1, device.max_compute_units)
+    return Target(
+        vector=vector,
+        accumulators=28 if vector == 16 else 12,
+        tasks=units * (256 if pocl else 8),
+        attributes=f"{attributes}__attribute__((reqd_work_group_size(1, 1, 1)))",
+        double="cl_khr_fp64" in device.extensions,
+        alignment=max(128, device.mem_base_addr_align // 8),
+        late_binaries=pocl,
+    )

@@ -1,0 +1,65 @@
+"""Shows the OpenCL loader Intel's CPU runtime from PyPI beside the system's own drivers.
+
+The runtime's wheel puts libintelocl.so into `<prefix>/lib`, and its .icd file names a folder of
+the build machine (seen with intel-opencl-rt 2026.2.0), so no loader finds it. The loader in
+pyopencl's wheel reads OCL_ICD_VENDORS once, at the first platform query, and then looks there
+instead of in /etc/OpenCL/vendors: the private folder made here holds the system's files too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+CHOSEN_BY_USER = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
+LIBRARY = "libintelocl.so"
+
+
+def show_intel_runtime(
+    environ: MutableMapping[str, str],
+    *,
+    prefix: Path = Path(sys.prefix),
+    system: Path = SYSTEM_VENDORS,
+) -> str:
+    """Point the loader at a folder with every driver, where the user has not chosen one.
+
+    Args:
+        environ: `os.environ`; the loader reads the process's own environment.
+        prefix: Where the wheel was installed.
+        system: Folder of the system's .icd files.
+
+    Returns:
+        What was done or why nothing was, one line for `ort-lite devices`.
+    """
+    chosen = [key for key in CHOSEN_BY_USER if environ.get(key)]
+    if chosen:
+        return f"{chosen[0]}={environ[chosen[0]]} decides which drivers are seen"
+    library = prefix / "lib" / LIBRARY
+    if not library.is_file():
+        return f"{library} is not there: pip install 'ort-lite[opencl-intel]'"
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as exc:
+        return f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
+    folder = Path(tempfile.mkdtemp(prefix="ort_lite_icd_"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for entry in sorted(system.glob("*.icd")) if system.is_dir() else ():
+        shutil.copyfile(entry, folder / entry.name)
+    (folder / "ort_lite_intel.icd").write_text(f"{library}\n", encoding="utf-8")
+    environ["OCL_ICD_VENDORS"] = str(folder)
+    return f"{library} shown to the loader"
+
+
+def prepare_loader() -> str:
+    """`show_intel_runtime` for this process; only before the first platform query."""
+    return show_intel_runtime(os.environ) if sys.platform == "linux" else "the system's loader"

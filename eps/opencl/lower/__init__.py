@@ -1,0 +1,31 @@
+"""One file for each family of operators; each has a table from operator to lowering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl.lower import activation, dense, elementwise, pooling, shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eps.opencl.ir import Tensor
+    from eps.opencl.lower.node import NodeView
+
+    Lowering = Callable[[NodeView], Tensor | Sequence[Tensor]]
+
+CONTRIB_DOMAIN = "com.microsoft"
+
+LOWERINGS: Mapping[tuple[str, str], Lowering] = {
+    **{
+        ("", name): lowering
+        for family in (elementwise, activation, dense, pooling, shape)
+        for name, lowering in family.LOWERINGS.items()
+    },
+    **{
+        (CONTRIB_DOMAIN, name): lowering
+        for family in (activation, dense)
+        for name, lowering in family.CONTRIB.items()
+    },
+}
+"""(domain, operator) to the function that emits its kernels."""

@@ -1,0 +1,50 @@
+"""Attributes of sliding windows, in one or two dimensions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl.ir import Unsupported, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.lower.node import NodeView
+
+
+def pair(node: NodeView, name: str, default: int) -> tuple[int, int]:
+    """An attribute for (rows, columns); of one number, for columns."""
+    given = node.attr(name)
+    values = [default, default] if not given else [int(v) for v in given]
+    if len(values) == 1:
+        values = [default, *values]
+    if len(values) != 2:
+        raise Unsupported(f"{name} of {len(values)} dimensions")
+    return values[0], values[1]
+
+
+def explicit_pads(node: NodeView, given: Sequence[int] | None) -> tuple[int, int, int, int]:
+    """`pads` as (top, left, bottom, right); none where it is None."""
+    if not given:
+        return 0, 0, 0, 0
+    if len(given) == 2:
+        return 0, int(given[0]), 0, int(given[1])
+    if len(given) != 4 or min(given) < 0:
+        raise Unsupported(f"{node.node.op_type} with pads {list(given)}")
+    return int(given[0]), int(given[1]), int(given[2]), int(given[3])
+
+
+def window_output(shape: Sequence[int], window: Window, *, ceil: bool = False) -> tuple[int, int]:
+    """Rows and columns of a window's output: ONNX Conv, MaxPool."""
+    sizes = []
+    for axis in (0, 1):
+        reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1
+        n = shape[2 + axis] + window.pads[axis] + window.pads[axis + 2]
+        stride = window.strides[axis]
+        count = (-(-(n - reach) // stride) if ceil else (n - reach) // stride) + 1
+        if ceil and (count - 1) * stride >= shape[2 + axis] + window.pads[axis]:
+            count -= 1  # a window that starts in the padding after the end is left out
+        if n < reach or count < 1:
+            raise Unsupported(f"a window of {reach} over {n} elements")
+        sizes.append(count)
+    return sizes[0], sizes[1]

@@ -1,0 +1,53 @@
+"""Provider options of the OpenCL EP, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPTIONS: Mapping[str, str] = {
+    "platform": "part of a platform's name, or its index; any platform without it",
+    "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
+    "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCLOptions:
+    """Checked options.
+
+    Attributes:
+        platform: Part of a name in lower case or an index as text; "" for any.
+        device: The same for a device, or a kind, or "platform.device".
+        profiling: Whether the queue records times.
+    """
+
+    platform: str = ""
+    device: str = ""
+    profiling: bool = False
+
+
+def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
+    """Check every option.
+
+    Raises:
+        InvalidArgument: A value that the option cannot have; says which it can.
+    """
+    return OpenCLOptions(
+        platform=options.get("platform", "").strip().lower(),
+        device=options.get("device", "").strip().lower(),
+        profiling=_flag(options, "profiling"),
+    )
+
+
+def _flag(options: Mapping[str, str], key: str) -> bool:
+    text = options.get(key, "false")
+    if text not in ("true", "True", "false", "False", "1", "0"):
+        raise InvalidArgument(f"{key} is '{text}', expected true or false")
+    return text in ("true", "True", "1")
+

@@ -1,0 +1,29 @@
+"""What OpenCL finds on this machine."""
+
+from __future__ import annotations
+
+from eps.opencl.device import find_devices, loader_note
+from eps.opencl.identity import read_identity
+from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.status import EPFail
+
+_TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
+
+
+def probe_devices() -> Probe:
+    """Every device, with the extensions that matter in its description."""
+    try:
+        found = find_devices()
+    except EPFail as exc:
+        return Probe(reason=exc.message, tried=(loader_note(),))
+    devices = tuple(
+        DeviceInfo(
+            name=one.name,
+            kind=one.kind,
+            description=f"{one.label} {' '.join(x for x in _TOLD if x in one.device.extensions)}",
+            identity=read_identity(one),
+        )
+        for one in found
+    )
+    reason = "" if devices else "every OpenCL platform is without a device"
+    return Probe(devices, reason, (f"OpenCL: {loader_note()}",))

@@ -1,0 +1,168 @@
+"""A program with its memory on one device: kernels and arguments prepared once, then launched."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from eps.opencl.blueprint import ARENA
+from eps.opencl.sdk_errors import opencl_errors
+from ort_lite.status import EPFail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.blueprint import Blueprint, Call, Place, Port
+    from eps.opencl.program import Program
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+log = logging.getLogger(__name__)
+
+_ONE = (1,)
+
+
+class Executable:
+    """Runs one blueprint; one run at a time, because kernels hold their arguments."""
+
+    def __init__(
+        self, context: cl.Context, program: Program, blueprint: Blueprint, *, profiling: bool
+    ) -> None:
+        """Allocate memory, upload weights, prepare every launch.
+
+        Raises:
+            EPFail: The device has not enough memory, or the program lacks a kernel.
+        """
+        self.blueprint = blueprint
+        self.program: Program | None = program
+        self._lock = threading.Lock()
+        self._profiling = profiling
+        with opencl_errors("preparing a program"):
+            self._queue = _queue(context, profiling=profiling)
+            self._arena = self._zeros(context, blueprint.arena)
+            self._flag = self._zeros(context, 4)
+            self._weights = _upload(context, blueprint.weights)
+            self._parts: dict[Place, cl.Buffer] = {}
+            self._launches = [
+                (self._kernel(program, call), (call.tasks,)) for call in blueprint.calls
+            ]
+            self._queue.finish()
+
+    def _zeros(self, context: cl.Context, size: int) -> cl.Buffer:
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
+        cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, size)
+        return buffer
+
+    def _kernel(self, program: Program, call: Call) -> cl.Kernel:
+        kernel = cl.Kernel(program, call.kernel)
+        arguments = [self._part(place) for place in call.arguments]
+        for index, argument in enumerate([*arguments, *([self._flag] if call.checks else [])]):
+            kernel.set_arg(index, argument)
+        return kernel
+
+    def _part(self, place: Place) -> cl.Buffer:
+        found = self._parts.get(place)
+        if found is None:
+            whole = self._arena if place.region == ARENA else self._weights
+            found = self._parts[place] = whole.get_sub_region(place.offset, place.size)
+        return found
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Compute the outputs.
+
+        Raises:
+            EPFail: The device failed.
+            InvalidArgument: An index lies outside of what it picks from.
+        """
+        blueprint = self.blueprint
+        outputs = [np.empty(port.shape, port.dtype) for port in blueprint.outputs]
+        with self._lock, opencl_errors("running"):
+            if self.program is None:
+                raise EPFail("a partition is run after it was released")
+            self._write(inputs)
+            if self._profiling:
+                self._launch_timed()
+            else:
+                queue = self._queue
+                for kernel, size in self._launches:
+                    cl.enqueue_nd_range_kernel(queue, kernel, size, _ONE)
+            for port, array in zip(blueprint.outputs, outputs, strict=True):
+                self._copy(array, port, write=False)
+            wrong = self._checked()
+            self._queue.finish()
+        if wrong:
+            raise InvalidArgument("an index is out of the range of the axis that it picks from")
+        return outputs
+
+    def _write(self, inputs: Sequence[Array]) -> None:
+        for port, array in zip(self.blueprint.inputs, inputs, strict=True):
+            self._copy(np.ascontiguousarray(array), port, write=True)
+        if self.blueprint.checks:
+            cl.enqueue_fill_buffer(self._queue, self._flag, np.zeros(1, np.uint8), 0, 4)
+
+    def _copy(self, array: Array, port: Port, *, write: bool) -> None:
+        if not array.nbytes:
+            return
+        if write:
+            cl.enqueue_copy(
+                self._queue, self._arena, array, dst_offset=port.offset, is_blocking=True
+            )
+        else:
+            cl.enqueue_copy(
+                self._queue, array, self._arena, src_offset=port.offset, is_blocking=True
+            )
+
+    def _checked(self) -> bool:
+        if not self.blueprint.checks:
+            return False
+        found = np.zeros(1, np.int32)
+        cl.enqueue_copy(self._queue, found, self._flag, is_blocking=True)
+        return bool(found[0])
+
+    def _launch_timed(self) -> None:
+        for (kernel, size), call in zip(self._launches, self.blueprint.calls, strict=True):
+            event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
+            event.wait()
+            nanoseconds = event.profile.end - event.profile.start
+            log.debug("%s: %.1f us, %d operations", call.kernel, nanoseconds / 1e3, call.work)
+
+    def timings(self, inputs: Sequence[Array]) -> list[tuple[str, float, int]]:
+        """(kernel, seconds, operations) of each call of one run; needs `profiling`."""
+        found = []
+        with self._lock, opencl_errors("measuring"):
+            self._write(inputs)
+            for (kernel, size), call in zip(self._launches, self.blueprint.calls, strict=True):
+                event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
+                event.wait()
+                seconds = (event.profile.end - event.profile.start) / 1e9
+                found.append((call.kernel, seconds, call.work))
+        return found
+
+    def release(self) -> None:
+        """Give device memory back; waits for a run under way."""
+        with self._lock:
+            if self.program is None:
+                return
+            self.program = None
+            self._launches.clear()
+            for part in self._parts.values():
+                part.release()
+            self._parts.clear()
+            for buffer in (self._arena, self._weights, self._flag):
+                buffer.release()
+
+
+def _queue(context: cl.Context, *, profiling: bool) -> cl.CommandQueue:
+    if profiling:
+        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    return cl.CommandQueue(context)
+
+
+def _upload(context: cl.Context, data: memoryview) -> cl.Buffer:
+    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+    content = np.frombuffer(data, np.uint8) if data.nbytes else np.zeros(4, np.uint8)
+    return cl.Buffer(context, flags, hostbuf=content)

@@ -1,0 +1,36 @@
+"""OpenCL's errors as ort_lite's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from ort_lite.status import DeviceReset, EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SDK_ERRORS = (cl.Error, MemoryError)
+"""cl.Error covers pyopencl's MemoryError, LogicError and RuntimeError."""
+
+_LOST = ("DEVICE_NOT_AVAILABLE", "OUT_OF_RESOURCES")
+
+
+@contextmanager
+def opencl_errors(doing: str) -> Iterator[None]:
+    """Raise EPFail, or DeviceReset for a lost device, for what OpenCL raises while `doing`."""
+    try:
+        yield
+    except SDK_ERRORS as exc:
+        text = sdk_text(exc)
+        if any(word in text for word in _LOST):
+            raise DeviceReset(f"the OpenCL device failed while {doing}: {text}") from exc
+        raise EPFail(f"OpenCL failed while {doing}: {text}") from exc
+
+
+def sdk_text(exc: BaseException) -> str:
+    """The message on one line; a build log is cut to its beginning."""
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return " | ".join(lines)[:1000] or type(exc).__name__

@@ -1,0 +1,19 @@
+"""The OpenCL EP keeps every promise of an execution provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl import FACTORY
+from ort_lite.testing import EpConformance
+
+if TYPE_CHECKING:
+    from ort_lite.execution_provider import EpFactory
+
+
+class TestOpenCLConformance(EpConformance):
+    sdk_modules = ("pyopencl",)
+
+    @property
+    def factory(self) -> EpFactory:
+        return FACTORY
