@@ -59,8 +59,9 @@ class Entry:
 
 
 def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
-    """Installed EPs in order of preference: by name, the default EP last.
+    """Installed EPs in order of preference: by name from Z to A, the default EP last.
 
+    The order only has to be the same everywhere; who has a preference names providers.
     Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
     importlib.metadata takes longer to import than a cached model takes to load.
 
@@ -75,7 +76,8 @@ def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
                 f"two installed distributions provide '{entry.name}': "
                 f"{known.target} and {entry.target}; uninstall one"
             )
-    order = sorted(found, key=lambda name: (name == DEFAULT_PROVIDER, name))
+    order = sorted(found, reverse=True)
+    order.sort(key=lambda name: name == DEFAULT_PROVIDER)
     return {name: found[name] for name in order}
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 OPTIONS: Mapping[str, str] = {
     "platform": "part of a platform's name, or its index; any platform without it",
     "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
+    "rebuild": "true builds a payload's own source again where only the driver differs",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
@@ -24,11 +25,13 @@ class OpenCLOptions:
     Attributes:
         platform: Part of a name in lower case or an index as text; "" for any.
         device: The same for a device, or a kind, or "platform.device".
+        rebuild: Whether a payload of another driver may be built from its source.
         profiling: Whether the queue records times.
     """
 
     platform: str = ""
     device: str = ""
+    rebuild: bool = False
     profiling: bool = False
 
 
@@ -41,6 +44,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
     return OpenCLOptions(
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
+        rebuild=_flag(options, "rebuild"),
         profiling=_flag(options, "profiling"),
     )
 
@@ -50,4 +54,3 @@ def _flag(options: Mapping[str, str], key: str) -> bool:
     if text not in ("true", "True", "false", "False", "1", "0"):
         raise InvalidArgument(f"{key} is '{text}', expected true or false")
     return text in ("true", "True", "1")
-

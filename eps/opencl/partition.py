@@ -17,20 +17,37 @@ if TYPE_CHECKING:
 class StaticPartition(CompiledPartition):
     """One program; threads take turns."""
 
-    def __init__(self, executable: Executable, name: str) -> None:
-        """`name` is for messages."""
+    def __init__(
+        self,
+        executable: Executable,
+        name: str,
+        orders: tuple[Sequence[int], Sequence[int]] | None = None,
+    ) -> None:
+        """Take over the executable.
+
+        Args:
+            executable: What runs.
+            name: For messages.
+            orders: Port of each input and of each output, where they are not in order.
+        """
         self.executable = executable
         self.name = name
+        ports = executable.blueprint.inputs, executable.blueprint.outputs
+        ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
+        self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
+        self._given = tuple(outs)
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs."""
-        for port, value in zip(self.executable.blueprint.inputs, inputs, strict=True):
+        values = [inputs[i] for i in self._taken]
+        for port, value in zip(self.executable.blueprint.inputs, values, strict=True):
             if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:
                 raise EPFail(
                     f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
                     f"for {port.dtype}{list(port.shape)}"
                 )
-        return self.executable.run(inputs)
+        found = self.executable.run(values)
+        return [found[i] for i in self._given]
 
     def release(self) -> None:
         """Give device memory back."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import json
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import pyopencl as cl
 
@@ -13,7 +14,10 @@ from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.identity import read_identity
 from eps.opencl.ir import Unsupported
 from eps.opencl.partition import StaticPartition
+from eps.opencl.payload import Payload, Variant, write_payload
+from eps.opencl.ports import Signature, orders_of
 from eps.opencl.program import build
+from eps.opencl.reload import open_payload, program_of, rejected, verdict
 from eps.opencl.runtime import Executable
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.execution_provider import (
@@ -29,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.blueprint import Blueprint
+    from eps.opencl.blueprint import Blueprint, Port
     from eps.opencl.options import OpenCLOptions
-    from ort_lite.execution_provider import FusedNode
+    from eps.opencl.program import Program
+    from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
     from ort_lite.graph import Graph
 
 
@@ -74,9 +79,47 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return StaticPartition(self._executable(blueprint), fused.name)
 
     def _executable(self, blueprint: Blueprint) -> Executable:
+        return self._executable_of(build(self._opened(), blueprint), blueprint)
+
+    def _executable_of(self, program: Program, blueprint: Blueprint) -> Executable:
+        profiling = self.options.profiling
+        return Executable(self._opened(), program, blueprint, profiling=profiling)
+
+    def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
+        """Write program binary, source, weights and the table of launches to `out`."""
+        assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
+        executable = compiled.executable
+        if self._target.late_binaries:
+            executable.warm()
+        binary = memoryview(executable.binary())
+        write_payload(Payload(self._identity, (Variant(executable.blueprint, binary),)), out)
+
+    def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
+        """Load what `export_model` wrote; nothing is built from source but with `rebuild`.
+
+        Raises:
+            InvalidGraph: It is damaged, for another graph, device or driver, or refused.
+        """
         context = self._opened()
-        program = build(context, blueprint)
-        return Executable(context, program, blueprint, profiling=self.options.profiling)
+        rebuild = self.options.rebuild
+        found, own = open_payload(payload, self._identity, self._target.alignment, rebuild=rebuild)
+        (variant,) = found.variants
+        blueprint = variant.blueprint
+        orders = orders_of(io, _signatures(blueprint.inputs), _signatures(blueprint.outputs))
+        program = program_of(context, self._found.device, variant, own=own)
+        try:
+            executable = self._executable_of(program, blueprint)
+        except EPFail as exc:
+            raise rejected(exc) from exc
+        return StaticPartition(executable, "an imported partition", orders)
+
+    def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        """The verdict on a recorded identity."""
+        return verdict(recorded, self._identity, rebuild=self.options.rebuild)
+
+    def compatibility_info(self) -> str:
+        """The identity as JSON on one line."""
+        return json.dumps(self._identity.to_mapping(), separators=(",", ":"))
 
     def release(self) -> None:
         """Let go of the device; what was compiled goes on working."""
@@ -86,6 +129,10 @@ class OpenCLExecutionProvider(ExecutionProvider):
         if self._context is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._context
+
+
+def _signatures(ports: Sequence[Port]) -> list[Signature]:
+    return [(port.name, port.dtype, port.shape) for port in ports]
 
 
 def static_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:

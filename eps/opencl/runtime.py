@@ -10,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from eps.opencl.blueprint import ARENA
+from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.status import EPFail, InvalidArgument
 
@@ -97,6 +98,23 @@ class Executable:
         if wrong:
             raise InvalidArgument("an index is out of the range of the axis that it picks from")
         return outputs
+
+    def warm(self) -> None:
+        """Launch every kernel once, with whatever is in memory."""
+        with self._lock, opencl_errors("running once"):
+            for kernel, size in self._launches:
+                cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
+            self._queue.finish()
+
+    def binary(self) -> bytes:
+        """The driver's binary of the program.
+
+        Raises:
+            EPFail: It was released.
+        """
+        if self.program is None:
+            raise EPFail("a partition is exported after it was released")
+        return read_binary(self.program)
 
     def _write(self, inputs: Sequence[Array]) -> None:
         for port, array in zip(self.blueprint.inputs, inputs, strict=True):
