@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import EpFactory, ExecutionProvider, Probe
 
 GROUP = "ort_lite.execution_providers"
+DISTRIBUTION = "ort_lite"
 FACTORY_PARTS = ("name", "options", "probe", "create")
 DEFAULT_PROVIDER = "CPUExecutionProvider"
 """The EP that runs what no other takes; appended when the user leaves it out."""
@@ -59,9 +60,10 @@ class Entry:
 
 
 def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
-    """Installed EPs in order of preference: by name from Z to A, the default EP last.
+    """Installed EPs in order of preference, the default EP last.
 
-    The order only has to be the same everywhere; who has a preference names providers.
+    What somebody installed besides comes first, by name, then what ships with ort_lite, by
+    name from Z to A; who has another preference names providers.
     Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
     importlib.metadata takes longer to import than a cached model takes to load.
 
@@ -76,7 +78,8 @@ def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
                 f"two installed distributions provide '{entry.name}': "
                 f"{known.target} and {entry.target}; uninstall one"
             )
-    order = sorted(found, reverse=True)
+    shipped = {name for name, entry in found.items() if entry.distribution == DISTRIBUTION}
+    order = sorted(found.keys() - shipped) + sorted(shipped, reverse=True)
     order.sort(key=lambda name: name == DEFAULT_PROVIDER)
     return {name: found[name] for name in order}
 
