@@ -11,8 +11,10 @@ from ctx_formats.onnx_model import ExternalData, GraphDef
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from ctx_formats.onnx_model import Node, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class ExternalInitializers:
                 f"'{self.file_name}'"
             )
 
+    def takes(self, tensor: Tensor) -> bool:
+        """Whether an initializer goes to the file."""
+        return isinstance(tensor.data, memoryview) and len(tensor.data) >= self.threshold
+
 
 if TYPE_CHECKING:
     LocationFunc = Callable[
@@ -60,7 +66,7 @@ if TYPE_CHECKING:
 def write_external(
     graph: GraphDef, chosen: ExternalInitializers, folder: Path, *, overwrite: bool
 ) -> GraphDef:
-    """Move initializers of the main graph into a data file, which appears whole.
+    """Move initializers, those of bodies included, into a data file, which appears whole.
 
     Returns:
         The graph with references; the graph itself where nothing is large enough, and then
@@ -70,28 +76,59 @@ def write_external(
         Fail: The file exists and is not to be overwritten.
         OSError: It cannot be written.
     """
-    large = {
-        name: tensor
-        for name, tensor in graph.initializers.items()
-        if isinstance(tensor.data, memoryview) and len(tensor.data) >= chosen.threshold
-    }
-    if not large:
+    if not any(map(chosen.takes, _tensors(graph))):
         return graph
     path = folder / chosen.file_name
-    moved = {}
     with written_beside(path) as (file, temporary):
-        for name, tensor in large.items():
-            assert isinstance(tensor.data, memoryview), "selected above"
+
+        def moved(tensor: Tensor) -> Tensor:
+            if not chosen.takes(tensor):
+                return tensor
+            assert isinstance(tensor.data, memoryview), "others are not taken"
             where = ExternalData(chosen.file_name, file.tell(), len(tensor.data))
             file.write(tensor.data)
-            moved[name] = replace(tensor, data=where)
+            return replace(tensor, data=where)
+
+        changed = _mapped(graph, moved)
     try:
         publish(temporary, path, replace=overwrite)
     except FileExistsError as exc:
         raise Fail(
             f"Failed to generate EP context model since the file '{path}' exists already."
         ) from exc
-    return replace(graph, initializers={**graph.initializers, **moved})
+    return changed
+
+
+def _tensors(graph: GraphDef) -> Iterator[Tensor]:
+    """Initializers of the graph and of every body in it."""
+    yield from graph.initializers.values()
+    for node in graph.nodes:
+        for attribute in node.attributes.values():
+            values = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
+            for body in values:
+                if isinstance(body, GraphDef):
+                    yield from _tensors(body)
+
+
+def _mapped(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
+    """`graph` with every initializer, those of bodies included, passed through `change`."""
+    return replace(
+        graph,
+        initializers={name: change(tensor) for name, tensor in graph.initializers.items()},
+        nodes=tuple(_mapped_node(node, change) for node in graph.nodes),
+    )
+
+
+def _mapped_node(node: Node, change: Callable[[Tensor], Tensor]) -> Node:
+    changed = {}
+    for name, attribute in node.attributes.items():
+        value = attribute.value
+        if isinstance(value, GraphDef):
+            changed[name] = replace(attribute, value=_mapped(value, change))
+        elif isinstance(value, tuple) and value and isinstance(value[0], GraphDef):
+            bodies = tuple(_mapped(b, change) for b in value if isinstance(b, GraphDef))
+            changed[name] = replace(attribute, value=bodies)
+    return replace(node, attributes={**node.attributes, **changed}) if changed else node
 
 
 def located(

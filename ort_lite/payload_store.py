@@ -60,7 +60,9 @@ class PayloadStore:
         Raises:
             FormatError: With the reason under which a session refuses it.
         """
-        container = self._container(node) if node.main_context else self._shared(node, primaries)
+        container = (
+            self._container(node) if node.main_context else self._shared(node, notes, primaries)
+        )
         if require_digest and not container.has_digests:
             raise FormatError(
                 f"EPContext node '{node.name}'",
@@ -89,17 +91,34 @@ class PayloadStore:
         self._containers.clear()
         self._embedded.clear()
 
-    def _shared(self, node: EpContextNode, primaries: Sequence[EpContextNode]) -> Container:
-        """The container of the primary node that has this node's partition."""
-        for primary in primaries:
-            if primary.source == node.source:
-                container = self._container(primary)
-                if (node.partition_name or node.name) in container.entries:
-                    return container
+    def _shared(
+        self,
+        node: EpContextNode,
+        notes: ContextNotes | None,
+        primaries: Sequence[EpContextNode],
+    ) -> Container:
+        """The container of the primary node that has this node's partition.
+
+        Models glued together may hold partitions of one name and other content: the digest
+        in the node's notes tells which is meant.
+        """
+        name = node.partition_name or node.name
+        mains = [self._container(p) for p in primaries if p.source == node.source]
+        holders = {id(c): c for c in mains if name in c.entries}
+        if notes is not None:
+            meant = [c for c in holders.values() if c.entries[name].blake3 == notes.payload_blake3]
+            if meant:
+                return meant[0]
+        if len(holders) == 1:
+            return next(iter(holders.values()))
+        found = (
+            f"{len(holders)} nodes of source '{node.source}' with main_context 1 hold"
+            if holders
+            else f"no node of source '{node.source}' with main_context 1 holds"
+        )
         raise FormatError(
             f"EPContext node '{node.name}'.main_context",
-            f"0, and no node of source '{node.source}' with main_context 1 holds its partition "
-            f"'{node.partition_name}'",
+            f"0, and {found} its partition '{name}'",
             "one that does",
             reason=Reason.MISSING_PAYLOAD,
         )
