@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _NO_SCHEMA_FORMALS = 64
 """An operator without a schema has formal parameters input0, output0, ... up to this many."""
 
+MACHINE_LAYOUT = "com.microsoft.nchwc"
+"""Blocks of as many channels as fit a vector of the CPU, which the model does not tell."""
+
 
 @dataclass(slots=True)
 class Schemas:
@@ -68,6 +71,11 @@ class Schemas:
     def explain_unknown(self, domain: str, op_type: str, opset: int) -> str:
         """Why nothing is known of an operator, with the nearest that is."""
         what = f"unknown operator {op_type} of domain {domain or 'ai.onnx'} in opset {opset}"
+        if domain == MACHINE_LAYOUT:
+            return (
+                f"{what}; ONNX Runtime lays tensors out for the CPU that it optimised the model "
+                "on: save the model with graph_optimization_level ORT_ENABLE_EXTENDED"
+            )
         known = self._known()
         later = [v for d, name, v in known if (d, name) == (domain, op_type)]
         if later:

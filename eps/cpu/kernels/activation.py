@@ -134,6 +134,8 @@ def _is_inf(info: KernelInfo) -> KernelFn:
 
 def clip(x: Array, low: Any, high: Any, out: Array | None = None) -> Array:  # noqa: ANN401 - scalar, array or None
     """min(max(x, low), high); NaN stays, and `high` wins if it is below `low`."""
+    if low is not None and high is not None and x.dtype == np.float32 and x.ndim:
+        return x.clip(low, high, out=out)  # one pass, with vectors of the CPU
     if low is not None:
         x = np.maximum(x, low, out=out)
     if high is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide
+from eps.cpu.arrays import axis_in, computing_wide, widened
 from eps.cpu.erf import erf
 from eps.cpu.kernels.norm import layer_norm
 from eps.cpu.kernels.unary import sigmoid
@@ -109,6 +109,22 @@ def _rms(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     return np.asarray(wide * inverse * gamma, x.dtype), inverse
 
 
+def _simplified(info: KernelInfo) -> KernelFn:
+    """Root-mean-square normalisation from `axis` on, and the inverse root: ORT's own operator."""
+    axis, epsilon = int(info.attr("axis", -1)), float(info.attr("epsilon", 1e-5))
+
+    def run(x: Array, scale: Array) -> tuple[Array, ...]:
+        split = axis_in(axis, x.ndim)
+        rows = widened(x).reshape(*x.shape[:split], -1)
+        square = np.mean(rows * rows, -1, keepdims=True) + np.float32(epsilon)
+        inverse = 1 / np.sqrt(square)
+        y = (rows * inverse).reshape(x.shape) * widened(scale)
+        shape = (*x.shape[:split], *(1,) * (x.ndim - split))
+        return (y.astype(scale.dtype, copy=False), inverse.reshape(shape))[: info.n_outputs]
+
+    return run
+
+
 def _embed_layer_norm(info: KernelInfo) -> KernelFn:
     """Word, position and segment embeddings, added and normalised: EmbedLayerNormalization."""
     epsilon, outputs = info.attr("epsilon", 1e-12), info.n_outputs
@@ -143,4 +159,6 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("SkipLayerNormalization", domain=DOMAIN)(_skip_layer_norm),
     kernel("SkipSimplifiedLayerNormalization", domain=DOMAIN)(_skip_simplified),
     kernel("EmbedLayerNormalization", domain=DOMAIN)(_embed_layer_norm),
+    kernel("SimplifiedLayerNormalization", domain=DOMAIN)(_simplified),
+    kernel("SimplifiedLayerNormalization")(_simplified),  # ONNX Runtime puts it into ai.onnx
 )

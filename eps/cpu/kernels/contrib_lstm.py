@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.recurrent import Recurrence
+from eps.cpu.recurrent import Recurrence, default_activations
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -119,8 +119,9 @@ class _Cell:
 
 def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
     """com.microsoft DynamicQuantizeLSTM-1 with the LSTM's own activations."""
-    odd = ("activations", "activation_alpha", "activation_beta", "clip", "input_forget")
-    if any(info.has_attr(name) for name in odd) or (info.n_inputs > 7 and info.node.inputs[7]):
+    if not default_activations(info, ("Sigmoid", "Tanh", "Tanh")):
+        return None
+    if info.attr("clip", 0) or info.attr("input_forget", 0) or any(info.node.inputs[7:8]):
         return None
     recurrence = Recurrence.of(info)
     prepared = None

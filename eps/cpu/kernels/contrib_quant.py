@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.kernels.contrib_lstm import quantized_steps
 from eps.cpu.kernels.unary import sigmoid
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -89,7 +88,8 @@ def _mean(info: KernelInfo, x: Array) -> Array:
 
 def _softmax(info: KernelInfo) -> KernelFn:
     """QLinearSoftmax-1; `opset` says whether axes behind `axis` are one (before 13)."""
-    axis, opset = int(info.attr("axis", -1)), int(info.attr("opset", 13))
+    opset = int(info.attr("opset", 13))
+    axis = int(info.attr("axis", -1 if opset >= 13 else 1))
 
     def run(
         x: Array, x_scale: Array, x_zero: Array | None, y_scale: Array, y_zero: Array | None = None
@@ -119,80 +119,16 @@ def _concat(info: KernelInfo) -> KernelFn:
     return run
 
 
-def _dynamic_matmul(_: KernelInfo) -> KernelFn:
-    """A, quantised on the fly as a whole, times quantised B: DynamicQuantizeMatMul-1."""
+def _where(_: KernelInfo) -> KernelFn:
+    """Condition, X, its scale and zero point, Y likewise, then Z's: QLinearWhere-1."""
 
-    def run(
-        a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
-    ) -> Array:
-        steps, scale = quantized_steps(a)
-        weights = b.astype(np.float32)
-        if b_zero is not None:
-            weights -= b_zero.astype(np.float32)
-        result = np.asarray(np.matmul(steps, weights) * (scale * b_scale))
-        return result if bias is None else result + bias
+    def run(condition: Array, *inputs: Array) -> Array:
+        x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
+        left = requantized(dequantized(x, x_scale, x_zero), z_scale, z_zero)
+        right = requantized(dequantized(y, y_scale, y_zero), z_scale, z_zero)
+        return np.where(condition, left, right)
 
     return run
-
-
-def _matmul_to_float(_: KernelInfo) -> KernelFn:
-    """Quantised A times quantised B in float32: MatMulIntegerToFloat-1."""
-
-    def run(*inputs: Array | None) -> Array:
-        given = (*inputs, *(None,) * (7 - len(inputs)))
-        a, b, a_scale, b_scale, a_zero, b_zero, bias = given
-        assert a is not None
-        assert b is not None
-        assert a_scale is not None
-        assert b_scale is not None
-        left, right = a.astype(np.float32), b.astype(np.float32)
-        if a_zero is not None:
-            left -= a_zero.astype(np.float32)
-        if b_zero is not None:
-            right -= b_zero.astype(np.float32)
-        result = np.asarray(np.matmul(left, right) * (a_scale * b_scale))
-        return result if bias is None else result + bias
-
-    return run
-
-
-def _matmul_nbits(info: KernelInfo) -> KernelFn:
-    """A [..., K] times B [N, K], whose rows are blocks of 4-bit steps: MatMulNBits-1."""
-    size, bits = int(info.attr("block_size")), int(info.attr("bits", 4))
-    depth, width = int(info.attr("K")), int(info.attr("N"))
-    if bits != 4:
-        raise ValueError(f"MatMulNBits: bits is {bits}, only 4 is known")
-
-    def run(*inputs: Array | None) -> Array:
-        given = (*inputs, *(None,) * (6 - len(inputs)))
-        a, b, scales, zeros, _, bias = given
-        assert a is not None
-        assert b is not None
-        assert scales is not None
-        blocks = b.shape[1]
-        steps = np.empty((width, blocks, size), np.float32)
-        steps[..., 0::2], steps[..., 1::2] = b & 15, b >> 4
-        steps -= _block_zeros(zeros, width, blocks)
-        steps *= scales.reshape(width, blocks, 1)
-        weights = steps.reshape(width, blocks * size)[:, :depth]
-        result = np.matmul(a.astype(np.float32, copy=False), weights.T)
-        if bias is not None:
-            result += bias
-        return np.asarray(result, a.dtype)
-
-    return run
-
-
-def _block_zeros(zeros: Array | None, width: int, blocks: int) -> Array:
-    """Zero points [N, blocks, 1]: 8 where none are given; packed two to a byte, or floats."""
-    if zeros is None:
-        return np.full((1, 1, 1), 8, np.float32)
-    if zeros.dtype != np.uint8:
-        return zeros.reshape(width, blocks, 1).astype(np.float32)
-    packed = zeros.reshape(width, -1)
-    unpacked = np.empty((width, packed.shape[1] * 2), np.float32)
-    unpacked[:, 0::2], unpacked[:, 1::2] = packed & 15, packed >> 4
-    return unpacked[:, :blocks, None]
 
 
 KERNELS: tuple[KernelDef, ...] = (
@@ -203,7 +139,5 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("QLinearGlobalAveragePool", domain=DOMAIN)(_unary(_mean)),
     kernel("QLinearSoftmax", domain=DOMAIN)(_softmax),
     kernel("QLinearConcat", domain=DOMAIN)(_concat),
-    kernel("DynamicQuantizeMatMul", domain=DOMAIN)(_dynamic_matmul),
-    kernel("MatMulIntegerToFloat", domain=DOMAIN)(_matmul_to_float),
-    kernel("MatMulNBits", domain=DOMAIN)(_matmul_nbits),
+    kernel("QLinearWhere", domain=DOMAIN)(_where),
 )

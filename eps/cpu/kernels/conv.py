@@ -27,7 +27,8 @@ def add_bias(y: Array, bias: Array | None) -> Array:
     return y
 
 
-def _conv(info: KernelInfo) -> KernelFn:
+def conv_kernel(info: KernelInfo) -> KernelFn:
+    """ONNX Conv, all versions."""
     attributes = WindowAttributes.of(info)
     group = info.attr("group", 1)
     prepared = _prepared_bands(info, attributes)
@@ -61,4 +62,4 @@ def _prepared_bands(
     return banded_filters(w, axes), axes
 
 
-KERNELS: tuple[KernelDef, ...] = (kernel("Conv", since=(1, 22))(_conv),)
+KERNELS: tuple[KernelDef, ...] = (kernel("Conv", since=(1, 22))(conv_kernel),)

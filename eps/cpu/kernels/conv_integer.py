@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eps.cpu.convolution import convolve
-from eps.cpu.exact_integers import exact_dtype, to_int32
-from eps.cpu.kernels.conv import add_bias
-from eps.cpu.kernels.matmul_integer import shifted
-from eps.cpu.kernels.quantize import quantized
+from eps.cpu.exact_integers import FLOAT32_EXACT, largest_shifted, shifted, to_int32
+from eps.cpu.kernels.conv import SIZES, add_bias
+from eps.cpu.kernels.matmul_integer import Weights
+from eps.cpu.kernels.quantize import requantized
 from eps.cpu.windows import WindowAttributes
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -31,45 +32,76 @@ def by_channel(values: Array, rank: int) -> Array:
     return values.reshape((-1,) + (1,) * (rank - 2)) if values.size > 1 else values.reshape(())
 
 
-def integer_convolution(info: KernelInfo) -> Callable[..., Array]:
-    """A function (x, w, x_zero, w_zero) to the exact convolution, as floats of whole numbers.
+def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[..., Array]:
+    """A function (x, w, x_zero, w_zero) to the exact convolution: whole floats, or int32.
 
     Padding stands for the zero point, that is for nothing once it is subtracted.
 
+    Args:
+        info: The node.
+        at: Which of its inputs w is.
+        zero_at: Which one is w's zero point.
     """
     attributes, group = WindowAttributes.of(info), info.attr("group", 1)
+    windows, empty = lru_cache(maxsize=SIZES)(attributes.axes), info.empty
+    fixed, fixed_zero = info.constant(at), info.constant(zero_at)
+    given = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
+    prepared = None
+    if fixed is not None and not (given and fixed_zero is None):
+        prepared = _filters(fixed, fixed_zero)
 
     def run(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None) -> Array:
-        left = shifted(x, x_zero)
-        right = shifted(w, None if w_zero is None else by_filter(w_zero, w.ndim))
-        kind = exact_dtype(right[0].size, left, right)
-        axes = attributes.axes(x.shape[2:], w.shape[2:])
-        return convolve(left.astype(kind), right.astype(kind), axes, group)
+        if x.ndim < 3 or x.ndim != w.ndim:
+            raise ValueError(f"x of shape {x.shape} and w of shape {w.shape} do not fit")
+        filters = prepared or _filters(w, w_zero)
+        bound = largest_shifted(x, x_zero) * filters.bound
+        axes = windows(x.shape[2:], w.shape[2:])
+        left = shifted(x, x_zero, empty)
+        depth = w[0].size
+        part = max(FLOAT32_EXACT // max(bound * depth // w.shape[1], 1), 1)
+        if part >= w.shape[1] and left.dtype == np.float32:
+            return convolve(left, filters.values, axes, group, empty)
+        if group > 1 or bound * depth // w.shape[1] > FLOAT32_EXACT // 2:
+            wide = left.astype(np.float64), filters.values.astype(np.float64)
+            return to_int32(convolve(*wide, axes, group, empty))
+        total = None
+        for start in range(0, w.shape[1], part):  # float32 holds the sums of so many channels
+            channels = slice(start, start + part)
+            some = convolve(left[:, channels], filters.values[:, channels], axes, 1, empty)
+            whole = some.astype(np.int32)
+            total = whole if total is None else np.add(total, whole, out=total)
+        assert total is not None
+        return total
 
     return run
 
 
+def _filters(w: Array, zero: Array | None) -> Weights:
+    return Weights.of(w, None if zero is None else by_filter(zero, w.ndim))
+
+
 def _conv_integer(info: KernelInfo) -> KernelFn:
     """ONNX ConvInteger-10."""
-    convolution = integer_convolution(info)
+    convolution = integer_convolution(info, 1, 3)
     return lambda x, w, x_zero=None, w_zero=None: to_int32(convolution(x, w, x_zero, w_zero))
 
 
-def _qlinear_conv(info: KernelInfo) -> KernelFn:
+def qlinear_conv(info: KernelInfo) -> KernelFn:
     """ONNX QLinearConv-10; the bias is in units of x_scale * w_scale."""
-    convolution = integer_convolution(info)
+    convolution = integer_convolution(info, 3, 5)
 
     def run(x: Array, x_scale: Array, x_zero: Array, w: Array, *rest: Array) -> Array:
         w_scale, w_zero, y_scale, y_zero, *bias = rest
-        total = to_int32(convolution(x, w, x_zero, w_zero))
-        total = add_bias(total, bias[0] if bias else None)
+        total = convolution(x, w, x_zero, w_zero)
+        if bias and bias[0] is not None:
+            total = add_bias(to_int32(total), bias[0])
         factor = x_scale * by_channel(w_scale, x.ndim) / y_scale
-        return quantized(total.astype(np.float32) * factor, y_zero, y_zero.dtype)
+        return requantized(total, factor, y_zero)
 
     return run
 
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("ConvInteger", since=(10, 10))(_conv_integer),
-    kernel("QLinearConv", since=(10, 10))(_qlinear_conv),
+    kernel("QLinearConv", since=(10, 10))(qlinear_conv),
 )

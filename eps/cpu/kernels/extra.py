@@ -2,5 +2,15 @@
 
 from __future__ import annotations
 
-EXTRA_MODULES: tuple[str, ...] = ("contrib_fused", "contrib_lstm", "contrib_quant")
+EXTRA_MODULES: tuple[str, ...] = (
+    "contrib_attention",
+    "contrib_conv",
+    "contrib_fused",
+    "contrib_group_attention",
+    "contrib_lstm",
+    "contrib_matmul",
+    "contrib_nbits",
+    "contrib_plain",
+    "contrib_quant",
+)
 """Modules `contrib_*`, `quant_*` and `ml_*` beside this one; add a new one here."""

@@ -28,7 +28,7 @@ def _matmul(info: KernelInfo) -> KernelFn:
     return computing_wide(info, partial(matmul, empty=info.empty))
 
 
-def _gemm(info: KernelInfo) -> KernelFn:
+def gemm_kernel(info: KernelInfo) -> KernelFn:
     """alpha * A' * B' + beta * C: ONNX Gemm."""
     alpha, beta = float(info.attr("alpha", 1.0)), float(info.attr("beta", 1.0))
     turn_a, turn_b = bool(info.attr("transA", 0)), bool(info.attr("transB", 0))
@@ -65,6 +65,6 @@ def _det(info: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("MatMul", since=(1, 13))(_matmul),
-    kernel("Gemm", since=(1, 13))(_gemm),
+    kernel("Gemm", since=(1, 13))(gemm_kernel),
     kernel("Det", since=(11, 22))(_det),
 )

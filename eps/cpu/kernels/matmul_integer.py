@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.exact_integers import exact_dtype, to_int32
-from eps.cpu.kernels.matmul import matmul
-from eps.cpu.kernels.quantize import quantized
+from eps.cpu.exact_integers import exact_matmul, largest_shifted, shifted, to_int32
+from eps.cpu.kernels.quantize import requantized
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eps.cpu.arrays import Array
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
-def shifted(x: Array, zero: Array | None) -> Array:
-    """`x` less its zero point, as int16 (int32 for wider types); `zero` broadcasts."""
-    wide: Array = x.astype(np.int16 if x.dtype.itemsize == 1 else np.int32)
-    if zero is not None and zero.any():
-        wide -= zero.astype(wide.dtype)
-    return wide
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A matrix less its zero point, as floats, and a bound on its elements."""
+
+    values: Array
+    bound: int
+
+    @classmethod
+    def of(cls, b: Array, zero: Array | None) -> Weights:
+        """Zero points are for the matrix, or for its columns."""
+        return cls(shifted(b, zero), largest_shifted(b, zero))
 
 
-def integer_matmul(a: Array, b: Array) -> Array:
-    """Exact product of `shifted` matrices, as int32."""
-    kind = exact_dtype(a.shape[-1], a, b)
-    return to_int32(matmul(a.astype(kind), b.astype(kind)))
+def constant_weights(info: KernelInfo, at: int, zero_at: int) -> Weights | None:
+    """Input `at` ready to be multiplied, if it and its zero point are constants."""
+    b, zero = info.constant(at), info.constant(zero_at)
+    given = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
+    return None if b is None or (given and zero is None) else Weights.of(b, zero)
+
+
+def integer_matmul(
+    info: KernelInfo, at: int, zero_at: int
+) -> Callable[[Array, Array | None, Array, Array | None], Array]:
+    """A function (a, its zero, b, its zero) to the exact product, whole floats or int32.
+
+    Args:
+        info: The node.
+        at: Which of its inputs b is.
+        zero_at: Which one is b's zero point.
+    """
+    prepared, empty = constant_weights(info, at, zero_at), info.empty
+
+    def multiply(a: Array, a_zero: Array | None, b: Array, b_zero: Array | None) -> Array:
+        zero = None if a_zero is None else by_row(a_zero, a)
+        weights = prepared or Weights.of(b, b_zero)
+        bound = largest_shifted(a, zero) * weights.bound
+        left = shifted(a, zero, empty)
+        return exact_matmul(left, weights.values, bound, empty)
+
+    return multiply
 
 
 def by_row(values: Array, a: Array) -> Array:
@@ -37,29 +67,23 @@ def by_row(values: Array, a: Array) -> Array:
 
 def _matmul_integer(info: KernelInfo) -> KernelFn:
     """ONNX MatMulInteger-10; zero points are for the tensor, rows of A or columns of B."""
-    weights, weight_zero = info.constant(1), info.constant(3)
-    constant_zero = info.n_inputs < 4 or not info.node.inputs[3] or weight_zero is not None
-    prepared = None
-    if weights is not None and constant_zero:
-        prepared = shifted(weights, weight_zero)
+    multiply = integer_matmul(info, 1, 3)
 
     def run(a: Array, b: Array, a_zero: Array | None = None, b_zero: Array | None = None) -> Array:
-        rows = None if a_zero is None else by_row(a_zero, a)
-        right = shifted(b, b_zero) if prepared is None else prepared
-        return integer_matmul(shifted(a, rows), right)
+        return to_int32(multiply(a, a_zero, b, b_zero))
 
     return run
 
 
-def _qlinear_matmul(_: KernelInfo) -> KernelFn:
+def _qlinear_matmul(info: KernelInfo) -> KernelFn:
     """ONNX QLinearMatMul: an exact product, then scaled and quantised once."""
+    multiply = integer_matmul(info, 3, 5)
 
     def run(a: Array, a_scale: Array, a_zero: Array, *rest: Array) -> Array:
         b, b_scale, b_zero, y_scale, y_zero = rest
-        product = integer_matmul(shifted(a, by_row(a_zero, a)), shifted(b, b_zero))
+        product = multiply(a, a_zero, b, b_zero)
         wide = [s.astype(np.float32) for s in (by_row(a_scale, a), b_scale, y_scale)]
-        factor = wide[0] * wide[1] / wide[2]
-        return quantized(product.astype(np.float32) * factor, y_zero, y_zero.dtype)
+        return requantized(product, wide[0] * wide[1] / wide[2], y_zero)
 
     return run
 

@@ -124,7 +124,8 @@ def element_counts(axes: Sequence[AxisWindow], *, with_padding: bool) -> Array:
     return result
 
 
-def _average_pool(info: KernelInfo) -> KernelFn:
+def average_pool(info: KernelInfo) -> KernelFn:
+    """ONNX AveragePool, all versions."""
     attributes = WindowAttributes.of(info)
     with_padding = bool(info.attr("count_include_pad", 0))
 
@@ -203,7 +204,7 @@ def _max_unpool(info: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("MaxPool", since=(1, 22))(_max_pool),
-    kernel("AveragePool", since=(1, 22))(_average_pool),
+    kernel("AveragePool", since=(1, 22))(average_pool),
     kernel("LpPool", since=(1, 22))(_lp_pool),
     kernel("GlobalAveragePool", since=(1, 22))(_global_average_pool),
     kernel("GlobalMaxPool", since=(1, 22))(_global_max_pool),

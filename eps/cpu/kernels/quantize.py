@@ -56,13 +56,26 @@ def quantized(scaled: Array, zero: Array | None, dtype: DType) -> Array:
     NaN becomes the least value, as a conversion on x86 makes it.
     """
     low, high = integer_range(dtype)
-    values = np.rint(scaled)
+    values = np.asarray(np.rint(scaled))
     if zero is not None:
-        values += zero.astype(values.dtype)
+        values = np.add(values, zero.astype(values.dtype), out=values[...])
     np.clip(values, low, high, out=values)
     if values.dtype == np.float32 and dtype.itemsize < 4:
         return values.astype(np.int32).astype(dtype)
     return values.astype(dtype)
+
+
+def requantized(total: Array, factor: Array, zero: Array) -> Array:
+    """round(total * factor) + zero in the type of `zero`; `total`, whole numbers, is lost."""
+    scaled = total if total.dtype == np.float32 else total.astype(np.float32)
+    if np.broadcast_shapes(scaled.shape, factor.shape) != scaled.shape:
+        return quantized(scaled * factor, zero, zero.dtype)
+    scaled *= factor
+    np.rint(scaled, out=scaled)
+    low, high = integer_range(zero.dtype)
+    if zero.any():
+        scaled += zero.astype(np.float32)
+    return scaled.clip(low, high, out=scaled).astype(zero.dtype)
 
 
 def _quantize(info: KernelInfo) -> KernelFn:

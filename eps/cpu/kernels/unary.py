@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Function = Callable[..., Array]
 
 
+_ZERO, _INFINITY = np.float32(0), np.float32(np.inf)
+
+
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """1 / (1 + exp(-x)); exp overflows to infinity for large -x, which gives 0."""
     result = np.negative(x, out=np.empty_like(x) if out is None else out)
@@ -61,7 +64,9 @@ def hard_swish(x: Array, out: Array | None = None) -> Array:
 
 
 def relu(x: Array, out: Array | None = None) -> Array:
-    """max(x, 0)."""
+    """max(x, 0); of many floats by clipping, which numpy does with vectors of the CPU."""
+    if x.dtype == np.float32 and x.ndim:
+        return x.clip(_ZERO, _INFINITY, out=out)
     return np.asarray(np.maximum(x, x.dtype.type(0), out=out))
 
 
