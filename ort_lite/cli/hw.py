@@ -8,6 +8,8 @@ import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_plan import plan, probe, schema
+from ort_lite.cli.hw_record import record
+from ort_lite.cli.hw_run import run
 
 NEEDED = {"msgspec": "msgspec", "yaml": "pyyaml"}
 """Module to the distribution that has it."""
@@ -25,5 +27,5 @@ def hw() -> None:
         )
 
 
-for command in (plan, probe, schema):
+for command in (plan, probe, schema, run, record):
     hw.add_command(command)

@@ -1,0 +1,173 @@
+"""`ort-lite hw run`: run rows of the matrix on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.hw_project import file_option, read_project
+from ort_lite.cli.output import (
+    json_option,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    time_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ort_lite.cli.hw_project import Project
+    from ort_lite.hw.result import RowResult
+    from ort_lite.hw.row_setup import Workplace
+    from ort_lite.hw.rows import ExpandedRow
+
+CODES = {
+    "failed": ExitCode.DIFFERENT,
+    "environment": ExitCode.COMPILE_FAILED,
+    "lost": ExitCode.VENDOR_CRASHED,
+    "wrong_hardware": ExitCode.NO_HARDWARE,
+}
+"""A row's status to the exit code, the first that any row has."""
+
+out_option = click.option(
+    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-results"),
+    show_default=True, help="Folder of the results.",
+)  # fmt: skip
+cache_option = click.option(
+    "--environments", "cache", type=click.Path(path_type=Path), default=Path(".hw-environments"),
+    show_default=True, help="Folder in which rows' environments are kept.",
+)  # fmt: skip
+
+
+@click.command(short_help="Run rows of the matrix, each in its own environment.")
+@click.argument("rows", nargs=-1)
+@file_option
+@out_option
+@cache_option
+@click.option("--lane", default="", help="Only rows of this lane.")
+@click.option("--suite", "suites", multiple=True, help="Only these suites. Default: the row's.")
+@json_option
+def run(  # noqa: PLR0913 - one parameter an option
+    rows: Sequence[str],
+    *,
+    file: Path,
+    out: Path,
+    cache: Path,
+    lane: str,
+    suites: Sequence[str],
+    as_json: bool,
+) -> ExitCode:
+    """Run ROWS: build each one's environment from its pins, and its suites in child processes.
+
+    Without ROWS, all that are not unsupported. A row whose machine, device, driver or SDK is not
+    what it requires is wrong-hardware (exit code 3). Each row leaves result.json, junit.xml and
+    log.txt in a folder of its own.
+    """
+    from ort_lite.hw.run_row import run_row
+
+    project = read_project(file)
+    chosen = chosen_rows(project, rows, lane)
+    wanted = known_suites(project, suites)
+    place = workplace(project, out, cache, chosen)
+    results = []
+    for row in chosen:
+        with row_progress(row.id) as tell:
+            results.append(run_row(row, place, wanted, tell))
+        print_note(one_line(results[-1]))
+    show_results(results, out, as_json=as_json)
+    return exit_code(results)
+
+
+def chosen_rows(project: Project, names: Sequence[str], lane: str) -> list[ExpandedRow]:
+    """The rows to run: an unsupported one only when it is named in full."""
+    states = project.matrix.states
+    chosen = project.select(names, lane)
+    return [r for r in chosen if states[r.id].state != "unsupported" or r.id in names]
+
+
+def known_suites(project: Project, names: Sequence[str]) -> tuple[str, ...]:
+    """The suites asked for; all of the file's without any."""
+    unknown = [name for name in names if name not in project.matrix.suites]
+    if unknown:
+        known = ", ".join(project.matrix.suites)
+        raise click.UsageError(f"--suite {unknown[0]}: the matrix has {known}")
+    return tuple(names or project.matrix.suites)
+
+
+def workplace(project: Project, out: Path, cache: Path, rows: Sequence[ExpandedRow]) -> Workplace:
+    """Where the rows run: this machine."""
+    from ort_lite.hw.facts import read_facts
+    from ort_lite.hw.plan import required_libraries
+    from ort_lite.hw.row_setup import Workplace
+
+    return Workplace(
+        matrix=project.matrix,
+        root=project.root,
+        out=out.resolve(),
+        cache=cache.resolve(),
+        facts=read_facts(libraries=required_libraries(rows)),
+        environ=dict(os.environ),
+    )
+
+
+@contextmanager
+def row_progress(row: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what a row is doing and for how long."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(escape(row), total=None)
+        yield lambda doing: shown.update(task, description=escape(f"{row}: {doing}"))
+
+
+def one_line(result: RowResult) -> str:
+    """A row's result for a person."""
+    from ort_lite.hw.result import counts_text
+
+    told = counts_text(result.cases) or " ".join("; ".join(result.lacks).split())
+    status = result.status.replace("_", "-")
+    return f"{result.row}: {status} in {time_text(result.seconds)} ({told[:300]})"
+
+
+def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> None:
+    """The results as a table with what failed below it, or as JSON."""
+    import msgspec
+
+    from ort_lite.hw.result import counts_text
+
+    if as_json:
+        rows = [msgspec.to_builtins(result) for result in results]
+        print_json({"rows": rows, "out": str(out), "exit_code": int(exit_code(results))})
+        return
+    lines = [
+        (r.row, r.status.replace("_", "-"), counts_text(r.cases), time_text(r.seconds))
+        for r in results
+    ]
+    print_table(("row", "status", "cases", "time"), lines, right=("time",))
+    for result in results:
+        for lack in result.lacks:
+            print_line(f"{result.row}: {lack}")
+        for case in result.cases:
+            if case.is_bad:
+                print_line(f"{result.row}: {case.test} {case.outcome}: {case.message}")
+    print_line(f"results are in {out}")
+
+
+def exit_code(results: Sequence[RowResult]) -> ExitCode:
+    """The worst of all rows."""
+    statuses = {result.status for result in results}
+    return next((code for status, code in CODES.items() if status in statuses), ExitCode.OK)

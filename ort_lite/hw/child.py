@@ -1,0 +1,122 @@
+"""Child processes with a time limit: a vendor's crash or hang ends the child and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+TAIL_BYTES = 4000
+KEPT_AWAY = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES",
+             "OPENCL_VENDOR_PATH", "ONEDNN_MAX_CPU_ISA", "CL_CONFIG_CPU_TARGET_ARCH")  # fmt: skip
+"""Variables that would make a row something else than the matrix says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a child ended.
+
+    Attributes:
+        code: Its exit status; negative for a signal, as subprocess has it.
+        tail: The end of its output.
+    """
+
+    code: int
+    timed_out: bool
+    seconds: float
+    tail: str
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a signal ended it that we did not send."""
+        return self.code < 0 and not self.timed_out
+
+    def describe(self) -> str:
+        """One line: `killed by SIGSEGV after 1.2 s`."""
+        if self.timed_out:
+            return f"no answer within {self.seconds:.0f} s; killed"
+        if self.crashed:
+            return f"killed by {_signal_name(-self.code)} after {self.seconds:.1f} s"
+        return f"ended with status {self.code} after {self.seconds:.1f} s"
+
+
+def run_child(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    folder: Path,
+    timeout_s: float,
+    log: Path,
+) -> Ended:
+    """Run a command to its end, or kill it and everything it started.
+
+    Args:
+        command: Program and arguments.
+        env: All of its environment variables.
+        folder: Where it starts.
+        timeout_s: Seconds until it is killed.
+        log: Its output is appended here.
+    """
+    began = monotonic()
+    with log.open("ab") as out:
+        out.write(f"$ {' '.join(command)}\n".encode())
+        out.flush()
+        start = out.tell()
+        process = subprocess.Popen(
+            list(command),
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        timed_out = False
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            _kill_group(process)
+    return Ended(
+        code=process.returncode,
+        timed_out=timed_out,
+        seconds=monotonic() - began,
+        tail=_tail(log, start),
+    )
+
+
+def row_environ(environ: Mapping[str, str], own: Mapping[str, str], env: Path) -> dict[str, str]:
+    """Variables of a row's children: the outer ones without `KEPT_AWAY`, then the row's own."""
+    kept = {key: value for key, value in environ.items() if key not in KEPT_AWAY}
+    mine = {key: value.replace("{env}", str(env)) for key, value in own.items()}
+    return {**kept, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1", **mine}
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of the child's process group, then the child."""
+    with suppress(ProcessLookupError):  # it has ended, and so has everything it started
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(log: Path, start: int) -> str:
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - TAIL_BYTES))
+        return file.read().decode(errors="replace").strip()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,135 @@
+"""A row's own environment: a venv with its pins, kept under a name made of what shaped it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from ort_lite.hw.child import run_child
+from ort_lite.hw.errors import EnvironmentFailed
+from ort_lite.hw.requirements import HERE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.rows import ExpandedRow
+
+BUILD_TIMEOUT_S = 1800
+SHAPING_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Files of a project whose change makes an editable install another one: entry points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A venv that is complete."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        windows = os.name == "nt"
+        return self.folder / ("Scripts/python.exe" if windows else "bin/python")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRecipe:
+    """All that decides what an environment holds.
+
+    Attributes:
+        python: The interpreter that makes it.
+        packages: Requirements for pip.
+        install: Arguments of `pip install --no-deps`, run in `root`; relative to it.
+    """
+
+    python: str
+    packages: tuple[str, ...]
+    install: tuple[str, ...]
+    root: Path
+
+    def key(self) -> str:
+        """Equal for equal environments."""
+        shaping = [self.root / name for name in SHAPING_FILES] if self.install else []
+        files = {path.name: _digest(path) for path in shaping if path.is_file()}
+        parts = [self.python, sorted(self.packages), self.install, files]
+        parts.append(str(self.root) if self.install else "")
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def recipe_of(
+    row: ExpandedRow, install: Sequence[str], root: Path, facts: Facts
+) -> EnvironmentRecipe:
+    """What a row's environment is made of."""
+    python = sys.executable if row.python in ("", HERE) else facts.pythons[row.python]
+    return EnvironmentRecipe(
+        python=python, packages=row.packages, install=tuple(install), root=root
+    )
+
+
+def ensure_environment(
+    recipe: EnvironmentRecipe, cache: Path, environ: Mapping[str, str]
+) -> Environment:
+    """The environment, built if it is not there; another process that builds it is waited for.
+
+    Raises:
+        EnvironmentFailed: pip or venv failed; nothing incomplete is left under its name.
+    """
+    folder = cache / recipe.key()
+    made = Environment(folder)
+    complete = folder / "complete.json"
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / f"{folder.name}.lock"):
+        if complete.is_file():
+            return made
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            _build(recipe, made, cache / f"{folder.name}.log", environ)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        complete.write_text(json.dumps({"packages": recipe.packages}), encoding="utf-8")
+    return made
+
+
+def _build(
+    recipe: EnvironmentRecipe, made: Environment, log: Path, environ: Mapping[str, str]
+) -> None:
+    if find_spec("pip") is None:
+        raise EnvironmentFailed(f"{sys.executable} has no pip to fill a row's environment with")
+    log.unlink(missing_ok=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(made.python), "--no-input",
+           "--disable-pip-version-check", "install", "--quiet"]  # fmt: skip
+    steps = [[recipe.python, "-m", "venv", "--without-pip", str(made.folder)]]
+    if recipe.packages:
+        steps.append([*pip, *recipe.packages])
+    if recipe.install:
+        steps.append([*pip, "--no-deps", *recipe.install])
+    for step in steps:
+        ended = run_child(step, env=environ, folder=recipe.root, timeout_s=BUILD_TIMEOUT_S, log=log)
+        if ended.code != 0:
+            what = "venv" if "venv" in step else f"pip install {' '.join(step[len(pip) :])}"
+            raise EnvironmentFailed(f"{what}: {ended.describe()}: {ended.tail[-1500:]}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock file; where the system has no flock, builds are not serialised."""
+    with path.open("wb") as file:
+        if find_spec("fcntl") is not None:
+            import fcntl  # noqa: PLC0415 - not on Windows
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

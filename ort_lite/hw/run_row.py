@@ -1,0 +1,166 @@
+"""Runs one row from its requirements to its result; whatever happens, there is a result."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ctx_formats.identity import HardwareIdentity
+from ort_lite.hw.errors import EnvironmentFailed
+from ort_lite.hw.expectations import apply_expectations
+from ort_lite.hw.junit import junit_xml
+from ort_lite.hw.requirements import device_lacks, machine_lacks
+from ort_lite.hw.result import RowResult, write_result
+from ort_lite.hw.row_setup import prepare_environment
+from ort_lite.hw.suites import ended_badly, run_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.result import Case
+    from ort_lite.hw.row_setup import ReadyRow, Workplace
+    from ort_lite.hw.rows import ExpandedRow
+
+    Progress = Callable[[str], None]
+
+GIT_TIMEOUT_S = 30
+
+
+def run_row(
+    row: ExpandedRow, place: Workplace, suites: Sequence[str], progress: Progress
+) -> RowResult:
+    """Run a row's suites; result.json, junit.xml and log.txt lie in its folder then.
+
+    Args:
+        row: What is run.
+        place: Where.
+        suites: Of the row's; those it does not have are left out.
+        progress: Called with what is going on, one short line.
+    """
+    began = monotonic()
+    result = _begun(row, place, tuple(name for name in row.suites if name in suites))
+    lacks = machine_lacks(row, place.facts)
+    if lacks:
+        result = msgspec.structs.replace(result, status="wrong_hardware", lacks=lacks)
+    else:
+        result = _with_environment(row, place, result, progress)
+    result = msgspec.structs.replace(result, seconds=monotonic() - began)
+    folder = place.out / row.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    write_result(result, folder)
+    (folder / "junit.xml").write_bytes(junit_xml([result]))
+    return result
+
+
+def open_row(
+    row: ExpandedRow, place: Workplace, progress: Progress
+) -> tuple[ReadyRow, dict[str, Any]]:
+    """A row's environment, and what its own probe found.
+
+    Raises:
+        EnvironmentFailed: It cannot be built.
+    """
+    progress("building its environment")
+    ready = prepare_environment(row, place)
+    progress("looking for its device")
+    ended, answer = ready.ask("probe", {}, ready.short_s())
+    if not answer:
+        return ready, {"ended": ended}
+    return replace(ready, keeps_contexts=bool(answer.get("keeps_contexts"))), answer
+
+
+def row_lacks(row: ExpandedRow, answer: dict[str, Any]) -> tuple[str, ...]:
+    """What a row's own probe says is missing for it."""
+    if "error" in answer:
+        return (answer["error"]["message"],)
+    if row.device not in answer["kinds"]:
+        found = ", ".join(answer["kinds"]) or "nothing"
+        return (f"needs a {row.device}, {row.ep} found {found}",)
+    return device_lacks(row, HardwareIdentity.from_mapping(answer["identity"]))
+
+
+def _with_environment(
+    row: ExpandedRow, place: Workplace, result: RowResult, progress: Progress
+) -> RowResult:
+    try:
+        ready, answer = open_row(row, place, progress)
+    except EnvironmentFailed as exc:
+        return msgspec.structs.replace(result, status="environment", lacks=(str(exc),))
+    if "ended" in answer:
+        case = ended_badly("probe", "probe", answer["ended"])
+        return msgspec.structs.replace(result, status="failed", cases=(case,))
+    lacks = row_lacks(row, answer)
+    result = msgspec.structs.replace(
+        result, identity=answer.get("identity", {}), packages=answer.get("packages", {})
+    )
+    if lacks:
+        return msgspec.structs.replace(result, status="wrong_hardware", lacks=lacks)
+    return _with_cases(ready, result, progress)
+
+
+def _with_cases(ready: ReadyRow, result: RowResult, progress: Progress) -> RowResult:
+    cases: list[Case] = []
+    for suite in result.suites:
+        progress(suite)
+        for case in run_suite(ready, suite):
+            cases.append(case)
+            progress(f"{suite}: {case.name}")
+    expectations = ready.place.matrix.expectations
+    today = datetime.now(UTC).date()
+    judged = apply_expectations(cases, ready.row.id, expectations, today)
+    log = ready.log.read_text(encoding="utf-8", errors="replace") if ready.log.exists() else ""
+    return msgspec.structs.replace(
+        result,
+        status="failed" if any(case.is_bad for case in judged) else "passed",
+        cases=judged,
+        log=log[-8000:],
+    )
+
+
+def _begun(row: ExpandedRow, place: Workplace, suites: tuple[str, ...]) -> RowResult:
+    commit, clean = git_state(place.root)
+    return RowResult(
+        row=row.id,
+        status="lost",
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=commit,
+        clean=clean,
+        row_digest=row.digest(),
+        ep=row.ep,
+        device=row.device,
+        host=_host(place.facts),
+        suites=suites,
+    )
+
+
+def _host(facts: Facts) -> dict[str, str]:
+    return {"os": facts.os, "machine": facts.machine, "cpu": facts.cpu, "cores": str(facts.cores)}
+
+
+def git_state(root: Path) -> tuple[str, bool]:
+    """The commit of a folder and whether its files are those of it; "" outside git."""
+    commit = _git(root, "rev-parse", "HEAD")
+    if commit is None:
+        return "", False
+    return commit.strip(), _git(root, "status", "--porcelain") == ""
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # no git here
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,164 @@
+"""A row runs in its own environment and children, and whatever they do, there is a result."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import yaml
+
+from ort_lite.hw.read_matrix import read_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from unit.hw.conftest import OddProject
+
+    Make = Callable[..., OddProject]
+
+RIGHT = "odd[do=right]"
+
+
+def test_a_right_row_passes_fresh_and_reloaded(odd: Make) -> None:
+    project = odd()
+    code, rows = project.run(RIGHT, "cpu")
+    assert code == 0
+    assert {case["name"]: case["outcome"] for case in rows[RIGHT]["cases"]} == {
+        "dense fresh": "passed",
+        "dense reloaded": "passed",
+    }
+    assert rows[RIGHT]["cases"][0]["placement"] == {"OddExecutionProvider": 3}
+    assert rows[RIGHT]["identity"]["device"] == "CPU: odd"
+    assert "numpy" in rows[RIGHT]["packages"]
+    assert rows["cpu"]["cases"][1]["outcome"] == "skipped"
+    assert rows["cpu"]["cases"][1]["message"] == "CPUExecutionProvider keeps no contexts"
+    left = {path.name for path in (project.results / "odd-do-right").iterdir()}
+    assert {"result.json", "junit.xml", "log.txt", "contexts"} <= left
+
+
+def test_a_model_whose_output_is_off_fails(odd: Make) -> None:
+    project = odd(oracle="cpu", timeout_s=60)
+    code, rows = project.run("odd[do=lie]")
+    assert code == 1
+    case = rows["odd[do=lie]"]["cases"][0]
+    assert case["outcome"] == "failed"
+    assert case["message"].startswith("off by y: 1.0e-02 of its largest value")
+    assert case["metrics"]["difference"] == pytest.approx(0.01, rel=1e-3)
+
+
+def test_an_oracle_in_a_file_is_compared_with(odd: Make) -> None:
+    project = odd(oracle="expected.npz")
+    np.savez(project.root / "expected.npz", y=np.zeros((1, 2), np.float32))
+    code, rows = project.run("cpu")
+    assert code == 1
+    assert "off by y" in rows["cpu"]["cases"][0]["message"]
+
+
+def test_a_child_that_crashes_or_hangs_ends_alone(odd: Make) -> None:
+    project = odd(timeout_s=8)
+    code, rows = project.run("odd[do=crash]", "odd[do=hang]", RIGHT)
+    assert code == 1
+    outcomes = {row: result["cases"][0]["outcome"] for row, result in rows.items()}
+    assert outcomes == {"odd[do=crash]": "crashed", "odd[do=hang]": "timeout", RIGHT: "passed"}
+    crash, hang = rows["odd[do=crash]"]["cases"][0], rows["odd[do=hang]"]["cases"][0]
+    assert "killed by SIGSEGV" in crash["message"]
+    assert hang["message"] == "no answer within 8 s; killed"
+    tests = ET.parse(project.results / "odd-do-hang" / "junit.xml").getroot()
+    assert [f.get("type") for f in tests.iter("failure")] == ["timeout"]
+
+
+def test_a_wrong_pin_gives_no_environment_and_nothing_incomplete(odd: Make) -> None:
+    project = odd()
+    code, rows = project.run("odd[do=wrong-pin]")
+    assert code == 5
+    (lack,) = rows["odd[do=wrong-pin]"]["lacks"]
+    assert lack.startswith("pip install ./no-such-package-here: ended with status 1")
+    folders = [path for path in project.environments.iterdir() if path.is_dir()]
+    assert all((path / "complete.json").is_file() for path in folders if path.name != "eps")
+
+
+def test_another_version_than_required_is_wrong_hardware(odd: Make) -> None:
+    project = odd()
+    code, rows = project.run("odd[do=other-pin]")
+    assert code == 3
+    assert rows["odd[do=other-pin]"]["status"] == "wrong_hardware"
+    assert rows["odd[do=other-pin]"]["lacks"] == ["needs SDK ==2.0, found '1.0'"]
+    error = ET.parse(project.results / "odd-do-other-pin" / "junit.xml").find(".//error")
+    assert error is not None
+    assert error.get("message") == "needs SDK ==2.0, found '1.0'"
+
+
+def test_an_unsupported_row_runs_only_when_it_is_named(odd: Make) -> None:
+    _, rows = odd().run("odd[do=o*")
+    assert list(rows) == ["odd[do=other]"]
+
+
+EXPECT = """\
+expectations:
+  - {{ row: "odd[do=lie]", test: "models::dense*", reason: it lies, until: {until} }}
+"""
+
+
+def test_a_known_failure_is_expected_until_its_day(odd: Make) -> None:
+    project = odd(expectations=EXPECT.format(until="2999-01-01"))
+    code, rows = project.run("odd[do=lie]")
+    assert code == 0
+    assert {case["outcome"] for case in rows["odd[do=lie]"]["cases"]} == {"expected_failure"}
+    project.write(expectations=EXPECT.format(until="2020-01-01"))
+    code, rows = project.run("odd[do=lie]")
+    assert code == 1
+    assert rows["odd[do=lie]"]["cases"][0]["outcome"] == "expired"
+    assert rows["odd[do=lie]"]["cases"][0]["message"].startswith("out of date since 2020-01-01")
+
+
+def test_an_unexpected_pass_fails(odd: Make) -> None:
+    text = EXPECT.replace("odd[do=lie]", "odd[*").format(until="2999-01-01")
+    code, rows = odd(expectations=text).run(RIGHT)
+    assert code == 1
+    case = rows[RIGHT]["cases"][0]
+    assert (case["outcome"], case["message"]) == (
+        "unexpected_pass",
+        "passes, and was expected: it lies; take the expectation away",
+    )
+
+
+def test_a_run_at_a_clean_commit_verifies_its_row(odd: Make) -> None:
+    project = odd()
+    (project.root / ".gitignore").write_text("/results/\n")
+    project.git("init", "-q")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "all")
+    project.run(RIGHT, "odd[do=lie]")
+    code, told = project.call("record", project.results)
+    assert (code, told["verified"]) == (1, [RIGHT])
+    assert told["refused"] == {"odd[do=lie]": "the row is failed"}
+    state = read_matrix(project.root / "hw_matrix.yaml").states[RIGHT]
+    assert state.evidence is not None
+    assert state.evidence.commit == project.git("rev-parse", "HEAD").strip()
+    assert state.evidence.suites == {"models": "2 passed"}
+    lines = yaml.safe_load((project.root / "hw_matrix.yaml").read_text("utf-8"))["states"]
+    assert lines["cpu"] == {"state": "expected"}
+
+
+def test_a_run_among_uncommitted_files_is_no_evidence(odd: Make) -> None:
+    project = odd()
+    project.git("init", "-q")
+    project.git("add", "dense.onnx")
+    project.git("commit", "-qm", "some")
+    project.run(RIGHT)
+    before = (project.root / "hw_matrix.yaml").read_bytes()
+    code, told = project.call("record", project.results)
+    assert (code, told["refused"]) == (1, {RIGHT: "files differed from the commit when it ran"})
+    assert (project.root / "hw_matrix.yaml").read_bytes() == before
+
+
+def test_a_result_that_is_none_is_a_usage_error(odd: Make) -> None:
+    project = odd()
+    code, told = project.call("record", project.root)
+    assert (code, "there is no result.json" in told["error"]["message"]) == (2, True)
+    (project.root / "result.json").write_text(json.dumps({"row": 3}))
+    code, told = project.call("record", project.root)
+    assert (code, "no result of ort-lite hw run" in told["error"]["message"]) == (2, True)
