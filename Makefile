@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench fuzz clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -26,6 +26,10 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(RUN)/python $(MODELS) >/dev/null
 	for script in benchmarks/bench_*.py; do $(RUN)/python $$script || exit 1; done
+
+# 20,000 damaged files of each format through sessions: half an hour.
+fuzz: $(STAMP)
+	$(RUN)/python tests/hostile/fuzz.py
 
 # Some systems' venv module has no pip to put into the environment; pip itself then does it.
 $(STAMP): pyproject.toml constraints.txt

@@ -1,0 +1,137 @@
+"""Damaged payload containers: bytes changed region by region, or the index itself rewritten."""
+
+from __future__ import annotations
+
+import zlib
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from hostile.byte_mutations import INTERESTING, mutated
+
+from ctx_formats.bson import decode_document, encode_document
+from ctx_formats.container import ALIGNMENT, CRC_KEY, HEADER, MAGIC, VERSION, padding
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from ctx_formats.container import Container
+
+
+def damaged(data: bytes, parsed: Container, random: Random) -> tuple[bytes, bool]:
+    """A container in which something is not as it was written.
+
+    Returns:
+        Its bytes, and whether its checksum was made to fit: then it is a forgery that a reader
+        of the container alone cannot tell from another container.
+    """
+    if random.random() < 0.5:
+        return mutated(data, regions(data, parsed), random), False
+    forged = random.random() < 0.5
+    return rewritten(data, parsed, random, forged=forged), forged
+
+
+def regions(data: bytes, parsed: Container) -> list[tuple[int, int]]:
+    """Header, index, filling, payloads with what is behind them, and the last bytes.
+
+    Payload bytes are left alone where nobody recorded a digest: there a change is no damage
+    that a reader of the container could find.
+    """
+    size = HEADER.unpack_from(data)[4]
+    end = HEADER.size + size
+    fill = (end, ALIGNMENT) if parsed.has_digests else (0, HEADER.size)
+    found = [(0, HEADER.size), (HEADER.size, end), fill, (len(data) - 16, len(data))]
+    for entry in parsed.entries.values():
+        payload = (entry.offset, entry.offset + entry.size)
+        found.append((payload[1], payload[1] + padding(payload[1])))
+        if parsed.has_digests:
+            found.append(payload)
+    return [(start, stop) for start, stop in found if start < stop]
+
+
+def rewritten(data: bytes, parsed: Container, random: Random, *, forged: bool) -> bytes:
+    """The index changed as a value and written again, its checksum right if `forged`."""
+    size = HEADER.unpack_from(data)[4]
+    index = deepcopy(decode_document(memoryview(data)[HEADER.size : HEADER.size + size]))
+    for _ in range(random.choice((1, 1, 2))):
+        random.choice(_EDITS)(index, random)
+    head = _head(index, forged=forged)
+    body = data[HEADER.size + size + padding(HEADER.size + size) :]
+    return head + bytes(padding(len(head))) + body
+
+
+def _head(index: dict[str, Any], *, forged: bool) -> bytes:
+    if forged and CRC_KEY in index:
+        index = {key: value for key, value in index.items() if key != CRC_KEY} | {CRC_KEY: 0}
+        header = _header(index)
+        index[CRC_KEY] = zlib.crc32(header + encode_document(index))
+    return _header(index) + encode_document(index)
+
+
+def _header(index: dict[str, Any]) -> bytes:
+    return HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size, len(encode_document(index)))
+
+
+def _entries(index: dict[str, Any]) -> dict[str, Any]:
+    found = index.get("blob_metadata_map")
+    return found if isinstance(found, dict) else {}
+
+
+def _entry(index: dict[str, Any], random: Random) -> dict[str, Any]:
+    entries = [entry for entry in _entries(index).values() if isinstance(entry, dict)]
+    return random.choice(entries) if entries else {}
+
+
+def _place(index: dict[str, Any], random: Random) -> None:
+    value = random.choice((*INTERESTING[:-2], 131_072, 196_608, random.randrange(1 << 20)))
+    change = random.choice((min(value, (1 << 63) - 1), -1, -ALIGNMENT))
+    _entry(index, random)[random.choice(("data_offset", "size", "crc"))] = change
+
+
+def _shift(index: dict[str, Any], random: Random) -> None:
+    entry, key = _entry(index, random), random.choice(("data_offset", "size"))
+    if isinstance(entry.get(key), int):
+        entry[key] += random.choice((-ALIGNMENT, -1, 1, ALIGNMENT))
+
+
+def _digest(index: dict[str, Any], random: Random) -> None:
+    text = random.choice(("", "0" * 64, "z" * 64, random.randbytes(32).hex(), "0" * 63))
+    _entry(index, random)["blake3"] = text
+
+
+def _lose(index: dict[str, Any], random: Random) -> None:
+    place = random.choice((index, _entries(index), _entry(index, random)))
+    if place:
+        place.pop(random.choice(list(place)))
+
+
+def _rename(index: dict[str, Any], random: Random) -> None:
+    entries = _entries(index)
+    if entries:
+        old = random.choice(list(entries))
+        entries[random.choice(("", "x", old + "_", old.upper()))] = entries.pop(old)
+
+
+def _swap(index: dict[str, Any], random: Random) -> None:
+    entries = _entries(index)
+    if len(entries) > 1:
+        one, other = random.sample(list(entries), 2)
+        entries[one], entries[other] = entries[other], entries[one]
+
+
+def _add(index: dict[str, Any], random: Random) -> None:
+    extra = dict(_entry(index, random))
+    _entries(index)[f"extra{random.randrange(9)}"] = extra
+
+
+def _kind(index: dict[str, Any], random: Random) -> None:
+    place = random.choice((index, _entries(index), _entry(index, random)))
+    if place:
+        value = random.choice((True, 1.5, "text", 7, -7, {}, {"a": {}}))
+        place[random.choice(list(place))] = value
+
+
+def _version(index: dict[str, Any], random: Random) -> None:
+    index["version"] = random.choice(("0.9.0", "2.0.0", "1", "", "1.9.9", "x.1.0", "11.0.0"))
+
+
+_EDITS = (_place, _shift, _digest, _lose, _rename, _swap, _add, _kind, _version)

@@ -1,0 +1,188 @@
+"""What is damaged, and what a session may then do: refuse with a typed error, or compute right."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import onnx
+from context_models import ContextModel, compile_context, foreign_container
+from google.protobuf.message import DecodeError
+from hostile import container_mutations, model_mutations
+from small_models import feed, mlp, sandwich
+
+import ort_lite as ort
+from ctx_formats.container import Container, read_container
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+DEFAULTS: dict[str, object] = {
+    "embed_mode": 1, "main_context": 1, "max_size": 0, "ep_cache_context": 0,
+    "ep_sdk_version": 0, "hardware_architecture": 0, "onnx_model_filename": 0,
+    "partition_name": 0, "source": 0,
+}  # fmt: skip
+
+
+class Finding(AssertionError):  # noqa: N818 - it is one
+    """A case that ort_lite gets wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case: "refused", "right", "another model", "unchanged"; and why."""
+
+    kind: str
+    detail: str = ""
+
+
+class Target(ABC):
+    """Valid files of one format; a case damages one of them and loads the result."""
+
+    name: ClassVar[str]
+
+    def case(self, seed: int, index: int) -> Outcome:
+        """Run case `index` of a seed.
+
+        Raises:
+            Finding: It was not refused and should have been, or computed wrong numbers.
+        """
+        return self.run(Random(f"{self.name}:{seed}:{index}"))
+
+    @abstractmethod
+    def run(self, random: Random) -> Outcome:
+        """Damage and load."""
+
+
+class ContainerTarget(Target):
+    """Payload containers: one payload, two, and one of a producer without digests."""
+
+    name = "container"
+
+    def __init__(self, folder: Path) -> None:
+        self._bases: list[tuple[ContextModel, bytes, Container]] = []
+        for name, proto in (("one", mlp()), ("two", sandwich()), ("foreign", mlp())):
+            (folder / name).mkdir()
+            made = compile_context(folder / name, proto, feed(proto), embed=False)
+            if name == "foreign":
+                foreign_container(made, bytes)
+            assert made.payload is not None
+            data = made.payload.read_bytes()
+            self._bases.append((made, data, read_container(memoryview(data))))
+
+    def run(self, random: Random) -> Outcome:
+        made, data, parsed = random.choice(self._bases)
+        changed, forged = container_mutations.damaged(data, parsed, random)
+        if changed == data:
+            return Outcome("unchanged")
+        assert made.payload is not None
+        made.payload.write_bytes(changed)
+        try:
+            with made.load() as session:
+                (found,) = session.run(None, made.feed)
+        except ort.InvalidGraph as exc:
+            if exc.reason is None:
+                raise Finding(f"INVALID_GRAPH without a reason: {exc}") from exc
+            return Outcome("refused", str(exc.reason))
+        if parsed.has_digests and not forged:
+            raise Finding("a damaged container was accepted")
+        if not np.array_equal(found, made.expected[0]):
+            raise Finding("a damaged container gave other numbers")
+        return Outcome("right", "forged" if forged else "foreign")
+
+
+class ModelTarget(Target):
+    """Context models: wholly compiled and in part, payloads outside and inside."""
+
+    name = "model"
+
+    def __init__(self, folder: Path) -> None:
+        self._bases = []
+        for name, proto, embed in (
+            ("mlp", mlp(), False),
+            ("mlp_embedded", mlp(), True),
+            ("part", sandwich(), False),
+            ("part_embedded", sandwich(), True),
+        ):
+            (folder / name).mkdir()
+            made = compile_context(folder / name, proto, feed(proto), embed=embed)
+            self._bases.append((made, made.path.read_bytes()))
+
+    def run(self, random: Random) -> Outcome:
+        made, data = random.choice(self._bases)
+        changed = model_mutations.damaged(data, random)
+        if changed == data:
+            return Outcome("unchanged")
+        made.path.write_bytes(changed)
+        try:
+            with made.load() as session:
+                found = session.run(None, made.feed)
+        except ort.OrtLiteError as exc:
+            reason = getattr(exc, "reason", None)
+            return Outcome("refused", f"{exc.code.name}{f'/{reason}' if reason else ''}")
+        except ValueError as exc:  # onnxruntime's class for a feed that does not fit the model
+            if "missing from input feed" not in str(exc):
+                raise
+            return Outcome("another model", "inputs")
+        return _judged(made, data, changed, found)
+
+
+def _judged(made: ContextModel, data: bytes, changed: bytes, found: list[np.ndarray]) -> Outcome:
+    """Numbers of a model that says the same must be the same; sealed attributes, too."""
+    before = onnx.load_model_from_string(data)
+    try:
+        after = onnx.load_model_from_string(changed)
+    except DecodeError:
+        after = None  # wrong in a part that we do not look into
+    same = len(found) == 1 and np.array_equal(found[0], made.expected[0])
+    if after is None:
+        if not same:
+            raise Finding("a model that protobuf refuses gave other numbers")
+        return Outcome("right", "not protobuf")
+    if _payloads(after) != _payloads(before) and not _unsealed(after):
+        pairs = zip(_payloads(before), _payloads(after), strict=False)
+        told = [(k, str(b[k])[:99], str(a[k])[:99]) for b, a in pairs for k in b if a[k] != b[k]]
+        raise Finding(f"a changed EPContext node was accepted: {told}")
+    if same:
+        return Outcome("right")
+    if _meaning(after) == _meaning(before):
+        raise Finding("a model that says the same gave other numbers")
+    return Outcome("another model")
+
+
+def _payloads(proto: onnx.ModelProto) -> list[dict[str, object]]:
+    """The schema's attributes of the EPContext nodes, but for notes, with defaults.
+
+    Of a name that is there twice the last counts, and the field in use counts, not the type
+    that is given beside it.
+    """
+    nodes = [node for node in proto.graph.node if node.op_type == "EPContext"]
+    return [
+        DEFAULTS | {a.name: a.s or a.i for a in node.attribute if a.name in DEFAULTS}
+        for node in nodes
+    ]
+
+
+def _unsealed(proto: onnx.ModelProto) -> bool:
+    """Whether a node lost its notes, and with them the seal: as from another producer."""
+    nodes = [node for node in proto.graph.node if node.op_type == "EPContext"]
+    return any(all(a.name != "notes" or b"seal" not in a.s for a in n.attribute) for n in nodes)
+
+
+def _meaning(proto: onnx.ModelProto) -> onnx.GraphProto:
+    """The graph without what changes no number."""
+    graph = onnx.GraphProto.FromString(proto.graph.SerializeToString())
+    graph.name = graph.doc_string = ""
+    del graph.value_info[:]
+    for node in graph.node:
+        node.name = node.doc_string = ""
+    return graph
+
+
+TARGETS: dict[str, type[ContainerTarget | ModelTarget]] = {
+    target.name: target for target in (ContainerTarget, ModelTarget)
+}

@@ -1,0 +1,54 @@
+"""The short form of tests/hostile/fuzz.py, and that its damage and its judgement are real."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hostile.fuzz_targets import TARGETS, ContainerTarget, Finding, ModelTarget
+from hostile.model_mutations import join, parse
+
+CASES = 120
+SEED = 20_260_401
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_damaged_files_are_refused_or_compute_right(name: str, tmp_path: Path) -> None:
+    target = TARGETS[name](tmp_path)
+    found = Counter(target.case(SEED, index).kind for index in range(CASES))
+    assert found["refused"] > CASES / 4, "most damage is damage"
+    assert found["unchanged"] < CASES / 4
+
+
+@pytest.mark.parametrize("index", [246, 288])
+def test_cases_that_were_findings_are_none_any_more(index: int, tmp_path: Path) -> None:
+    assert ModelTarget(tmp_path).case(1, index).kind in ("refused", "right")
+
+
+def test_accepted_damage_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that checks nothing: its session takes the damaged payload for the real one."""
+    target = ContainerTarget(tmp_path)
+    monkeypatch.setattr(Path, "write_bytes", lambda *_: 0)
+    with pytest.raises(Finding, match="a damaged container was accepted"):
+        [target.case(SEED, index) for index in range(20)]
+
+
+def test_a_message_is_put_together_as_it_was(tmp_path: Path) -> None:
+    for _, data in ModelTarget(tmp_path)._bases:
+        assert join(parse(data)) == data
+
+
+def test_a_case_can_be_run_alone_and_gives_the_same(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("fuzz.py")
+    done = subprocess.run(
+        [sys.executable, script, "--case", f"container:{SEED}:3"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    outcome = ContainerTarget(tmp_path).case(SEED, 3)
+    assert json.loads(done.stdout) == [3, outcome.kind, outcome.detail]
