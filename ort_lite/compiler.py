@@ -16,11 +16,13 @@ from ort_lite.context_nodes import has_context_nodes
 from ort_lite.context_target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
 from ort_lite.context_writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.external_initializers import ExternalInitializers
+from ort_lite.optimization import optimized, settings_of
 from ort_lite.options import GraphOptimizationLevel, SessionOptions
 from ort_lite.placement import check_placement
 from ort_lite.preparation import Workshop, prepare
 from ort_lite.provider_list import open_all, requested
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError
+from ort_lite.transforms.fusions import Fuser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +81,8 @@ class ModelCompiler:
                 there from a size on.
             external_initializers_size_threshold: That size in bytes.
             flags: Of OrtCompileApiFlags.
-            graph_optimization_level: Kept; what partitioning needs is always done.
+            graph_optimization_level: Of the transformations before partitioning
+                (docs/optimizations.md); that of `sess_options` does not count.
             get_initializer_location_func: Gets (name, OrtValue, OrtExternalInitializerInfo or
                 None) and gives where it put the bytes, or None.
 
@@ -219,9 +222,13 @@ class ModelCompiler:
         eps = open_all(wanted, fallback=False)
         self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
         try:
-            graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
+            settings = settings_of(self._options, eps, self._settings.level)
+            graph, _ = optimized(loaded.model, self._options.free_dimensions, settings)
             shop = Workshop(
-                eps=eps, progress=self._settings.progress, canceled=self._options.canceled
+                eps=eps,
+                progress=self._settings.progress,
+                canceled=self._options.canceled,
+                fuse=Fuser(self._settings.level, settings.disabled).fused,
             )
             prepared = prepare(graph, shop)
             try:

@@ -29,9 +29,7 @@ def context_graph(
         every value that has one: EPContext has no shape inference.
     """
     graph = prepared.graph
-    nodes = tuple(
-        node for part in prepared.partitions for node in _nodes(prepared, part, context_node)
-    )
+    nodes = tuple(node for part in prepared.partitions for node in _nodes(part, context_node))
     used = {name for node in nodes for name in (*node.inputs, *free_names(node))}
     used |= {info.name for info in graph.outputs}
     definition = graph.definition
@@ -52,15 +50,13 @@ def context_graph(
     )
 
 
-def _nodes(
-    prepared: PreparedGraph, part: Partition, context_node: Callable[[Partition], Node | None]
-) -> Iterator[Node]:
+def _nodes(part: Partition, context_node: Callable[[Partition], Node | None]) -> Iterator[Node]:
     node = context_node(part)
     if node is not None:
         yield node
         return
-    for local, index in enumerate(part.nodes):
-        yield _with_bodies(prepared.graph.nodes[index], local, part, context_node)
+    for local, kept in enumerate(part.graph.nodes):
+        yield _with_bodies(kept, local, part, context_node)
 
 
 def _with_bodies(

@@ -145,6 +145,10 @@ class ExecutionProvider(ABC):
     can hold two instances. Methods may raise `EPFail` only.
     """
 
+    fusions: ClassVar[frozenset[str]] = frozenset()
+    """Names of fusions (docs/optimizations.md) that the partitions it compiles are to go
+    through; only an EP that runs what a fusion makes may name it."""
+
     name: ClassVar[str]
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ort_lite.preparation import Partition, PreparedGraph
 
 SCHEMA_VERSION = 1
@@ -45,12 +47,17 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
-    """Everything a session decided."""
+    """Everything a session decided.
+
+    Attributes:
+        transforms: How often each graph transformation changed something before partitioning.
+    """
 
     model: str
     providers: tuple[str, ...]
     partitions: tuple[PartitionReport, ...]
     notes: tuple[str, ...] = ()
+    transforms: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts and lists with a `schema_version`."""
@@ -87,12 +94,20 @@ class SessionReport:
             for ep, why in node.refusals.items()
         )
         lines += [f"  not on {ep}: {op} x{n}: {why}" for (ep, op, why), n in reasons.items()]
+        if self.transforms:
+            fired = ", ".join(f"{name} x{n}" for name, n in self.transforms.items())
+            lines.append(f"  transformed: {fired}")
         lines += [f"  {note}" for note in self.notes]
         return "\n".join(lines)
 
 
 def report(
-    prepared: PreparedGraph, *, model: str, providers: tuple[str, ...], notes: tuple[str, ...]
+    prepared: PreparedGraph,
+    *,
+    model: str,
+    providers: tuple[str, ...],
+    notes: tuple[str, ...],
+    transforms: Mapping[str, int],
 ) -> SessionReport:
     """The report of a prepared graph, bodies included."""
     return SessionReport(
@@ -100,6 +115,7 @@ def report(
         providers=providers,
         partitions=tuple(_partitions(prepared, "")),
         notes=notes,
+        transforms=dict(transforms),
     )
 
 

@@ -87,12 +87,26 @@ def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
     Raises:
         InvalidGraph: The model contradicts itself.
     """
+    return as_graph(typed(model, free_dimensions))
+
+
+def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
+    """A plain model with constants lifted, functions inlined and types inferred.
+
+    Raises:
+        InvalidGraph: The model contradicts itself.
+    """
     from ort_lite.free_dimensions import bind  # noqa: PLC0415 - plain models only
     from ort_lite.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
 
     graph = lift_constants(bind(model.graph, free_dimensions))
     graph = drop_dropout(graph, model.opset_imports.get("", 1))
-    return as_graph(infer_types(replace(model, graph=graph)))
+    return infer_types(replace(model, graph=graph))
+
+
+def with_definition(model: Model, graph: Graph) -> Model:
+    """`model` with its graph as `graph` has sorted it."""
+    return replace(model, graph=graph.definition)
 
 
 def as_graph(model: Model) -> Graph:

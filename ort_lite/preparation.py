@@ -35,7 +35,7 @@ class Partition:
 
     Attributes:
         nodes: Indices in the prepared graph.
-        graph: The partition as a graph of its own.
+        graph: The partition as a graph of its own, fused as its EP asked for it.
         bodies: Prepared bodies of the control flow in it, for an EP that asked for them.
         inputs: Names in the order in which `compiled` takes them.
         outputs: Names in the order in which `compiled` gives them.
@@ -109,6 +109,7 @@ class Workshop:
         canceled: Whether the caller has asked to stop; asked before each compile.
         settle: For a context model: gives the partitions of a graph that are EPContext nodes;
             EPs that keep contexts are then offered nothing else.
+        fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
 
@@ -117,6 +118,7 @@ class Workshop:
     progress: Callable[[str, int, int], None] | None = None
     canceled: Callable[[], bool] = lambda: False
     settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
+    fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
     names: dict[str, int] = field(default_factory=dict)
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
@@ -205,14 +207,23 @@ def _compile_missing(
             raise ModelLoadCanceled("Model loading was canceled due to user request.")
         if shop.progress is not None:
             shop.progress(name, count, len(missing))
-        bodies = _bodies(ep, subgraph, shop)
-        fused = FusedNode(name=name, graph=subgraph, bodies=bodies)
-        compiled = _compile_one(ep, fused, part)
+        changed = shop.fuse(ep, subgraph) if shop.fuse is not None else subgraph
+        bodies = _bodies(ep, changed, shop)
+        try:
+            compiled = _compile_one(ep, FusedNode(name=name, graph=changed, bodies=bodies), part)
+        except _Declined:
+            if changed is subgraph:
+                raise
+            # Reasons are about nodes of the fused graph; ask again about those of the model.
+            for body in bodies.values():
+                body.release()
+            changed, bodies = subgraph, _bodies(ep, subgraph, shop)
+            compiled = _compile_one(ep, FusedNode(name=name, graph=changed, bodies=bodies), part)
         done[part] = Partition(
             ep=ep,
             name=name,
             nodes=part.nodes,
-            graph=subgraph,
+            graph=changed,
             compiled=compiled,
             inputs=tuple(info.name for info in subgraph.inputs),
             outputs=tuple(info.name for info in subgraph.outputs),

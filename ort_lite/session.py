@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import explain, model_loader
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.execution_provider import ExecutionProvider, Value
-    from ort_lite.graph import Graph
     from ort_lite.model_loader import LoadedModel
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, str]] | None = None,
         *,
         enable_fallback: bool = False,
+        disabled_optimizers: Sequence[str] | None = None,
     ) -> None:
         """Load, partition and compile, or reload.
 
@@ -54,6 +55,8 @@ class InferenceSession:
                 EP is appended when it is missing.
             provider_options: Options for each of `providers`.
             enable_fallback: Whether to go on without a provider that cannot be opened.
+            disabled_optimizers: Names of graph transformations that are not to run, as
+                `explain()` gives them.
 
         Raises:
             OrtLiteError: One of its subclasses, as ONNX Runtime would.
@@ -65,6 +68,8 @@ class InferenceSession:
         self._loaded: LoadedModel | None = model_loader.load(path_or_bytes, self._options)
         self._eps: list[ExecutionProvider] = []
         self._prepared: PreparedGraph | None = None
+        self._disabled = tuple(disabled_optimizers or ())
+        self._transforms: Mapping[str, int] = {}
         try:
             self._eps = open_all(wanted, fallback=enable_fallback)
             self._provider_options = {
@@ -112,16 +117,32 @@ class InferenceSession:
             from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
 
             target = session_target(loaded.path, self._options)
-        graph: Graph = model_loader.resolve(loaded.model, self._options.free_dimensions)
-        prepared = prepare(graph, shop)
-        if target is not None:
-            from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - see above
+        prepared = self._prepare(loaded, shop)
+        try:
+            if target is not None:
+                from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - see above
 
-            try:
                 write_context(prepared, source_of(loaded), target, self._provider_options)
-            except BaseException:
-                prepared.release()
-                raise
+            if self._options.optimized_model_filepath:
+                from ort_lite.optimized_model import write_optimized  # noqa: PLC0415 - see above
+
+                write_optimized(prepared, loaded.model, self._options)
+        except BaseException:
+            prepared.release()
+            raise
+        return prepared
+
+    def _prepare(self, loaded: LoadedModel, shop: Workshop) -> PreparedGraph:
+        from ort_lite.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
+        from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
+
+        options = self._options
+        level = options.graph_optimization_level
+        settings = settings_of(options, self._eps, level, self._disabled)
+        graph, done = optimized(loaded.model, options.free_dimensions, settings)
+        fuser = Fuser(level, settings.disabled)
+        prepared = prepare(graph, replace(shop, fuse=fuser.fused))
+        self._transforms = {**done.fired, **fuser.fired}
         return prepared
 
     def run(
@@ -199,6 +220,7 @@ class InferenceSession:
             model=self._open_model().described,
             providers=tuple(self.get_providers()),
             notes=(),
+            transforms=self._transforms,
         )
 
     def _open_model(self) -> LoadedModel:

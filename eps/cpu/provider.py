@@ -25,6 +25,9 @@ class CPUExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "CPUExecutionProvider"
     runs_bodies_through_session: ClassVar[bool] = True
+    fusions: ClassVar[frozenset[str]] = frozenset(
+        ("MatMulAddFusion", "GeluFusion", "LayerNormFusion")
+    )
 
     def __init__(self, *, threads: int = 0, custom: Iterable[KernelDef] = ()) -> None:
         """Register all kernels.

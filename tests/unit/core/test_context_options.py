@@ -223,11 +223,11 @@ def test_all_initializers_that_stay_go_to_the_file_those_of_bodies_too(tmp_path:
     """The bodies' TopK stays, and with it its weights."""
 
     def branch(name: str) -> onnx.GraphProto:
-        big = numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3), f"{name}_b")
+        big = numpy_helper.from_array(np.arange(4, dtype=np.float32).reshape(2, 2), f"{name}_b")
         k = numpy_helper.from_array(np.array([2], np.int64), f"{name}_k")
         nodes = [
-            helper.make_node("TopK", [f"{name}_b", f"{name}_k"], [f"{name}_t", f"{name}_at"]),
-            helper.make_node("Add", [f"{name}_t", "h"], [f"{name}_y"]),
+            helper.make_node("TopK", ["h", f"{name}_k"], [f"{name}_t", f"{name}_at"]),
+            helper.make_node("Add", [f"{name}_t", f"{name}_b"], [f"{name}_y"]),
         ]
         out = helper.make_tensor_value_info(f"{name}_y", FLOAT, [2, 2])
         return helper.make_graph(nodes, name, [], [out], [big, k])

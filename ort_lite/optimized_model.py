@@ -1,0 +1,98 @@
+"""Saves the transformed graph of a session: SessionOptions.optimized_model_filepath."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.errors import FormatError
+from ctx_formats.model_writer import encode_model
+from ort_lite.context_graph import context_graph
+from ort_lite.external_initializers import ExternalInitializers, write_external
+from ort_lite.graph import body_definitions
+from ort_lite.status import Fail, InvalidArgument
+from ort_lite.status import NotImplemented as NotImplementedHere
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import GraphDef, Model
+    from ort_lite.options import SessionOptions
+    from ort_lite.preparation import PreparedGraph
+
+MIN_IR_VERSION = 8
+"""Since 4 initializers need not be inputs; onnxruntime reads 8 since 2021."""
+CONTRIB = "com.microsoft"
+FORMAT_KEY = "session.save_model_format"
+EXTERNAL_KEY = "session.optimized_model_external_initializers_file_name"
+THRESHOLD_KEY = "session.optimized_model_external_initializers_min_size_in_bytes"
+DEFAULT_THRESHOLD = "1024"
+
+
+def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOptions) -> None:
+    """Write the graph that `prepared` runs as a plain ONNX model, compiled partitions as nodes.
+
+    The file appears whole or not at all and replaces one that is there.
+
+    Args:
+        prepared: Of a plain model.
+        source: That model, for what it says besides its graph.
+        options: `optimized_model_filepath`; onnxruntime's entries for external initializers.
+
+    Raises:
+        Fail: It cannot be written, or is over 2 GiB without external initializers.
+        NotImplemented: The ORT format is asked for.
+        InvalidArgument: The entry for the size of external initializers is no number.
+    """
+    path = Path(options.optimized_model_filepath)
+    if path.suffix.lower() == ".ort" or options.config.get(FORMAT_KEY, "ONNX") == "ORT":
+        raise NotImplementedHere(
+            f"{path}: the optimized model cannot be saved in ORT format; give a path that ends "
+            "in .onnx"
+        )
+    model = _model(prepared, source)
+    try:
+        model = replace(model, graph=_externalised(model.graph, path, options))
+        pieces = encode_model(model)
+        with written_beside(path) as (file, temporary):
+            for piece in pieces:
+                file.write(piece)
+        publish(temporary, path, replace=True)
+    except FormatError as exc:
+        raise Fail(
+            f"the optimized model {path} cannot be written: {exc}. Name a file for its weights: "
+            f"add_session_config_entry('{EXTERNAL_KEY}', 'weights.bin')"
+        ) from exc
+    except OSError as exc:
+        raise Fail(f"the optimized model {path} cannot be written: {exc}") from exc
+
+
+def _model(prepared: PreparedGraph, source: Model) -> Model:
+    graph = context_graph(prepared, lambda _: None)
+    opsets = dict(prepared.graph.opset_imports)
+    if _uses_contrib(graph):
+        opsets.setdefault(CONTRIB, 1)
+    return replace(
+        source,
+        graph=graph,
+        ir_version=max(source.ir_version, MIN_IR_VERSION),
+        opset_imports=opsets,
+        functions=(),
+    )
+
+
+def _uses_contrib(graph: GraphDef) -> bool:
+    return any(
+        node.domain == CONTRIB or any(_uses_contrib(body) for _, body in body_definitions(node))
+        for node in graph.nodes
+    )
+
+
+def _externalised(graph: GraphDef, path: Path, options: SessionOptions) -> GraphDef:
+    name = options.config.get(EXTERNAL_KEY, "")
+    if not name:
+        return graph
+    text = options.config.get(THRESHOLD_KEY, DEFAULT_THRESHOLD)
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidArgument(f"{THRESHOLD_KEY} is '{text}', expected a number of bytes")
+    return write_external(graph, ExternalInitializers(name, int(text)), path.parent, overwrite=True)

@@ -1,0 +1,48 @@
+"""Attributes of nodes as plain values, for rules that read and write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import Attribute, AttributeType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Node
+
+
+def int_of(node: Node, name: str, default: int) -> int:
+    """An INT attribute."""
+    found = node.attributes.get(name)
+    return found.value if found is not None and isinstance(found.value, int) else default
+
+
+def float_of(node: Node, name: str, default: float) -> float:
+    """A FLOAT attribute."""
+    found = node.attributes.get(name)
+    value = found.value if found is not None else None
+    return float(value) if isinstance(value, float | int) else default
+
+
+def ints_of(node: Node, name: str) -> tuple[int, ...] | None:
+    """An INTS attribute; None if it is not there."""
+    found = node.attributes.get(name)
+    if found is None or not isinstance(found.value, tuple):
+        return None
+    return tuple(item for item in found.value if isinstance(item, int))
+
+
+def ints(name: str, values: Sequence[int]) -> dict[str, Attribute]:
+    """An INTS attribute by its name."""
+    return {name: Attribute(name, AttributeType.INTS, tuple(values))}
+
+
+def floating(name: str, value: float) -> dict[str, Attribute]:
+    """A FLOAT attribute by its name."""
+    return {name: Attribute(name, AttributeType.FLOAT, value)}
+
+
+def integer(name: str, value: int) -> dict[str, Attribute]:
+    """An INT attribute by its name."""
+    return {name: Attribute(name, AttributeType.INT, value)}

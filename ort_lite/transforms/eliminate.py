@@ -1,0 +1,199 @@
+"""Rules that take out nodes which only pass a value on; results stay the same bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import DataType
+from ort_lite.tensor_values import numpy_dtype
+from ort_lite.transforms.attributes import int_of, ints, ints_of
+from ort_lite.transforms.rules import RewriteRule
+
+if TYPE_CHECKING:
+    from ort_lite.transforms.draft import Draft
+
+PADS_BECAME_AN_INPUT = 11
+SLICE_TOOK_INPUTS = 10
+FAR_END = (1 << 31) - 1
+"""From here on the end of a slice means "all of it", as exporters write it."""
+
+_LOSSLESS = frozenset(
+    {
+        (DataType.FLOAT16, DataType.FLOAT),
+        (DataType.FLOAT16, DataType.DOUBLE),
+        (DataType.BFLOAT16, DataType.FLOAT),
+        (DataType.BFLOAT16, DataType.DOUBLE),
+        (DataType.FLOAT, DataType.DOUBLE),
+        (DataType.INT8, DataType.INT16),
+        (DataType.INT8, DataType.INT32),
+        (DataType.INT8, DataType.INT64),
+        (DataType.INT16, DataType.INT32),
+        (DataType.INT16, DataType.INT64),
+        (DataType.INT32, DataType.INT64),
+        (DataType.UINT8, DataType.INT32),
+        (DataType.UINT8, DataType.INT64),
+        (DataType.BOOL, DataType.INT32),
+        (DataType.BOOL, DataType.INT64),
+    }
+)
+"""Casts that lose nothing, so that casting back is the identity."""
+
+
+def _identity(draft: Draft, index: int) -> bool:
+    return draft.bypass(index, draft.node(index).inputs[0])
+
+
+def _single(draft: Draft, index: int) -> bool:
+    """Concat, Sum, Max, Min, Mean of one input."""
+    inputs = draft.node(index).inputs
+    return len(inputs) == 1 and draft.bypass(index, inputs[0])
+
+
+def _neutral(draft: Draft, index: int) -> bool:
+    """x * 1, x / 1, x - 0, x + 0 for integers and x + -0.0 for floats (-0.0 + 0.0 is 0.0)."""
+    node = draft.node(index)
+    left, right = node.inputs
+    if _is_neutral(draft, node.op_type, left, right):
+        return draft.bypass(index, left)
+    if node.op_type in ("Add", "Mul") and _is_neutral(draft, node.op_type, right, left):
+        return draft.bypass(index, right)
+    return False
+
+
+def _is_neutral(draft: Draft, op_type: str, kept: str, other: str) -> bool:
+    constant = draft.constant(other)
+    shape = draft.shape(kept)
+    if constant is None or shape is None or constant.data_type == DataType.STRING:
+        return False
+    if len(constant.dims) > len(shape) or any(dim != 1 for dim in constant.dims):
+        return False
+    array = draft.array(other)
+    if array is None or array.dtype.kind not in "fiu":
+        return False
+    value = array.reshape(-1)[0]
+    if op_type in ("Mul", "Div"):
+        return bool(value == 1)
+    negative = bool(array.dtype.kind == "f" and np.signbit(value))
+    return bool(value == 0) and (array.dtype.kind != "f" or negative == (op_type == "Add"))
+
+
+def _cast(draft: Draft, index: int) -> bool:
+    """A cast to the type that is there already, or back over one that lost nothing."""
+    node = draft.node(index)
+    to, source = int_of(node, "to", 0), node.inputs[0]
+    if draft.element_type(source) == to:
+        return draft.bypass(index, source)
+    made = draft.maker(source)
+    if made is None or made[1].op_type != "Cast" or made[1].domain != node.domain:
+        return False
+    origin = made[1].inputs[0]
+    came_from, through = draft.element_type(origin), int_of(made[1], "to", 0)
+    if came_from != to or (came_from, through) not in _LOSSLESS:
+        return False
+    return draft.bypass(index, origin)
+
+
+def _transpose(draft: Draft, index: int) -> bool:
+    """A permutation that leaves every axis in place; two in a row become one."""
+    node = draft.node(index)
+    perm = ints_of(node, "perm")
+    if perm is None:
+        return False
+    if perm == tuple(range(len(perm))):
+        return draft.bypass(index, node.inputs[0])
+    made = draft.maker(node.inputs[0])
+    if made is None or made[1].op_type != "Transpose" or made[1].domain != node.domain:
+        return False
+    first = ints_of(made[1], "perm")
+    if first is None or len(first) != len(perm):
+        return False
+    both = ints("perm", [first[axis] for axis in perm])
+    draft.replace(index, replace(node, inputs=made[1].inputs, attributes=both))
+    return True
+
+
+def _slice(draft: Draft, index: int) -> bool:
+    """A slice from the beginning to the end of any axes."""
+    node = draft.node(index)
+    if draft.opset < SLICE_TOOK_INPUTS or len(node.inputs) < 3:
+        return False
+    starts, ends = draft.array(node.inputs[1]), draft.array(node.inputs[2])
+    if starts is None or ends is None or starts.any() or (ends < FAR_END).any():
+        return False
+    if len(node.inputs) > 4 and node.inputs[4]:
+        steps = draft.array(node.inputs[4])
+        if steps is None or (steps != 1).any():
+            return False
+    return draft.bypass(index, node.inputs[0])
+
+
+def _pad(draft: Draft, index: int) -> bool:
+    """Padding by nothing."""
+    node = draft.node(index)
+    if draft.opset >= PADS_BECAME_AN_INPUT:
+        pads = draft.array(node.inputs[1]) if len(node.inputs) > 1 else None
+        nothing = pads is not None and not pads.any()
+    else:
+        nothing = not any(ints_of(node, "pads") or (1,))
+    return nothing and draft.bypass(index, node.inputs[0])
+
+
+def _expand(draft: Draft, index: int) -> bool:
+    """Broadcasting to a shape of ones that has no more dimensions than there are."""
+    node = draft.node(index)
+    shape, target = draft.shape(node.inputs[0]), draft.array(node.inputs[1])
+    if shape is None or target is None or target.size > len(shape) or (target != 1).any():
+        return False
+    return draft.bypass(index, node.inputs[0])
+
+
+def _shape(draft: Draft, index: int) -> bool:
+    """The shape of a graph input or a constant whose every dimension is fixed.
+
+    Of nothing else: what a model declares about values inside it need not be so, while a
+    feed is checked against the inputs' shapes.
+    """
+    node = draft.node(index)
+    source, result = node.inputs[0], node.outputs[0]
+    if draft.pinned(result) or (source not in draft.inputs and draft.constant(source) is None):
+        return False
+    if draft.outer is not None and draft.constant(source) is None:
+        return False
+    shape = draft.shape(source)
+    dims = [dim for dim in shape or () if isinstance(dim, int) and dim >= 0]
+    if shape is None or len(dims) != len(shape):
+        return False
+    rank = len(dims)
+    start, end = int_of(node, "start", 0), int_of(node, "end", rank)
+    kept = dims[_clamped(start, rank) : _clamped(end, rank)]
+    name = draft.add_constant(f"{result}/dims", np.array(kept, numpy_dtype(DataType.INT64)))
+    return draft.bypass(index, name)
+
+
+def _clamped(axis: int, rank: int) -> int:
+    """ONNX Shape-15: negative counts from the end, and out of range is the nearest end."""
+    return min(max(axis + rank if axis < 0 else axis, 0), rank)
+
+
+RULES: tuple[RewriteRule, ...] = (
+    RewriteRule(name="EliminateIdentity", operators=frozenset(("Identity",)), rewrite=_identity),
+    RewriteRule(
+        name="EliminateSingleInput",
+        operators=frozenset(("Concat", "Sum", "Max", "Min", "Mean")),
+        rewrite=_single,
+    ),
+    RewriteRule(
+        name="NoopElimination",
+        operators=frozenset(("Add", "Sub", "Mul", "Div")),
+        rewrite=_neutral,
+    ),
+    RewriteRule(name="CastElimination", operators=frozenset(("Cast",)), rewrite=_cast),
+    RewriteRule(name="TransposeOptimizer", operators=frozenset(("Transpose",)), rewrite=_transpose),
+    RewriteRule(name="EliminateSlice", operators=frozenset(("Slice",)), rewrite=_slice),
+    RewriteRule(name="PadElimination", operators=frozenset(("Pad",)), rewrite=_pad),
+    RewriteRule(name="ExpandElimination", operators=frozenset(("Expand",)), rewrite=_expand),
+    RewriteRule(name="ShapeToInitializer", operators=frozenset(("Shape",)), rewrite=_shape),
+)

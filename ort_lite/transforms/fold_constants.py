@@ -1,0 +1,175 @@
+"""Constant folding: nodes that read only constants become initializers, within bounds."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
+from ctx_formats.tensor_size import element_bits
+from ort_lite.graph import body_definitions
+from ort_lite.tensor_values import from_numpy
+from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.subexpressions import NONDETERMINISTIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ctx_formats.onnx_model import Node, Tensor
+    from ort_lite.transforms.draft import Draft
+
+    Evaluate = Callable[[GraphDef, Mapping[str, int]], Sequence[object] | None]
+
+log = logging.getLogger(__name__)
+
+MAX_OUTPUT = 1 << 28
+"""Bytes of one folded constant, where the session's options say nothing else."""
+FREE_GROWTH = 1 << 16
+"""A constant may be this much larger than what it is made of."""
+TOTAL_GROWTH = 1 << 24
+"""So much may the constants of one graph grow altogether."""
+
+KEPT = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
+"""Quantised weights stay what they are: EPs compute with them, and they are smaller."""
+
+
+@dataclass(slots=True)
+class Folder:
+    """Folds the constants of one draft after the other.
+
+    Attributes:
+        evaluate: Computes the outputs of a graph without inputs; None if it cannot.
+        max_output: Bytes of one folded constant.
+        growth: Bytes that constants have grown so far.
+    """
+
+    evaluate: Evaluate
+    max_output: int = MAX_OUTPUT
+    growth: int = field(default=0)
+
+    def transform(self, draft: Draft) -> int:
+        """Compute what can be computed now; returns how many nodes that were.
+
+        The results are those of the EP that `evaluate` uses. A node that fails stays where it
+        is, and so do random nodes, bodies, graph outputs, anything but dense tensors, results
+        of unknown size and results that are much larger than what they are made of.
+        """
+        chosen = self._chosen(draft)
+        if not chosen:
+            return 0
+        made = {name: i for i in chosen for name in draft.node(i).outputs if name}
+        inside = set(chosen)
+        wanted = [
+            name for name in made if draft.pinned(name) or not inside.issuperset(draft.users(name))
+        ]
+        if not wanted:
+            return 0
+        values = self._computed(draft, chosen, wanted)
+        if values is None:
+            return 0
+        for index in reversed(chosen):
+            draft.remove(index)
+        for name, value in values.items():
+            draft.initializers[name] = from_numpy(value, name)
+        return len(chosen)
+
+    def _chosen(self, draft: Draft) -> list[int]:
+        """Numbers of the nodes whose inputs are constants, or results of such nodes."""
+        sizes: dict[str, int] = {}
+        chosen = []
+        for index, node in draft.alive():
+            if not _may_fold(draft, node):
+                continue
+            read = 0
+            for name in node.inputs:
+                size = sizes.get(name) if name else 0
+                tensor = draft.constant(name) if size is None else None
+                if size is None and tensor is None:
+                    break
+                read += size if size is not None else _tensor_bytes(tensor)
+            else:
+                outputs = {name: _bytes(draft, name) for name in node.outputs if name}
+                if self._admit(read, list(outputs.values())):
+                    sizes |= {name: size or 0 for name, size in outputs.items()}
+                    chosen.append(index)
+        return chosen
+
+    def _admit(self, read: int, outputs: Sequence[int | None]) -> bool:
+        total = 0
+        for size in outputs:
+            if size is None or size > self.max_output:
+                return False
+            total += size
+        growth = max(total - read, 0)
+        if total > max(read, FREE_GROWTH) or self.growth + growth > TOTAL_GROWTH:
+            return False
+        self.growth += growth
+        return True
+
+    def _computed(
+        self, draft: Draft, chosen: Sequence[int], wanted: Sequence[str]
+    ) -> dict[str, np.ndarray] | None:
+        nodes = tuple(draft.node(i) for i in chosen)
+        read = {name for node in nodes for name in node.inputs}
+        constants = {n: t for n in read if n and (t := draft.constant(n)) is not None}
+        definition = GraphDef(
+            name="constants",
+            nodes=nodes,
+            inputs=(),
+            outputs=tuple(ValueInfo(name, draft.type_of(name)) for name in wanted),
+            initializers=constants,
+            value_info={
+                name: ValueInfo(name, draft.type_of(name))
+                for node in nodes
+                for name in node.outputs
+                if name and name not in wanted
+            },
+        )
+        values = self.evaluate(definition, draft.opset_imports)
+        if values is None:
+            log.debug("constants of %d nodes could not be computed", len(nodes))
+            return None
+        found = dict(zip(wanted, values, strict=True))
+        arrays = {n: v for n, v in found.items() if isinstance(v, np.ndarray)}
+        fit = all(_as_declared(draft, name, array) for name, array in arrays.items())
+        return arrays if fit and len(arrays) == len(found) else None
+
+
+def _may_fold(draft: Draft, node: Node) -> bool:
+    return (
+        node.domain in ONNX_DOMAINS
+        and node.op_type not in NONDETERMINISTIC
+        and node.op_type not in KEPT
+        and not body_definitions(node)
+        and not any(name in draft.finals for name in node.outputs)
+    )
+
+
+def _tensor_bytes(tensor: Tensor | None) -> int:
+    data = tensor.data if tensor is not None else None
+    return data.nbytes if isinstance(data, memoryview) else 0
+
+
+def _bytes(draft: Draft, name: str) -> int | None:
+    """Bytes of a tensor of numbers whose every dimension is known."""
+    found = draft.type_of(name)
+    if not isinstance(found, TensorType) or found.shape is None:
+        return None
+    try:
+        bits = element_bits(found.elem_type)
+    except ValueError:
+        return None
+    for dim in found.shape:
+        if not isinstance(dim, int) or dim < 0:
+            return None
+        bits *= dim
+    return -(-bits // 8)
+
+
+def _as_declared(draft: Draft, name: str, array: np.ndarray) -> bool:
+    """Whether a result is what inference said; a model that says something else keeps its nodes."""
+    found = draft.type_of(name)
+    return isinstance(found, TensorType) and found.shape == array.shape

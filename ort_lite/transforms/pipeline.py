@@ -1,0 +1,162 @@
+"""All transformations before partitioning, over a model and the bodies in it, by level."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import AttributeType, GraphDef
+from ort_lite.graph import body_definitions
+from ort_lite.options import GraphOptimizationLevel
+from ort_lite.transforms import eliminate, fuse_conv_bn, subexpressions, unused
+from ort_lite.transforms.draft import Draft
+from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
+from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Model, Node
+    from ort_lite.transforms.fold_constants import Evaluate
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 5
+"""One transformation makes room for another; so often all of them are tried."""
+MAX_DEPTH = 64
+"""Bodies inside bodies; deeper ones are left as they are."""
+FIRST_OPEN_INITIALIZERS = 4
+"""IR version from which an initializer that is also a graph input may be overridden."""
+
+RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, fuse_conv_bn.CONV_BN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is allowed, and what computes constants.
+
+    Attributes:
+        disabled: Names of rules and transformers that are not to run.
+        evaluate: Computes constants; None folds none.
+        max_constant: Bytes of one folded constant.
+    """
+
+    level: GraphOptimizationLevel
+    disabled: frozenset[str] = frozenset()
+    evaluate: Evaluate | None = None
+    max_constant: int = MAX_OUTPUT
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """A model and what was done to it.
+
+    Attributes:
+        fired: How often each rule and transformer changed something, bodies included.
+    """
+
+    model: Model
+    fired: Mapping[str, int] = field(default_factory=dict)
+
+
+def transform(model: Model, settings: Settings) -> Transformed:
+    """Apply every rule and transformer of the level until none fires.
+
+    Args:
+        model: Its nodes sorted, its types inferred, its functions inlined.
+        settings: At ORT_DISABLE_ALL nothing is done.
+    """
+    if settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC:
+        return Transformed(model)
+    work = _Work(settings, _transformers(settings))
+    constant_inputs = model.ir_version < FIRST_OPEN_INITIALIZERS
+    graph = work.graph(model.graph, model.opset_imports, constant_inputs=constant_inputs)
+    for name, count in work.fired.items():
+        log.debug("%s changed %d places of %s", name, count, graph.name)
+    return Transformed(replace(model, graph=graph), dict(work.fired))
+
+
+def _transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
+    folding: tuple[GraphTransformer, ...] = ()
+    if settings.evaluate is not None:
+        folder = Folder(settings.evaluate, settings.max_constant)
+        folding = (GraphTransformer(name="ConstantFolding", transform=folder.transform),)
+    return (
+        *folding,
+        subexpressions.SHARE_CONSTANTS,
+        subexpressions.ELIMINATE,
+        unused.REMOVE_NODES,
+        unused.REMOVE_OUTPUTS,
+        unused.REMOVE_INITIALIZERS,
+    )
+
+
+class _Work:
+    """One model's rules, transformers, and what fired."""
+
+    def __init__(self, settings: Settings, transformers: tuple[GraphTransformer, ...]) -> None:
+        def runs(step: RewriteRule | GraphTransformer) -> bool:
+            return step.level <= settings.level and step.name not in settings.disabled
+
+        self._rules = tuple(rule for rule in RULES if runs(rule))
+        self._transformers = tuple(step for step in transformers if runs(step))
+        self.fired: Counter[str] = Counter()
+
+    def graph(
+        self,
+        definition: GraphDef,
+        opset_imports: Mapping[str, int],
+        *,
+        constant_inputs: bool = False,
+        outer: Draft | None = None,
+        depth: int = 0,
+    ) -> GraphDef:
+        """`definition` transformed, then its bodies, then itself again if they changed."""
+        draft = Draft(definition, opset_imports, constant_inputs=constant_inputs, outer=outer)
+        self._settle(draft)
+        if depth < MAX_DEPTH and self._bodies(draft, depth):
+            self._settle(draft)
+        return draft.finished()
+
+    def _settle(self, draft: Draft) -> None:
+        for _ in range(ROUNDS):
+            fired = apply_rules(draft, self._rules)
+            for step in self._transformers:
+                count = step.transform(draft)
+                if count:
+                    fired[step.name] += count
+            if not fired:
+                return
+            self.fired += fired
+
+    def _bodies(self, draft: Draft, depth: int) -> bool:
+        changed = False
+        for index, node in draft.alive():
+            if not body_definitions(node):
+                continue
+            new = self._with_bodies(node, draft, depth)
+            if new is not node:
+                draft.replace(index, new)
+                changed = True
+        return changed
+
+    def _with_bodies(self, node: Node, draft: Draft, depth: int) -> Node:
+        changed = {}
+        for name, attribute in node.attributes.items():
+            value = attribute.value
+            if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
+                new: object = self.graph(value, draft.opset_imports, outer=draft, depth=depth + 1)
+                same = new is value
+            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
+                new = tuple(
+                    self.graph(body, draft.opset_imports, outer=draft, depth=depth + 1)
+                    for body in value
+                )
+                same = all(a is b for a, b in zip(new, value, strict=True))
+            else:
+                continue
+            if not same:
+                changed[name] = replace(attribute, value=new)
+        return replace(node, attributes={**node.attributes, **changed}) if changed else node

@@ -1,0 +1,115 @@
+"""Common subexpressions: equal small constants, and equal nodes of them, are kept once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import Attribute, GraphDef, SparseTensor, Tensor
+from ort_lite.graph import body_definitions
+from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.rules import GraphTransformer
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import Node
+    from ort_lite.transforms.draft import Draft
+
+SHARED_BYTES = 1 << 10
+"""Larger constants are not compared with each other."""
+
+NONDETERMINISTIC = frozenset(
+    (
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    )
+)
+"""Operators of ai.onnx that may give something else for the same inputs."""
+
+
+def _share_constants(draft: Draft) -> int:
+    """Let nodes read the first of equal constants; the others are left to nobody."""
+    first: dict[object, str] = {}
+    count = 0
+    for name, tensor in list(draft.initializers.items()):
+        if draft.constant(name) is None or not draft.users(name):
+            continue
+        key = _tensor_key(tensor)
+        kept = first.setdefault(key, name) if key is not None else name
+        if kept != name:
+            draft.redirect(name, kept)
+            count += 1
+    return count
+
+
+def _eliminate(draft: Draft) -> int:
+    """Take out each node that computes what an earlier one has computed."""
+    first: dict[object, int] = {}
+    count = 0
+    for index in range(len(draft.nodes)):
+        node = draft.nodes[index]
+        key = _node_key(node) if node is not None else None
+        if node is None or key is None:
+            continue
+        earlier = first.setdefault(key, index)
+        if earlier != index and _merge(draft, earlier, index):
+            count += 1
+    return count
+
+
+def _merge(draft: Draft, earlier: int, index: int) -> bool:
+    kept, node = draft.node(earlier), draft.node(index)
+    if any(draft.pinned(name) for name in node.outputs if name):
+        return False
+    outputs = tuple(a or b for a, b in zip(kept.outputs, node.outputs, strict=True))
+    taken = tuple(b if not a else "" for a, b in zip(kept.outputs, node.outputs, strict=True))
+    for mine, theirs, moved in zip(kept.outputs, node.outputs, taken, strict=True):
+        if theirs and not moved:
+            draft.redirect(theirs, mine)
+    draft.remove(index)
+    if outputs != kept.outputs:
+        draft.replace(earlier, replace(kept, outputs=outputs))
+    return True
+
+
+def _node_key(node: Node) -> object:
+    """Equal for nodes that give equal results; None for one that is left alone."""
+    if node.domain not in ONNX_DOMAINS or node.op_type in NONDETERMINISTIC:
+        return None
+    if body_definitions(node):
+        return None
+    attributes = []
+    for name in sorted(node.attributes):
+        key = _attribute_key(node.attributes[name])
+        if key is None:
+            return None
+        attributes.append((name, key))
+    return node.op_type, node.inputs, len(node.outputs), tuple(attributes)
+
+
+def _attribute_key(attribute: Attribute) -> object:
+    value = attribute.value
+    if attribute.ref_attr_name or isinstance(value, GraphDef | SparseTensor):
+        return None
+    if isinstance(value, Tensor):
+        return _tensor_key(value)
+    if isinstance(value, tuple) and any(isinstance(item, Tensor | GraphDef) for item in value):
+        return None
+    return attribute.type, repr(value)  # of floats it tells -0.0 from 0.0, and equals itself
+
+
+def _tensor_key(tensor: Tensor) -> object:
+    data = tensor.data
+    if isinstance(data, memoryview):
+        if data.nbytes > SHARED_BYTES:
+            return None
+        return tensor.data_type, tensor.dims, bytes(data)
+    return None
+
+
+SHARE_CONSTANTS = GraphTransformer(name="ConstantSharing", transform=_share_constants)
+ELIMINATE = GraphTransformer(name="CommonSubexpressionElimination", transform=_eliminate)

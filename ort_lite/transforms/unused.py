@@ -1,0 +1,79 @@
+"""What nobody reads: nodes, optional outputs, initializers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import onnx.defs
+
+from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.rules import GraphTransformer
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import Node
+    from ort_lite.transforms.draft import Draft
+
+MEANS_TRAINING = frozenset(("BatchNormalization", "Dropout"))
+"""In old versions the number of outputs says whether these train."""
+
+
+def _remove_nodes(draft: Draft) -> int:
+    count = 0
+    for index in reversed(range(len(draft.nodes))):
+        node = draft.nodes[index]
+        if node is not None and not any(draft.is_read(name) for name in node.outputs if name):
+            draft.remove(index)
+            count += 1
+    return count
+
+
+def _remove_outputs(draft: Draft) -> int:
+    """Drop optional outputs at the end of a node's list that nobody reads."""
+    count = 0
+    for index, node in draft.alive():
+        if len(node.outputs) < 2 or node.domain not in ONNX_DOMAINS:
+            continue
+        outputs = list(node.outputs)
+        required = _required(node, draft.opset)
+        while len(outputs) > required and not (outputs[-1] and draft.is_read(outputs[-1])):
+            outputs.pop()
+        if len(outputs) < len(node.outputs):
+            draft.replace(index, replace(node, outputs=tuple(outputs)))
+            count += 1
+    return count
+
+
+def _required(node: Node, opset: int) -> int:
+    """How many outputs a node of this operator must have."""
+    every = len(node.outputs)
+    if node.op_type in MEANS_TRAINING:
+        return every
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return every
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    needed = [i for i, formal in enumerate(schema.outputs) if formal.option != optional]
+    if any(
+        schema.outputs[i].option != onnx.defs.OpSchema.FormalParameterOption.Single for i in needed
+    ):
+        return every
+    return max(needed, default=0) + 1
+
+
+def _remove_initializers(draft: Draft) -> int:
+    """Drop constants that nobody reads; one that is also a graph input stays."""
+    unused = [
+        name for name in draft.initializers if name not in draft.inputs and not draft.is_read(name)
+    ]
+    for name in unused:
+        del draft.initializers[name]
+    return len(unused)
+
+
+REMOVE_NODES = GraphTransformer(name="RemoveUnusedNodes", transform=_remove_nodes)
+REMOVE_OUTPUTS = GraphTransformer(name="RemoveUnusedOutputs", transform=_remove_outputs)
+REMOVE_INITIALIZERS = GraphTransformer(
+    name="RemoveUnusedInitializers", transform=_remove_initializers
+)
