@@ -12,6 +12,9 @@ from ort_lite.execution_provider import Capability
 from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Dim
     from eps.opencl.device import Target
     from ort_lite.execution_provider import GraphView
     from ort_lite.graph import Graph
@@ -21,8 +24,9 @@ def capability(view: GraphView, target: Target) -> Capability:
     """Every candidate, supported or with the reason why not."""
     graph = view.graph
     tracer = Tracer(graph)
+    sizes = sample_sizes(graph)
     for info in graph.inputs:
-        _declare(tracer, graph, info.name)
+        _declare(tracer, graph, info.name, sizes)
     supported, refused = set(), {}
     for index, node in enumerate(graph.nodes):
         if index in view.candidates:
@@ -33,7 +37,7 @@ def capability(view: GraphView, target: Target) -> Capability:
                 supported.add(index)
                 continue
         for name in node.outputs:
-            _declare(tracer, graph, name)
+            _declare(tracer, graph, name, sizes)
     return Capability(frozenset(supported), refused)
 
 
@@ -67,14 +71,44 @@ def _value_problem(value: Tensor | None, target: Target) -> str:
     return "" if value.size else "a tensor without elements"
 
 
-def _declare(tracer: Tracer, graph: Graph, name: str) -> None:
-    """Make a value known that another EP, or the caller, gives."""
+def _declare(tracer: Tracer, graph: Graph, name: str, samples: Mapping[str, int]) -> None:
+    """Make a value known that another EP, or the caller, gives.
+
+    A free dimension of an input stands for any size, so one is tried; one that is named
+    nowhere among the inputs depends on data, and each run might need a program of its own.
+    """
     found = graph.type_of(name) if name else None
     if not isinstance(found, TensorType) or found.shape is None or name in tracer.values:
         return
-    sizes = [n for n in found.shape if isinstance(n, int) and n >= 0]
-    if len(sizes) == len(found.shape):
-        tracer.values[name] = Tensor(tuple(sizes), numpy_dtype(found.elem_type).name)
+    given = any(info.name == name for info in graph.inputs)
+    sizes = [_size(n, axis, samples, given=given) for axis, n in enumerate(found.shape)]
+    known = tuple(n for n in sizes if n is not None)
+    if len(known) == len(sizes):
+        tracer.values[name] = Tensor(known, numpy_dtype(found.elem_type).name)
+
+
+def _size(dim: Dim, axis: int, samples: Mapping[str, int], *, given: bool) -> int | None:
+    if isinstance(dim, int) and dim >= 0:
+        return dim
+    if isinstance(dim, str) and dim in samples:
+        return samples[dim]
+    return _sample(axis) if given else None
+
+
+def _sample(axis: int) -> int:
+    """A size on trial: a batch of more than one; rows, columns and words that halve often."""
+    return 2 if axis == 0 else 64
+
+
+def sample_sizes(graph: Graph) -> dict[str, int]:
+    """A size for each named dimension of the inputs."""
+    found: dict[str, int] = {}
+    for info in graph.inputs:
+        shape = info.type.shape if isinstance(info.type, TensorType) else None
+        for axis, dim in enumerate(shape or ()):
+            if isinstance(dim, str):
+                found.setdefault(dim, _sample(axis))
+    return found
 
 
 def _unknown(graph: Graph, name: str) -> str:

@@ -145,13 +145,17 @@ def size(expr: Expr) -> int:
 
 
 def is_vectorisable(expr: Expr) -> bool:
-    """Whether all numbers in it are float32, or truth values made inside of it."""
+    """Whether it is float32 made of float32, and of truth values that are made inside of it."""
+    return expr.dtype == "float32" and _is_floating(expr)
+
+
+def _is_floating(expr: Expr) -> bool:
     if isinstance(expr, Arg):
         return expr.dtype == "float32"
     if isinstance(expr, Literal):
         return expr.dtype == "float32"
     known = expr.function in VECTOR or expr.function in _INFIX or expr.function in COMPARISONS
-    return known and expr.dtype in ("float32", "bool") and all(map(is_vectorisable, expr.args))
+    return known and expr.dtype in ("float32", "bool") and all(map(_is_floating, expr.args))
 
 
 class Writer:

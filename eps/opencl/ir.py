@@ -158,6 +158,13 @@ class Gather(Op):
 
 
 @dataclass(eq=False, slots=True)
+class GatherND(Op):
+    """ONNX GatherND: inputs[1] [..., k], integers, picks along the k axes from `batch` on."""
+
+    batch: int
+
+
+@dataclass(eq=False, slots=True)
 class Sample(Op):
     """output[i] = sum over taps of weight * inputs[0][source(i)], along each axis by itself.
 

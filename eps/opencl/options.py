@@ -14,8 +14,11 @@ OPTIONS: Mapping[str, str] = {
     "platform": "part of a platform's name, or its index; any platform without it",
     "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
     "rebuild": "true builds a payload's own source again where only the driver differs",
+    "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
+
+MAX_VARIANTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +29,14 @@ class OpenCLOptions:
         platform: Part of a name in lower case or an index as text; "" for any.
         device: The same for a device, or a kind, or "platform.device".
         rebuild: Whether a payload of another driver may be built from its source.
+        max_variants: Programs that a partition with free dimensions keeps.
         profiling: Whether the queue records times.
     """
 
     platform: str = ""
     device: str = ""
     rebuild: bool = False
+    max_variants: int = MAX_VARIANTS
     profiling: bool = False
 
 
@@ -45,6 +50,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
         rebuild=_flag(options, "rebuild"),
+        max_variants=_count(options, "max_variants", MAX_VARIANTS),
         profiling=_flag(options, "profiling"),
     )
 
@@ -54,3 +60,12 @@ def _flag(options: Mapping[str, str], key: str) -> bool:
     if text not in ("true", "True", "false", "False", "1", "0"):
         raise InvalidArgument(f"{key} is '{text}', expected true or false")
     return text in ("true", "True", "1")
+
+
+def _count(options: Mapping[str, str], key: str, default: int) -> int:
+    text = options.get(key)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
+        raise InvalidArgument(f"{key} is '{text}', expected a whole number from 1 to 65535")
+    return int(text)

@@ -11,6 +11,8 @@ from ctx_formats.onnx_model import TensorType
 from eps.opencl.blueprint import draw
 from eps.opencl.capability import capability
 from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.dynamic import DynamicPartition
+from eps.opencl.free_model import decoded, encoded, value_signatures
 from eps.opencl.identity import read_identity
 from eps.opencl.ir import Unsupported
 from eps.opencl.partition import StaticPartition
@@ -30,7 +32,7 @@ from ort_lite.execution_provider import (
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.blueprint import Blueprint, Port
@@ -72,11 +74,46 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return [self._compile(one) for one in fused]
 
     def _compile(self, fused: FusedNode) -> CompiledPartition:
+        shapes = static_shapes(fused.graph)
+        if shapes is None:
+            self._require_whole(fused)
+            return self._dynamic(fused.graph, fused.name)
         try:
-            blueprint = draw(fused.graph, static_shapes(fused.graph), self._target)
+            blueprint = draw(fused.graph, shapes, self._target)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
         return StaticPartition(self._executable(blueprint), fused.name)
+
+    def _require_whole(self, fused: FusedNode) -> None:
+        """Find nodes that need a shape which another partition computes now, not in a run.
+
+        Raises:
+            CompileRefused: There are such nodes.
+        """
+        graph = fused.graph
+        answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
+        if answer.refused:
+            reason = next(iter(answer.refused.values()))
+            raise CompileRefused(fused.name, reason, answer.refused)
+
+    def _dynamic(
+        self,
+        graph: Graph,
+        name: str,
+        orders: tuple[Sequence[int], Sequence[int]] | None = None,
+    ) -> DynamicPartition:
+        """A partition that compiles when it meets shapes; it keeps the device open."""
+        context, target, options = self._opened(), self._target, self.options
+
+        def make(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
+            try:
+                blueprint = draw(graph, shapes, target)
+            except Unsupported as exc:
+                raise EPFail(f"{name} cannot be compiled for {dict(shapes)}: {exc}") from exc
+            program = build(context, blueprint)
+            return Executable(context, program, blueprint, profiling=options.profiling)
+
+        return DynamicPartition(graph, name, make, options.max_variants, orders)
 
     def _executable(self, blueprint: Blueprint) -> Executable:
         return self._executable_of(build(self._opened(), blueprint), blueprint)
@@ -87,6 +124,10 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binary, source, weights and the table of launches to `out`."""
+        if isinstance(compiled, DynamicPartition):
+            model = memoryview(encoded(compiled.graph))
+            write_payload(Payload(self._identity, (), model), out)
+            return
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
         executable = compiled.executable
         if self._target.late_binaries:
@@ -103,6 +144,10 @@ class OpenCLExecutionProvider(ExecutionProvider):
         context = self._opened()
         rebuild = self.options.rebuild
         found, own = open_payload(payload, self._identity, self._target.alignment, rebuild=rebuild)
+        if found.model is not None:
+            graph = decoded(found.model)
+            orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
+            return self._dynamic(graph, "an imported partition", orders)
         (variant,) = found.variants
         blueprint = variant.blueprint
         orders = orders_of(io, _signatures(blueprint.inputs), _signatures(blueprint.outputs))
@@ -135,17 +180,13 @@ def _signatures(ports: Sequence[Port]) -> list[Signature]:
     return [(port.name, port.dtype, port.shape) for port in ports]
 
 
-def static_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """The shape of every input.
-
-    Raises:
-        Unsupported: One has a free dimension.
-    """
+def static_shapes(graph: Graph) -> dict[str, tuple[int, ...]] | None:
+    """The shape of every input; None if one has a free dimension."""
     shapes = {}
     for info in graph.inputs:
         shape = info.type.shape if isinstance(info.type, TensorType) else None
-        sizes = [n for n in shape or () if isinstance(n, int) and n >= 0]
+        sizes = tuple(n for n in shape or () if isinstance(n, int) and n >= 0)
         if shape is None or len(sizes) != len(shape):
-            raise Unsupported(f"input '{info.name}' has free dimensions")
-        shapes[info.name] = tuple(sizes)
+            return None
+        shapes[info.name] = sizes
     return shapes

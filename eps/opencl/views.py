@@ -57,8 +57,7 @@ class View:
         """The view under numpy's broadcasting; new and stretched axes have stride 0."""
         missing = len(shape) - len(self.shape)
         strides = [0] * missing + [
-            0 if n == 1 and wanted != 1 else s
-            for n, s, wanted in zip(self.shape, self.strides, shape[missing:], strict=True)
+            0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True)
         ]
         return replace(self, shape=tuple(shape), strides=tuple(strides))
 

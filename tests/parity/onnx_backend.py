@@ -68,6 +68,12 @@ class OpenVinoBackend(CpuBackend):
     providers: ClassVar[list[str]] = ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
 
 
+class OpenClBackend(CpuBackend):
+    """OpenCL, and the CPU EP for what has no kernels."""
+
+    providers: ClassVar[list[str]] = ["OpenCLExecutionProvider", "CPUExecutionProvider"]
+
+
 def suite(backend: type[CpuBackend], module: str) -> dict[str, type[unittest.TestCase]]:
     """The suite's test classes without the exempt cases and those of other devices."""
     os.environ["ONNX_MODELS"] = tempfile.mkdtemp(prefix="ort_lite_onnx_models_")

@@ -161,9 +161,8 @@ def _grouped(view: View, groups: int) -> View:
 def _flat(view: View) -> View:
     """[N, G, H, W, C] as [N, G, 1, H*W, C]."""
     n, g, h, w, c = view.shape
-    strides = (*view.strides[:2], 0, view.strides[3] or view.strides[2], view.strides[4])
-    if w == 1:
-        strides = (*view.strides[:2], 0, view.strides[2], view.strides[4])
+    step = view.strides[3] if w > 1 else view.strides[2]
+    strides = (*view.strides[:2], 0, step, view.strides[4])
     return View(view.buffer, (n, g, 1, h * w, c), strides, view.offset)
 
 

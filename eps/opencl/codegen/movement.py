@@ -9,8 +9,10 @@ from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of, share
 from eps.opencl.expression import C_TYPES, literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eps.opencl.device import Target
-    from eps.opencl.ir import Fill, Gather
+    from eps.opencl.ir import Fill, Gather, GatherND
     from eps.opencl.layout import Step
 
 SMALLEST_TASK = 8192
@@ -48,18 +50,52 @@ def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     x_at = offset_of([*x_terms, ("(int)pick", data.strides[op.axis])], data.offset)
     y_at = offset_of(zip(names, y.strides[: len(before) + rank], strict=True), y.offset)
     code.add(f"const int x0 = {x_at}, y0 = {y_at};")
-    loops = [
-        (n, a, b)
-        for n, a, b in zip(after, data.strides[op.axis + 1 :], y.strides[len(rows) :], strict=True)
-    ]
-    x_text, y_text = "x0", "y0"
-    for i, (size, x_stride, y_stride) in enumerate(loops):
-        code.open(f"for (int i{i} = 0; i{i} < {size}; ++i{i})")
-        x_text += f" + i{i} * {x_stride}"
-        y_text += f" + i{i} * {y_stride}"
-    code.add(f"p2[{y_text}] = p0[{x_text}];")
-    code.close(len(loops) + 1)
+    rest = op.axis + 1
+    _copy_slice(code, after, data.strides[rest:], y.strides[len(rows) :])
+    code.close()
     return Kernel(code.text(), (data.buffer, indices.buffer, y.buffer), tasks, checks=True)
+
+
+def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
+    """Each tuple of indices once for the slice that it picks."""
+    data, indices = step.inputs
+    y = step.output
+    outer = indices.shape[:-1]
+    depth = indices.shape[-1]
+    picked = range(op.batch, op.batch + depth)
+    units = prod(outer)
+    tasks, each = share(units, min(target.tasks, max(1, y.size // SMALLEST_TASK)))
+    code = Code()
+    code.add("const int id = get_global_id(0);")
+    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    names = decode(code, "u", outer, "d")
+    at = offset_of(zip(names, indices.strides[:-1], strict=True), indices.offset)
+    terms = list(zip(names[: op.batch], data.strides[: op.batch], strict=True))
+    for i, axis in enumerate(picked):
+        n = data.shape[axis]
+        code.add(f"long g{i} = p1[{at} + {i * indices.strides[-1]}];")
+        code.add(f"g{i} += g{i} < 0 ? {n} : 0;")
+        code.add(f"if (g{i} < 0 || g{i} >= {n}) {{ *wrong = 1; g{i} = 0; }}")
+        terms.append((f"(int)g{i}", data.strides[axis]))
+    y_at = offset_of(zip(names, y.strides[: len(outer)], strict=True), y.offset)
+    code.add(f"const int x0 = {offset_of(terms, data.offset)}, y0 = {y_at};")
+    rest = op.batch + depth
+    _copy_slice(code, data.shape[rest:], data.strides[rest:], y.strides[len(outer) :])
+    code.close()
+    return Kernel(code.text(), (data.buffer, indices.buffer, y.buffer), tasks, checks=True)
+
+
+def _copy_slice(
+    code: Code, sizes: Sequence[int], x_strides: Sequence[int], y_strides: Sequence[int]
+) -> None:
+    """Copy from `p0 + x0` to `p2 + y0`."""
+    x_text, y_text = "x0", "y0"
+    for i, (n, x, y) in enumerate(zip(sizes, x_strides, y_strides, strict=True)):
+        code.open(f"for (int i{i} = 0; i{i} < {n}; ++i{i})")
+        x_text += f" + i{i} * {x}"
+        y_text += f" + i{i} * {y}"
+    code.add(f"p2[{y_text}] = p0[{x_text}];")
+    code.close(len(sizes))
 
 
 def fill_kernel(op: Fill, step: Step, target: Target) -> Kernel:

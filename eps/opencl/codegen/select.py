@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
-from eps.opencl.codegen.movement import fill_kernel, gather_kernel
+from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
 from eps.opencl.codegen.pointwise import pointwise_kernel
 from eps.opencl.codegen.rows import layer_norm_kernel, reduce_kernel, softmax_kernel
+from eps.opencl.codegen.sample import sample_kernel
 from eps.opencl.codegen.window import depthwise_kernel, is_depthwise, pool_kernel
 from eps.opencl.ir import (
     Convolution,
     Fill,
     Gather,
+    GatherND,
     LayerNorm,
     MatMul,
     Pointwise,
     Pool,
     Reduce,
+    Sample,
     Softmax,
     TransposedConvolution,
 )
@@ -53,7 +56,9 @@ GENERATORS: Mapping[type[Op], Generator] = {
     Softmax: softmax_kernel,
     LayerNorm: layer_norm_kernel,
     Gather: gather_kernel,
+    GatherND: gather_nd_kernel,
     Fill: fill_kernel,
+    Sample: sample_kernel,
 }
 
 

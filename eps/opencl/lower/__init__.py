@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.lower import activation, dense, elementwise, pooling, shape
+from eps.opencl.lower import activation, dense, elementwise, pooling, resize, shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ CONTRIB_DOMAIN = "com.microsoft"
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{
         ("", name): lowering
-        for family in (elementwise, activation, dense, pooling, shape)
+        for family in (elementwise, activation, dense, pooling, resize, shape)
         for name, lowering in family.LOWERINGS.items()
     },
     **{

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.ir import Concat, Fill, Gather, Slice, Stretch, Tensor, Unsupported
+from eps.opencl.ir import (
+    Concat,
+    Fill,
+    Gather,
+    GatherND,
+    Sample,
+    Slice,
+    Stretch,
+    Tensor,
+    Unsupported,
+)
 from eps.opencl.lower.dense import transposed
 from eps.opencl.lower.node import NodeView, broadcast_shape, constant, normal_axis, require_type
 
@@ -164,8 +174,7 @@ def _tile(node: NodeView) -> Tensor:
 def _pad(node: NodeView) -> Tensor:
     x = node.input(0)
     require_type(x.dtype)
-    if node.attr("mode", "constant") != "constant":
-        raise Unsupported(f"Pad in mode {node.attr('mode')}")
+    mode = node.attr("mode", "constant")
     rank = len(x.shape)
     if node.opset < 11:
         pads = [int(v) for v in node.attr("pads") or node.attr("paddings")]
@@ -178,6 +187,8 @@ def _pad(node: NodeView) -> Tensor:
     for i, axis in enumerate(axes):
         at = normal_axis(int(axis), rank)
         begins[at], ends[at] = pads[i], pads[i + len(pads) // 2]
+    if mode != "constant":
+        return _reflected(node, x, (begins, ends), mode)
     x = sliced(
         node,
         x,
@@ -189,6 +200,25 @@ def _pad(node: NodeView) -> Tensor:
         return x
     output = Tensor(shape, x.dtype)
     node.emit(Fill((x,), output, tuple(begins), value))
+    return output
+
+
+def _reflected(
+    node: NodeView, x: Tensor, pads: tuple[Sequence[int], Sequence[int]], mode: str
+) -> Tensor:
+    """Padding with what the tensor has itself: each axis reads other indices."""
+    node.require_float32(0)
+    if min(*pads[0], *pads[1]) < 0 or mode not in ("edge", "reflect", "wrap"):
+        raise Unsupported(f"Pad in mode {mode} with pads {pads}")
+    sources = []
+    for n, before, after in zip(x.shape, *pads, strict=True):
+        at = np.arange(n)
+        if before or after:
+            at = np.pad(at, (before, after), mode)  # type: ignore[call-overload]
+        sources.append(tuple((int(i),) for i in at))
+    output = Tensor(tuple(len(s) for s in sources), x.dtype)
+    weights = tuple(tuple((1.0,) for _ in s) for s in sources)
+    node.emit(Sample((x,), output, tuple(sources), weights))
     return output
 
 
@@ -221,6 +251,17 @@ def _gather(node: NodeView) -> Tensor:
     if output.size and not data.shape[axis]:
         raise Unsupported("a choice from nothing")
     node.emit(Gather((data, indices), output, axis))
+    return output
+
+
+def _gather_nd(node: NodeView) -> Tensor:
+    data, indices, batch = node.input(0), node.input(1), node.attr("batch_dims", 0)
+    require_type(data.dtype)
+    if indices.dtype != "int64" or not indices.shape or not indices.shape[-1]:
+        raise Unsupported(f"indices {indices.dtype}{list(indices.shape)}")
+    shape = (*indices.shape[:-1], *data.shape[batch + indices.shape[-1] :])
+    output = Tensor(shape, data.dtype)
+    node.emit(GatherND((data, indices), output, batch))
     return output
 
 
@@ -258,6 +299,7 @@ LOWERINGS: Mapping[str, Callable[[NodeView], Result]] = {
     "Shape": _shape,
     "Size": _size,
     "Gather": _gather,
+    "GatherND": _gather_nd,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,
 }
