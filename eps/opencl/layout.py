@@ -189,6 +189,8 @@ class _Layout:
         self._steps.append(Step(op, (source,), target))
 
     def _output(self, tensor: Tensor, taken: set[int]) -> View:
+        if not tensor.size:
+            return _plain(tensor.shape, tensor.dtype)
         view = self._view(tensor)
         held = view.buffer.constant is not None or id(view.buffer) in taken
         given = any(view.buffer is self._views[id(x)].buffer for x in self._graph.inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
+import zlib
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,10 @@ EXEMPT = (
     "test_attention_4d_causal_fp16_expanded",  # 2 of 192 values one float16 step off
 )
 """Beginnings of names of cases that the suite cannot judge, with the reason."""
+
+
+WHOLE_SUITE = "ORT_LITE_WHOLE_SUITE"
+"""Environment variable: run all cases also where a module takes a part of them."""
 
 
 class _Prepared(BackendRep):
@@ -74,8 +79,13 @@ class OpenClBackend(CpuBackend):
     providers: ClassVar[list[str]] = ["OpenCLExecutionProvider", "CPUExecutionProvider"]
 
 
-def suite(backend: type[CpuBackend], module: str) -> dict[str, type[unittest.TestCase]]:
-    """The suite's test classes without the exempt cases and those of other devices."""
+def suite(
+    backend: type[CpuBackend], module: str, *, every: int = 1
+) -> dict[str, type[unittest.TestCase]]:
+    """The suite's test classes without the exempt cases and those of other devices.
+
+    `every` above 1 takes one case in so many, by name, unless ORT_LITE_WHOLE_SUITE is set.
+    """
     os.environ["ONNX_MODELS"] = tempfile.mkdtemp(prefix="ort_lite_onnx_models_")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # making the cases overflows on purpose
@@ -84,6 +94,11 @@ def suite(backend: type[CpuBackend], module: str) -> dict[str, type[unittest.Tes
         classes: dict[str, type[unittest.TestCase]] = BackendTest(backend, module).test_cases
     for made in classes.values():
         for name in [n for n in dir(made) if n.startswith("test_")]:
-            if not name.endswith("_cpu") or name.startswith(EXEMPT):
+            if not name.endswith("_cpu") or name.startswith(EXEMPT) or not _drawn(name, every):
                 delattr(made, name)
     return classes
+
+
+def _drawn(name: str, every: int) -> bool:
+    """Whether a case is among those taken: the same ones every time, spread over operators."""
+    return every == 1 or WHOLE_SUITE in os.environ or zlib.crc32(name.encode()) % every == 0

@@ -281,7 +281,8 @@ def _space_to_depth(node: NodeView) -> Tensor:
     x, b = node.input(0), int(node.attr("blocksize"))
     n, c, h, w = x.shape
     apart = node.reshape(x, (n, c, h // b, b, w // b, b))
-    return node.reshape(transposed(node, apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, h // b, w // b))
+    axes = (0, 3, 5, 1, 2, 4) if node.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return node.reshape(transposed(node, apart, axes), (n, c * b * b, h // b, w // b))
 
 
 LOWERINGS: Mapping[str, Callable[[NodeView], Result]] = {
