@@ -1,8 +1,9 @@
 """Repeated timing of several variants in turns, each in a process of its own.
 
-A, B, C, A, B, C, ...: what else the machine does then falls on all of them alike, and a ratio is
-the median over the turns, each against the peer's time in the same turn. A variant is a program
-that speaks turns.py's protocol.
+A, B, C, then B, C, A, then C, A, B: what else the machine does falls on all of them alike, each
+comes after each other one, whose threads and caches it meets, and a ratio is the median over the
+turns, each against the peer's time in the same turn. A variant is a program that speaks turns.py's
+protocol.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ def interleave(variants: Sequence[Variant], turns: int) -> dict[str, Measurement
         hello = {variant.name: _ask(variant, process, None) for variant, process in servers}
         present = [(v, process) for v, process in servers if not hello[v.name]["absent"]]
         times: dict[str, list[float]] = {variant.name: [] for variant, _ in present}
-        for _ in range(turns):
-            for variant, process in present:
+        for turn in range(turns):
+            first = turn % max(len(present), 1)
+            for variant, process in (*present[first:], *present[:first]):
                 times[variant.name].append(median(_ask(variant, process, "turn")["seconds"]))
         last = {variant.name: _ask(variant, process, "end") for variant, process in present}
     for name, said in hello.items():
