@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from ort_lite.execution_provider import CompiledPartition, ExecutionProvider
     from ort_lite.graph import Graph
+    from ort_lite.load_report import LoadClock
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.preparation import PreparedGraph, Workshop
@@ -43,7 +44,9 @@ SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
 RECOMPILE = "compile the model again on this machine: ort-lite compile MODEL"
 
 
-def reload(loaded: LoadedModel, shop: Workshop, options: SessionOptions) -> PreparedGraph:
+def reload(
+    loaded: LoadedModel, shop: Workshop, options: SessionOptions, clock: LoadClock
+) -> PreparedGraph:
     """Import every payload of a context model and prepare the rest of its graph.
 
     Raises:
@@ -51,9 +54,8 @@ def reload(loaded: LoadedModel, shop: Workshop, options: SessionOptions) -> Prep
             `.reason` says what, and nothing falls back.
         NotImplemented: A node's source is no EP of this session.
     """
-    primaries = _primaries(loaded)
     store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
-    importer = _Importer(loaded, shop, options, store, primaries)
+    importer = _Importer(loaded, shop, options, store, clock)
     try:
         return prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
     finally:
@@ -227,13 +229,14 @@ class _Importer:
         shop: Workshop,
         options: SessionOptions,
         store: PayloadStore,
-        primaries: Sequence[EpContextNode],
+        clock: LoadClock,
     ) -> None:
         self._loaded = loaded
+        self._clock = clock
         self._eps = {ep.name: (i, ep) for i, ep in enumerate(shop.eps)}
         self._options = options
         self._store = store
-        self._primaries = primaries
+        self._primaries = _primaries(loaded)
 
     def settle(self, graph: Graph) -> Mapping[Part, Partition]:
         """Every EPContext node of `graph` as a partition of its own."""
@@ -260,7 +263,9 @@ class _Importer:
             inputs=tuple(graph.info(name) for name in node.inputs),
             outputs=tuple(graph.info(name) for name in node.outputs),
         )
-        compiled = _imported(node, found, ep, io)
+        self._clock.payload_bytes += len(found.payload)
+        with self._clock.phase("vendor import"):
+            compiled = _imported(node, found, ep, io)
         partition = Partition(
             ep=ep,
             name=node.partition_name or node.name,
@@ -274,8 +279,10 @@ class _Importer:
         return Part(owner, (index,)), partition
 
     def _checked(self, node: EpContextNode, ep: SupportsEpContext) -> Examined:
-        found = examine(node, self._store, self._primaries, self._options)
-        warning = check_identity(node, found.recorded, ep, self._options)
+        with self._clock.phase("payload digest"):
+            found = examine(node, self._store, self._primaries, self._options)
+        with self._clock.phase("verdict"):
+            warning = check_identity(node, found.recorded, ep, self._options)
         if found.seal is not None:
             raise refused(found.seal.in_file(self._loaded.described), recorded=found.recorded)
         if warning:

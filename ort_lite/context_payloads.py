@@ -6,7 +6,7 @@ import io
 from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ort_lite.context_target import ContextTarget
     from ort_lite.preparation import Partition
 
+    Exporter = Callable[[BinaryIO], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -37,6 +39,21 @@ class Stored:
 
     entries: Mapping[str, Entry]
     reference: bytes
+
+
+class PayloadPlace(Protocol):
+    """A place for containers that names them itself."""
+
+    def store(self, payloads: Sequence[tuple[str, Exporter]]) -> Stored:
+        """Keep the payloads of one EP.
+
+        Args:
+            payloads: Partition names, and what streams each payload into a file object.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -55,6 +72,8 @@ class PayloadWriter:
         """
         target = self.target
         payloads = [(target.prefix + part.name, _exporter(part)) for part in parts]
+        if target.place is not None:
+            return target.place.store(payloads)
         if target.embed or target.write_data is not None:
             memory = io.BytesIO()
             entries = write_container(memory, payloads, PRODUCER)
@@ -81,7 +100,7 @@ class PayloadWriter:
         return Stored(by_name, name.encode())
 
 
-def _exporter(part: Partition) -> Callable[[BinaryIO], None]:
+def _exporter(part: Partition) -> Exporter:
     ep = part.ep
     assert isinstance(ep, SupportsEpContext), "only such partitions are kept"
     return lambda out: ep.export_model(part.compiled, out)

@@ -12,9 +12,11 @@ from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
     from ort_lite.context_data import WriteFunc
+    from ort_lite.context_payloads import PayloadPlace
     from ort_lite.external_initializers import LocationFunc
     from ort_lite.options import SessionOptions
 
+ENABLE_KEY = "ep.context_enable"
 PATH_KEY = "ep.context_file_path"
 EMBED_KEY = "ep.context_embed_mode"
 PREFIX_KEY = "ep.context_node_name_prefix"
@@ -35,6 +37,7 @@ class ContextTarget:
         initializers: Which initializers go to a file of their own; None for none.
         locate: The user's choice for each initializer; instead of `initializers`.
         write_data: The user's place for payloads, instead of files.
+        place: Another place for payloads, instead of files.
     """
 
     model_path: Path | None
@@ -45,6 +48,7 @@ class ContextTarget:
     initializers: ExternalInitializers | None = None
     locate: LocationFunc | None = None
     write_data: WriteFunc | None = None
+    place: PayloadPlace | None = None
 
     @property
     def described(self) -> str:

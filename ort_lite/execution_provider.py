@@ -227,6 +227,16 @@ class ReadsRecords(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsQuickIdentity(Protocol):
+    """An EP whose whole identity takes its SDK long to tell."""
+
+    @property
+    def quick_identity(self) -> HardwareIdentity:
+        """`identity` without what takes long; equal ones make equal payloads."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceInfo:
     """A device that an EP found.

@@ -46,6 +46,11 @@ class ExternalFiles:
         nodes = tuple(self._attached_node(node) for node in graph.nodes)
         return replace(graph, initializers=initializers, nodes=nodes)
 
+    def files(self) -> Iterator[tuple[str, MappedFile]]:
+        """Locations and files in use, in the order of their names."""
+        for location in sorted(self._maps):
+            yield location, self._maps[location]
+
     def views(self) -> Iterator[memoryview]:
         """The bytes of every data file in use, in the order of their names."""
         for location in sorted(self._maps):

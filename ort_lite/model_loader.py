@@ -35,6 +35,7 @@ class LoadedModel:
         path: Of the model file; None for a model from memory.
         data: The file's bytes, mapped; every tensor of `model` is a view of these or of an
             external file.
+        label: What messages call the model, where that is not its path.
     """
 
     model: Model
@@ -42,11 +43,16 @@ class LoadedModel:
     data: memoryview
     owner: MappedFile | None
     external: ExternalFiles
+    label: str = ""
 
     @property
     def described(self) -> str:
         """The model in a message."""
-        return str(self.path) if self.path is not None else "model from memory"
+        return self.label or str(self.path or "model from memory")
+
+    def labeled(self, label: str) -> LoadedModel:
+        """The same under another name in messages."""
+        return replace(self, label=label)
 
     def close(self) -> None:
         """Let go of the files; views that others hold keep their maps alive."""

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+import os
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import explain, model_loader
-from ort_lite.context_nodes import has_context_nodes
+from ort_lite.context_target import ENABLE_KEY
 from ort_lite.feeds import Feeds
+from ort_lite.load_report import FIRST_RUN, LoadClock, LoadReport, peak_rss
+from ort_lite.model_cache.settings import session_cache
 from ort_lite.model_info import ModelMetadata, NodeArg
+from ort_lite.opening import Opened, Opening, make_ready
 from ort_lite.options import RunOptions, SessionOptions
-from ort_lite.placement import check_placement, placement_line
-from ort_lite.preparation import PreparedGraph, Workshop, prepare
+from ort_lite.placement import placement_line
 from ort_lite.provider_list import open_all, requested
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     from ort_lite.execution_provider import ExecutionProvider, Value
+    from ort_lite.model_cache.cached_model import CachedModel
     from ort_lite.model_loader import LoadedModel
+    from ort_lite.preparation import PreparedGraph
+    from ort_lite.provider_list import Request
 
 log = logging.getLogger(__name__)
 
@@ -63,25 +67,23 @@ class InferenceSession:
             ValueError: The provider lists do not fit each other.
             TypeError: `path_or_bytes` is of the wrong type.
         """
+        self._clock = LoadClock()
         self._options = (sess_options or SessionOptions()).snapshot()
         wanted = requested(self._options, providers, provider_options)
-        self._loaded: LoadedModel | None = model_loader.load(path_or_bytes, self._options)
+        self._loaded: LoadedModel | None = None
         self._eps: list[ExecutionProvider] = []
         self._prepared: PreparedGraph | None = None
         self._disabled = tuple(disabled_optimizers or ())
-        self._transforms: Mapping[str, int] = {}
         try:
-            self._eps = open_all(wanted, fallback=enable_fallback)
-            self._provider_options = {
-                ep.name: dict(r.options) for ep in self._eps for r in wanted if r.name == ep.name
-            }
-            self._prepared = self._make_ready(self._loaded)
+            opened = self._open(path_or_bytes, wanted, fallback=enable_fallback)
         except BaseException:
             self.close()
             raise
-        graph = self._prepared.graph
+        self._prepared, self._loaded, self._cache = opened.prepared, opened.loaded, opened.cache
+        self._transforms = opened.transforms
+        graph = opened.prepared.graph
         inputs = (*graph.inputs, *graph.overridable)
-        backed = self._loaded.model.graph.initializers
+        backed = opened.loaded.model.graph.initializers
         defaults = {i.name: to_numpy(backed[i.name]) for i in graph.overridable}
         self._feeds = Feeds(inputs, defaults)
         self._input_args = [NodeArg.of(info) for info in graph.inputs]
@@ -89,61 +91,49 @@ class InferenceSession:
         self._output_args = [NodeArg.of(info) for info in graph.outputs]
         self._positions = {info.name: i for i, info in enumerate(graph.outputs)}
 
-    def _make_ready(self, loaded: LoadedModel) -> PreparedGraph:
-        shop = Workshop(
-            eps=self._eps,
-            forbid_compile=self._options.flag("session.disable_model_compile"),
-            canceled=self._options.canceled,
-        )
-        if has_context_nodes(loaded.model.graph):
-            from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
+        self._clock.stop()
 
-            prepared = reload(loaded, shop, self._options)
-        else:
-            prepared = self._compile(loaded, shop)
+    def _open(self, source: object, wanted: Sequence[Request], *, fallback: bool) -> Opened:
+        cached = self._cached(source)
+        if cached is None:
+            with self._clock.phase("read model"):
+                self._loaded = model_loader.load(source, self._options)
         try:
-            check_placement(prepared, self._options)
-        except Fail:
-            prepared.release()
-            raise
-        line = placement_line(prepared, loaded.described)
+            with self._clock.phase("open providers"):
+                self._eps = open_all(wanted, fallback=fallback)
+            self._provider_options = {
+                ep.name: dict(r.options) for ep in self._eps for r in wanted if r.name == ep.name
+            }
+            opening = Opening(
+                options=self._options,
+                eps=self._eps,
+                provider_options=self._provider_options,
+                clock=self._clock,
+                disabled=self._disabled,
+            )
+            if cached is not None:
+                opened = cached.open(opening)
+                self._loaded = opened.loaded
+            else:
+                assert self._loaded is not None, "read above"
+                opened = make_ready(self._loaded, opening)
+        finally:
+            if cached is not None and cached.loaded is not self._loaded:
+                cached.close()
+        line = placement_line(opened.prepared, opened.loaded.described)
         if line is not None:
             log.warning("%s", line)
-        return prepared
+        return opened
 
-    def _compile(self, loaded: LoadedModel, shop: Workshop) -> PreparedGraph:
-        target = None
-        if self._options.flag("ep.context_enable"):
-            from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
+    def _cached(self, source: object) -> CachedModel | None:
+        """The model, to be looked for in the cache; None where none is wanted."""
+        settings = session_cache(self._options.config, os.environ)
+        writes = self._options.flag(ENABLE_KEY) or self._options.optimized_model_filepath
+        if settings is None or writes:
+            return None
+        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
-            target = session_target(loaded.path, self._options)
-        prepared = self._prepare(loaded, shop)
-        try:
-            if target is not None:
-                from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - see above
-
-                write_context(prepared, source_of(loaded), target, self._provider_options)
-            if self._options.optimized_model_filepath:
-                from ort_lite.optimized_model import write_optimized  # noqa: PLC0415 - see above
-
-                write_optimized(prepared, loaded.model, self._options)
-        except BaseException:
-            prepared.release()
-            raise
-        return prepared
-
-    def _prepare(self, loaded: LoadedModel, shop: Workshop) -> PreparedGraph:
-        from ort_lite.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
-        from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
-
-        options = self._options
-        level = options.graph_optimization_level
-        settings = settings_of(options, self._eps, level, self._disabled)
-        graph, done = optimized(loaded.model, options.free_dimensions, settings)
-        fuser = Fuser(level, settings.disabled)
-        prepared = prepare(graph, replace(shop, fuse=fuser.fused))
-        self._transforms = {**done.fired, **fuser.fired}
-        return prepared
+        return CachedModel(settings, source, self._options, self._clock)
 
     def run(
         self,
@@ -172,7 +162,11 @@ class InferenceSession:
             raise Fail("the session is closed")
         if run_options is not None and run_options.terminate:
             raise Fail("Exiting due to terminate flag being set to true.")
-        results = prepared.run(self._feeds.ordered(input_feed))
+        if FIRST_RUN not in self._clock.phases:
+            with self._clock.phase(FIRST_RUN):
+                results = prepared.run(self._feeds.ordered(input_feed))
+        else:
+            results = prepared.run(self._feeds.ordered(input_feed))
         if not output_names:
             return list(results)
         return [results[self._position(name)] for name in output_names]
@@ -221,6 +215,21 @@ class InferenceSession:
             providers=tuple(self.get_providers()),
             notes=(),
             transforms=self._transforms,
+        )
+
+    def load_report(self) -> LoadReport:
+        """What it took to get here: time by phase, bytes, memory, and what the cache did.
+
+        Raises:
+            Fail: The session is closed.
+        """
+        return LoadReport(
+            phases=dict(self._clock.phases),
+            total=self._clock.total,
+            model_bytes=len(self._open_model().data),
+            payload_bytes=self._clock.payload_bytes,
+            peak_rss=peak_rss(),
+            cache=self._cache,
         )
 
     def _open_model(self) -> LoadedModel:

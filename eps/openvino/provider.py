@@ -66,6 +66,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """The device, this OpenVINO build, and what blobs made here require."""
         return self._verdicts.identity
 
+    @property
+    def quick_identity(self) -> HardwareIdentity:
+        """The identity without the requirement text, which takes a compile to learn."""
+        return self._identity
+
     def get_capability(self, view: GraphView) -> Capability:
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
         return capability(view, self._table)

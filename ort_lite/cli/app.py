@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.bench import bench
+from ort_lite.cli.cache import cache
 from ort_lite.cli.check_model import check
 from ort_lite.cli.compile_model import compile_model
 from ort_lite.cli.devices import devices
@@ -39,7 +40,7 @@ def root(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
-for command in (devices, doctor, compile_model, inspect, check, run, bench, explain, hw):
+for command in (devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache):
     root.add_command(command)
 
 

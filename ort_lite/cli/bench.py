@@ -58,6 +58,7 @@ class Timing:
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
               help="Shape of a random input.")  # fmt: skip
 @click.option("--against", type=click.Choice(["onnxruntime", "cpu"]), help="Measure it as well.")
+@click.option("--startup", is_flag=True, help="Measure whole processes instead, phase by phase.")
 @session_choice
 @json_option
 def bench(  # noqa: PLR0913 - one parameter an option
@@ -69,6 +70,7 @@ def bench(  # noqa: PLR0913 - one parameter an option
     inputs: Path | None,
     shapes: Sequence[str],
     against: str | None,
+    startup: bool,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
@@ -76,9 +78,16 @@ def bench(  # noqa: PLR0913 - one parameter an option
 
     Everything in one process; medians. A peer's runs alternate with ours, so that a busy machine
     slows both.
+
+    With --startup: so many processes as --loads says, each from its start to its first answer.
     """
     if min(runs, loads) < 1 or warmup < 0:
         raise click.UsageError("--runs and --loads start at 1, --warmup at 0")
+    if startup:
+        from ort_lite.cli.startup import bench_startup
+
+        feed_choice = (inputs, parse_shapes(shapes))
+        return bench_startup(model, choice, loads, feed_choice, as_json=as_json)
     timings = [*_measure_loads(model, choice, loads)]
     with open_session(model, choice) as session:
         feed = make_feed(session, inputs, parse_shapes(shapes), seed=0)

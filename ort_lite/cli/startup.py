@@ -1,0 +1,107 @@
+"""`ort-lite bench --startup`: from the start of a process to its first answer, phase by phase."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.output import (
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    size_text,
+    time_text,
+)
+from ort_lite.cli.run_model import make_feed
+from ort_lite.cli.session_choice import open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.cli.session_choice import SessionChoice
+
+
+def bench_startup(
+    model: Path,
+    choice: SessionChoice,
+    starts: int,
+    feed: tuple[Path | None, Mapping[str, tuple[int, ...]]],
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Start `starts` processes one after the other; each makes the session and runs it once.
+
+    Args:
+        model: Plain or compiled.
+        choice: Of the session.
+        starts: How many.
+        feed: An .npz file, or None for random inputs; and their shapes.
+        as_json: Print the whole of every report.
+    """
+    with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+        inputs = _saved_feed(model, choice, feed, Path(folder))
+        with progress(f"starting {model.name}"):
+            reports = [_start(model, choice, inputs) for _ in range(starts)]
+    if as_json:
+        print_json({"model": str(model), "starts": reports})
+        return ExitCode.OK
+    names = dict.fromkeys(name for report in reports for name in report["phases_s"])
+    rows = [(name, *_cells([r["phases_s"].get(name, 0.0) for r in reports])) for name in names]
+    rows.append(("all, to the first answer", *_cells([r["ready_s"] for r in reports])))
+    columns = ("phase", "median", "best", "worst")
+    print_table(columns, rows, right=columns[1:])
+    last = reports[-1]
+    peak = last["peak_rss_bytes"]
+    print_line(
+        f"model {size_text(last['model_bytes'])}, payloads {size_text(last['payload_bytes'])}, "
+        f"peak memory {size_text(peak) if peak else 'unknown'}; {starts} processes"
+    )
+    cache = last["cache"]
+    told = ": ".join(part for part in (cache["state"], cache["reason"]) if part)
+    print_line(f"model cache, last start: {told}")
+    return ExitCode.OK
+
+
+def _saved_feed(
+    model: Path,
+    choice: SessionChoice,
+    feed: tuple[Path | None, Mapping[str, tuple[int, ...]]],
+    folder: Path,
+) -> Path:
+    import numpy as np
+
+    with open_session(model, choice) as session:
+        arrays = make_feed(session, feed[0], feed[1], seed=0)
+    path = folder / "feed.npz"
+    np.savez(path, **arrays)  # type: ignore[arg-type] # numpy 2.4's stub takes allow_pickle for all of **kwds
+    return path
+
+
+def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
+    asked = {
+        "began": perf_counter(),
+        "model": str(model),
+        "config": dict(choice.config),
+        "providers": choice.providers,
+        "dimensions": dict(choice.dimensions),
+        "feed": str(feed),
+    }
+    command = [sys.executable, "-m", "ort_lite.startup", json.dumps(asked)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise CommandError(ExitCode.COMPILE_FAILED, f"a start of {model} failed: {last}")
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def _cells(seconds: Sequence[float]) -> tuple[str, str, str]:
+    return time_text(median(seconds)), time_text(min(seconds)), time_text(max(seconds))

@@ -1,0 +1,117 @@
+"""What loading a session took, phase by phase, and where its compiled form came from."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FIRST_RUN = "first run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOutcome:
+    """What the model cache did for one start.
+
+    Attributes:
+        state: "off"; "hit" (reloaded); "stored" (compiled, and kept for the next start); or
+            "missed" (compiled, and not kept).
+        reason: Why it was no hit, or why nothing was kept; "" where there is nothing to say.
+        key: Of the entry, or "".
+    """
+
+    state: str = "off"
+    reason: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport:
+    """What it took to get a session ready, and to its first answer.
+
+    Attributes:
+        phases: Seconds by phase, in the order in which phases began. Phases do not overlap;
+            what an execution provider does in the background meanwhile is in none.
+        total: Seconds that making the session took.
+        model_bytes: Size of the model file that was decoded: on a cache hit the context model.
+        payload_bytes: Size of the payloads that were imported.
+        peak_rss: High-water mark of the process's resident memory in bytes; None where the
+            system does not tell.
+        cache: What the model cache did.
+        background: "" without `session.ep_compile_in_background`, else "running", "done" or
+            "failed: ..." with the reason.
+    """
+
+    phases: Mapping[str, float]
+    total: float
+    model_bytes: int
+    payload_bytes: int
+    peak_rss: int | None
+    cache: CacheOutcome
+    background: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "phases_s": {name: round(seconds, 6) for name, seconds in self.phases.items()},
+            "total_s": round(self.total, 6),
+            "model_bytes": self.model_bytes,
+            "payload_bytes": self.payload_bytes,
+            "peak_rss_bytes": self.peak_rss,
+            "cache": {
+                "state": self.cache.state,
+                "reason": self.cache.reason,
+                "key": self.cache.key,
+            },
+            "background": self.background,
+        }
+
+    def __str__(self) -> str:
+        """One line a phase, then what the cache did."""
+        lines = [f"{seconds * 1000:8.1f} ms  {name}" for name, seconds in self.phases.items()]
+        told = ": ".join(part for part in (self.cache.state, self.cache.reason) if part)
+        return "\n".join([*lines, f"{self.total * 1000:8.1f} ms  session", f"model cache: {told}"])
+
+
+@dataclass(slots=True)
+class LoadClock:
+    """Adds up the seconds of each phase while a session is made."""
+
+    began: float = field(default_factory=perf_counter)
+    phases: dict[str, float] = field(default_factory=dict)
+    total: float = 0.0
+    payload_bytes: int = 0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the body towards a phase."""
+        began = perf_counter()
+        self.phases.setdefault(name, 0.0)
+        try:
+            yield
+        finally:
+            self.phases[name] += perf_counter() - began
+
+    def stop(self) -> None:
+        """The session is ready."""
+        self.total = perf_counter() - self.began
+
+
+def peak_rss() -> int | None:
+    """High-water mark of this process's resident memory in bytes, from proc_pid_status(5).
+
+    getrusage's ru_maxrss is no substitute: it begins at what the parent had when it forked.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return None
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None

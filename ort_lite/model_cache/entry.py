@@ -1,0 +1,143 @@
+"""One entry of the model cache: which identity was compiled to which files."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.errors import FormatError, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT = 1
+MAX_BYTES = 1 << 20
+_OBJECT = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
+_TEXT_FIELDS = ("key", "source", "created")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheObject:
+    """One immutable file of the cache.
+
+    Attributes:
+        name: Digest of its content in hex, with `.onnx` (a context model, digest of all bytes)
+            or `.bin` (a container, digest of its head, which holds its payloads' digests).
+        size: Bytes.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one identity was compiled to.
+
+    Attributes:
+        identity: All that the compiled form depends on, as text.
+        model: The context model.
+        payloads: The containers that it names.
+        source: Where the plain model lay, for a person.
+        created: When, UTC, ISO 8601.
+    """
+
+    identity: Mapping[str, str]
+    model: CacheObject
+    payloads: tuple[CacheObject, ...]
+    source: str
+    created: str
+
+    @property
+    def key(self) -> str:
+        """Name of the entry: the digest of its identity."""
+        return key_of(self.identity)
+
+    @property
+    def objects(self) -> tuple[CacheObject, ...]:
+        """All its files."""
+        return (self.model, *self.payloads)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum(found.size for found in self.objects)
+
+    def to_bytes(self) -> bytes:
+        """As JSON, with a digest over itself."""
+        content: dict[str, object] = {
+            "format": FORMAT,
+            "key": self.key,
+            "source": self.source,
+            "created": self.created,
+            "identity": dict(self.identity),
+            "model": [self.model.name, self.model.size],
+            "payloads": [[one.name, one.size] for one in self.payloads],
+        }
+        content["check"] = _check(content)
+        return json.dumps(content, indent=1, sort_keys=True).encode()
+
+
+def key_of(identity: Mapping[str, str]) -> str:
+    """Digest of an identity: the same fields with the same values give the same key."""
+    return blake3(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
+
+
+def read_entry(data: bytes, key: str) -> Entry:
+    """Read what `Entry.to_bytes` wrote under the name `key`.
+
+    Raises:
+        FormatError: It is damaged (reason integrity), or of another format.
+    """
+    content = _content(data)
+    check = content.pop("check", None)
+    if check != _check(content) or content.get("key") != key:
+        raise _damaged("digest", "another one")
+    texts = {name: content.get(name) for name in _TEXT_FIELDS}
+    identity, payloads = content.get("identity"), content.get("payloads")
+    if not isinstance(identity, dict) or not isinstance(payloads, list):
+        raise _damaged("identity or payloads", "missing")
+    entry = Entry(
+        identity={str(name): str(value) for name, value in identity.items()},
+        model=_object(content.get("model")),
+        payloads=tuple(_object(one) for one in payloads),
+        source=str(texts["source"]),
+        created=str(texts["created"]),
+    )
+    if entry.key != key:
+        raise _damaged("identity", f"key {entry.key}")
+    return entry
+
+
+def _content(data: bytes) -> dict[str, object]:
+    if len(data) > MAX_BYTES:
+        raise _damaged("size", f"{len(data)} bytes")
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise _damaged("JSON", str(exc)) from exc
+    if not isinstance(content, dict):
+        raise _damaged("JSON", "no object")
+    if content.get("format") != FORMAT:
+        raise FormatError("cache entry.format", repr(content.get("format"))[:40], str(FORMAT))
+    return content
+
+
+def _object(value: object) -> CacheObject:
+    """A name that can leave the folder is none."""
+    match value:
+        case [str() as name, int() as size] if _OBJECT.fullmatch(name) and size >= 0:
+            return CacheObject(name, size)
+    raise _damaged("object", repr(value)[:80])
+
+
+def _check(content: Mapping[str, object]) -> str:
+    return blake3(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _damaged(field: str, found: str) -> FormatError:
+    return FormatError(f"cache entry.{field}", found, "what was written", reason=Reason.INTEGRITY)

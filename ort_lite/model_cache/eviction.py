@@ -1,0 +1,91 @@
+"""Keeps the cache within its quota: what was not used for longest goes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.store import CacheStore
+
+LEFTOVER_SECONDS = 3600.0
+"""An object that no entry names may be one whose entry is about to be written; older, it is not."""
+
+
+def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[Entry]:
+    """Drop entries until the rest takes at most `quota` bytes.
+
+    Args:
+        store: The cache.
+        quota: Bytes of objects.
+        keep: Key of an entry that stays, beside those that are pinned.
+
+    Returns:
+        What was dropped, least recently used first.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    entries = sorted(store.sound_entries(), key=lambda e: (store.last_used(e.key), e.key))
+    kept = {e.key: e for e in entries}
+    dropped = []
+    for entry in entries:
+        if distinct_size(list(kept.values())) <= quota:
+            break
+        if entry.key != keep and not store.is_pinned(entry.key):
+            store.drop(entry.key)
+            dropped.append(kept.pop(entry.key))
+    return dropped
+
+
+def distinct_size(entries: list[Entry]) -> int:
+    """Bytes of all objects of `entries`, each counted once."""
+    return sum({one.name: one.size for entry in entries for one in entry.objects}.values())
+
+
+def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
+    """Remove damaged entries, temporary files and objects without an entry, where they are old.
+
+    Args:
+        store: The cache.
+        now: In seconds since 1970.
+
+    Returns:
+        What was removed.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    removed = []
+    for found in store.entries():
+        if isinstance(found, tuple) and isinstance(found[1], FormatError):
+            store.drop(found[0])
+            removed.append(store.entries_folder / found[0])
+    named = {one.name for entry in store.sound_entries() for one in entry.objects}
+    for folder in (store.objects, store.entries_folder, store.sources, store.pins):
+        for path in _files(folder):
+            leftover = path.name.endswith(".tmp") or (
+                folder == store.objects and path.name not in named
+            )
+            if leftover and _age(path, now) > LEFTOVER_SECONDS:
+                path.unlink(missing_ok=True)
+                removed.append(path)
+    return removed
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _age(path: Path, now: float) -> float:
+    try:
+        return now - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,78 @@
+"""All that a compiled model depends on, as named texts: equal texts, same compiled form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.identity import FieldDifference
+from ort_lite import catalog
+from ort_lite.context_target import EMBED_KEY, ENABLE_KEY, PATH_KEY
+from ort_lite.execution_provider import SupportsQuickIdentity
+from ort_lite.model_cache import settings
+from ort_lite.version import PRODUCER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ort_lite.opening import Opening
+
+FORMAT = "1"
+"""Goes up when the same identity would be compiled to something else by design."""
+
+SOURCE = "model"
+
+NEUTRAL = frozenset(
+    {
+        settings.ENABLE_KEY,
+        settings.FOLDER_KEY,
+        settings.QUOTA_KEY,
+        ENABLE_KEY,
+        PATH_KEY,
+        EMBED_KEY,
+        "session.disable_cpu_ep_fallback",
+        "session.disable_model_compile",
+        "session.ep_compile_in_background",
+        "session.fail_on_suboptimal_compiled_model",
+        "session.model_external_initializers_file_folder_path",
+        "session.require_payload_digest",
+    }
+)
+"""Entries that do not change what is compiled; every other one, known or not, is taken to."""
+
+
+def cache_identity(source: str, opening: Opening) -> dict[str, str]:
+    """The identity of a plain model, given its digest, and of what opens it."""
+    options, eps = opening.options, opening.eps
+    found = {
+        "cache_format": FORMAT,
+        "producer": PRODUCER,
+        SOURCE: source,
+        "providers": ",".join(ep.name for ep in eps),
+        "graph_optimization_level": str(int(options.graph_optimization_level)),
+        "disabled_optimizers": ",".join(sorted(opening.disabled)),
+    }
+    found |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
+    found |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
+    installed = catalog.entries()
+    for ep in eps:
+        entry = installed.get(ep.name)
+        found[f"{ep.name}.version"] = (
+            f"{entry.distribution} {entry.version}" if entry is not None else ""
+        )
+        for key, value in opening.provider_options.get(ep.name, {}).items():
+            found[f"{ep.name}.option.{key}"] = value
+        present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
+        for key, value in present.to_mapping().items():
+            found[f"{ep.name}.{key}"] = value
+    return found
+
+
+def differences(
+    recorded: Mapping[str, str], present: Mapping[str, str]
+) -> tuple[FieldDifference, ...]:
+    """Fields in which an entry's identity differs from the one looked for; "" is absent."""
+    return tuple(
+        FieldDifference(name, recorded.get(name, ""), present.get(name, ""))
+        for name in sorted({*recorded, *present})
+        if recorded.get(name, "") != present.get(name, "")
+    )

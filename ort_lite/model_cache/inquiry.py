@@ -1,0 +1,101 @@
+"""Whether a session would find its model in the cache, without making one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ort_lite.load_report import LoadClock
+from ort_lite.model_cache.cached_model import CachedModel
+from ort_lite.model_cache.entry import key_of
+from ort_lite.model_cache.explanation import miss_reason, nearest_entry
+from ort_lite.model_cache.identity import cache_identity, differences
+from ort_lite.model_cache.verification import object_problem
+from ort_lite.opening import Opening
+from ort_lite.provider_list import open_all, requested
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ctx_formats.identity import FieldDifference
+    from ort_lite.model_cache.settings import CacheSettings
+    from ort_lite.options import SessionOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """The answer.
+
+    Attributes:
+        hit: Whether an entry is there and sound.
+        reason: Why it is no hit; "" for one.
+        key: Of the entry that was looked for; "" where the model cannot be cached.
+        identity: All that was looked for.
+        differences: From the entry that is nearest; "" for a field that one side lacks.
+    """
+
+    hit: bool
+    reason: str = ""
+    key: str = ""
+    identity: Mapping[str, str] | None = None
+    differences: tuple[FieldDifference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "hit": self.hit,
+            "reason": self.reason,
+            "key": self.key,
+            "identity": dict(self.identity or {}),
+            "differences": [
+                {"field": d.field, "cached": d.recorded, "present": d.present}
+                for d in self.differences
+            ],
+        }
+
+
+def inquire(
+    model: Path,
+    options: SessionOptions,
+    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
+    settings: CacheSettings,
+) -> Inquiry:
+    """What a session of these arguments would find. The EPs are opened, for their identity.
+
+    Raises:
+        OrtLiteError: The model cannot be read, or an EP cannot be opened.
+    """
+    wanted = requested(options, providers, None)
+    cached = CachedModel(settings, model, options, LoadClock())
+    try:
+        if cached.source is None:
+            return Inquiry(hit=False, reason=cached.unfit())
+        eps = open_all(wanted, fallback=False)
+        try:
+            given = {ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name}
+            opening = Opening(options=options, eps=eps, provider_options=given, clock=LoadClock())
+            identity = cache_identity(cached.source.digest, opening)
+        finally:
+            for ep in eps:
+                ep.release()
+        return _looked_up(cached, identity, str(model.absolute()))
+    finally:
+        cached.close()
+
+
+def _looked_up(cached: CachedModel, identity: dict[str, str], path: str) -> Inquiry:
+    store, key = cached.store, key_of(identity)
+    entries = store.sound_entries()
+    entry = next((found for found in entries if found.key == key), None)
+    if entry is None:
+        near = nearest_entry(entries, identity, path)
+        return Inquiry(
+            hit=False,
+            reason=miss_reason(entries, identity, path),
+            key=key,
+            identity=identity,
+            differences=differences(near.identity, identity) if near is not None else (),
+        )
+    problems = [p for p in (object_problem(store, one) for one in entry.objects) if p]
+    return Inquiry(hit=not problems, reason="; ".join(problems), key=key, identity=identity)

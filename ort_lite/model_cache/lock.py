@@ -1,0 +1,65 @@
+"""One process at a time for one key, where the system has locks; nobody's numbers depend on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ort_lite.status import ModelLoadCanceled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+PATIENCE = 600.0
+"""Seconds after which a compile that hangs elsewhere is no longer waited for."""
+POLL = 0.02
+
+
+@contextmanager
+def single_flight(path: Path, canceled: Callable[[], bool]) -> Iterator[bool]:
+    """Hold the lock file `path`; gives whether it is held.
+
+    It is not where the file cannot be made, the file system has no locks, or its holder takes
+    longer than `PATIENCE`. The system lets go of a lock whose holder dies. The file stays: to
+    delete it would let two processes hold two files of one name.
+
+    Raises:
+        ModelLoadCanceled: `canceled` said so while waiting.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _acquired(descriptor, canceled)
+    finally:
+        os.close(descriptor)  # and with it goes the lock
+
+
+def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
+    if sys.platform == "win32":  # processes may there compile the same model twice
+        return False
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass  # somebody has it
+        except OSError:
+            return False
+        else:
+            return True
+        if canceled():
+            raise ModelLoadCanceled("Model loading was canceled due to user request.")
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL)

@@ -1,0 +1,74 @@
+"""Whether a session uses the model cache, where it lies and how large it may grow."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENABLE_KEY = "session.ep_context_cache"
+FOLDER_KEY = "session.ep_context_cache_dir"
+QUOTA_KEY = "session.ep_context_cache_max_bytes"
+FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
+QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"
+DEFAULT_QUOTA = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """Where the cache lies.
+
+    Attributes:
+        folder: Absolute; need not exist yet.
+        quota: Bytes of compiled models, from which on the least recently used ones go.
+    """
+
+    folder: Path
+    quota: int = DEFAULT_QUOTA
+
+
+def session_cache(
+    config: Mapping[str, str], environment: Mapping[str, str]
+) -> CacheSettings | None:
+    """What a session's entries and the environment ask for; None for no cache.
+
+    `session.ep_context_cache` decides; without it the cache is on where ORT_LITE_CACHE_DIR is set.
+
+    Raises:
+        InvalidArgument: An entry has a value that it cannot have.
+    """
+    enabled = config.get(ENABLE_KEY, "1" if environment.get(FOLDER_VARIABLE) else "0")
+    if enabled not in ("0", "1"):
+        raise InvalidArgument(f"{ENABLE_KEY} is '{enabled}', expected 0 (off) or 1 (on)")
+    return cache_settings(config, environment) if enabled == "1" else None
+
+
+def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) -> CacheSettings:
+    """The cache that is meant, whether sessions use it or not.
+
+    Raises:
+        InvalidArgument: The quota is no number, or there is no folder for caches.
+    """
+    folder = config.get(FOLDER_KEY) or environment.get(FOLDER_VARIABLE) or _default(environment)
+    quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
+    if not (quota.isascii() and quota.isdigit()):
+        raise InvalidArgument(f"the cache's quota is '{quota}', expected a number of bytes")
+    return CacheSettings(Path(folder).absolute(), int(quota))
+
+
+def _default(environment: Mapping[str, str]) -> str:
+    base = environment.get("LOCALAPPDATA") if os.name == "nt" else environment.get("XDG_CACHE_HOME")
+    if base:
+        return str(Path(base) / "ort_lite")
+    try:
+        return str(Path.home() / ".cache" / "ort_lite")
+    except RuntimeError as exc:
+        raise InvalidArgument(
+            f"there is no folder for the model cache ({exc}); set {FOLDER_VARIABLE}"
+        ) from exc

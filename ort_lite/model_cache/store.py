@@ -1,0 +1,165 @@
+"""The cache's folder: immutable objects, named by content, and the entries that name them.
+
+    <folder>/v1/objects/<digest>.onnx     a context model
+                        <digest>.bin      the payloads of one EP, in a container
+                entries/<key>.json        written last: an entry is there, or it is not
+                pins/<key>                an empty file: this entry is not evicted
+                sources/<name>.json       digests of plain models, by stat
+                locks/<xx>.lock           by the first byte of a key; never deleted
+
+A published file is never written into. Whoever has a removed one open keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ctx_formats.atomic_write import write_file
+from ctx_formats.errors import FormatError
+from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LAYOUT = "v1"
+SUFFIX = ".json"
+
+
+class CacheStore:
+    """Entries and objects in one folder, which need not exist.
+
+    Methods raise OSError where the file system does; nothing else depends on what they find.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        root = folder / LAYOUT
+        self.objects = root / "objects"
+        self.entries_folder = root / "entries"
+        self.pins = root / "pins"
+        self.sources = root / "sources"
+        self.locks = root / "locks"
+
+    def prepare(self) -> None:
+        """Make the folders, for this user alone."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.objects, self.entries_folder, self.pins, self.sources, self.locks):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def exposed(self) -> str:
+        """Why files in the folder cannot be trusted; "" if they can, or it is not there.
+
+        A payload is code: where everybody can write, anybody could put some.
+        """
+        for folder in (self.folder, self.folder / LAYOUT, self.entries_folder, self.objects):
+            try:
+                mode = folder.stat().st_mode
+            except OSError:
+                continue
+            if os.name == "posix" and mode & stat.S_IWOTH:
+                return f"everybody can write into {folder} (chmod o-w {folder})"
+        return ""
+
+    def entry(self, key: str) -> Entry | None:
+        """The entry of that key; None if there is none.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        path = self._entry_path(key)
+        try:
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        return read_entry(data, key)
+
+    def entries(self) -> Iterator[Entry | tuple[str, FormatError]]:
+        """Every entry in the order of keys, or the key of a damaged one with its problem."""
+        for key in self.entry_keys():
+            try:
+                found = self.entry(key)
+            except FormatError as exc:
+                yield key, exc
+                continue
+            if found is not None:
+                yield found
+
+    def sound_entries(self) -> list[Entry]:
+        """Every entry that is not damaged."""
+        return [found for found in self.entries() if isinstance(found, Entry)]
+
+    def entry_keys(self) -> list[str]:
+        """Names of all entries."""
+        try:
+            names = sorted(path.name for path in self.entries_folder.iterdir())
+        except FileNotFoundError:
+            return []
+        return [
+            name.removesuffix(SUFFIX)
+            for name in names
+            if name.endswith(SUFFIX) and not name.startswith(".")
+        ]
+
+    def commit(self, entry: Entry) -> None:
+        """Publish an entry whose objects are there; an older one of its key gives way."""
+        write_file(self._entry_path(entry.key), entry.to_bytes(), replace=True)
+
+    def drop(self, key: str) -> None:
+        """Remove an entry and the objects that no other entry names."""
+        try:
+            doomed = self.entry(key)
+        except FormatError:
+            doomed = None
+        self._entry_path(key).unlink(missing_ok=True)
+        (self.pins / key).unlink(missing_ok=True)
+        if doomed is None:
+            return
+        kept = {found.name for entry in self.sound_entries() for found in entry.objects}
+        for found in doomed.objects:
+            if found.name not in kept:
+                (self.objects / found.name).unlink(missing_ok=True)
+
+    def clear_files(self) -> int:
+        """Remove all files but locks; how many there were."""
+        count = 0
+        for folder in (self.entries_folder, self.objects, self.pins, self.sources):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+                path.unlink(missing_ok=True)
+                count += 1
+        return count
+
+    def used(self, key: str) -> None:
+        """Note that an entry was used now; a cache that is read-only forgets it."""
+        with suppress(OSError):
+            os.utime(self._entry_path(key))
+
+    def last_used(self, key: str) -> float:
+        """When an entry was last used, in seconds since 1970; 0 if it is gone."""
+        try:
+            return self._entry_path(key).stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
+    def is_pinned(self, key: str) -> bool:
+        """Whether eviction leaves an entry alone."""
+        return (self.pins / key).exists()
+
+    def pin(self, key: str) -> None:
+        """Keep an entry whatever the quota says."""
+        write_file(self.pins / key, b"", replace=True)
+
+    def unpin(self, key: str) -> None:
+        """Leave an entry to eviction again."""
+        (self.pins / key).unlink(missing_ok=True)
+
+    def lock_path(self, key: str) -> Path:
+        """The lock file under which an entry is made."""
+        return self.locks / f"{key[:2]}.lock"
+
+    def _entry_path(self, key: str) -> Path:
+        return self.entries_folder / f"{key}{SUFFIX}"

@@ -1,0 +1,59 @@
+"""Whether the files of the cache are what was written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.container import read_container
+from ctx_formats.errors import FormatError
+from ctx_formats.mapped_file import MappedFile
+from ort_lite.model_cache.entry import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ort_lite.model_cache.entry import CacheObject
+    from ort_lite.model_cache.store import CacheStore
+
+
+def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
+    """Key and problem of every entry that a session would drop."""
+    for found in store.entries():
+        if not isinstance(found, Entry):
+            yield found[0], str(found[1])
+            continue
+        for one in found.objects:
+            problem = object_problem(store, one)
+            if problem:
+                yield found.key, f"{one.name}: {problem}"
+                break
+
+
+def object_problem(store: CacheStore, one: CacheObject) -> str:
+    """What is wrong with one object, every byte of which is read; "" if nothing is."""
+    path = store.objects / one.name
+    try:
+        with MappedFile(path, follow_symlink=False) as mapped:
+            if len(mapped.view) != one.size:
+                return f"{len(mapped.view)} bytes, expected {one.size}"
+            digest = _content_digest(mapped.view, container=path.suffix == ".bin")
+    except FormatError as exc:
+        return str(exc)
+    return "" if digest == path.stem else "its digest is another one"
+
+
+def _content_digest(data: memoryview, *, container: bool) -> str:
+    """The digest that names an object.
+
+    Raises:
+        FormatError: A payload of a container is not what its head says.
+    """
+    if not container:
+        return blake3(data).hexdigest()
+    found = read_container(data)
+    for name in found.entries:
+        found.verified(name)
+    head = min(entry.offset for entry in found.entries.values())
+    return blake3(data[:head]).hexdigest()

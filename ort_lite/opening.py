@@ -1,0 +1,146 @@
+"""From a decoded model and open execution providers to a prepared graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ort_lite.context_nodes import has_context_nodes
+from ort_lite.context_target import ENABLE_KEY
+from ort_lite.load_report import CacheOutcome, LoadClock
+from ort_lite.placement import check_placement
+from ort_lite.preparation import Workshop, prepare
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.context_target import ContextTarget
+    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.model_loader import LoadedModel
+    from ort_lite.options import SessionOptions
+    from ort_lite.preparation import PreparedGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a session opens a model with.
+
+    Attributes:
+        eps: In order of preference.
+        provider_options: What each EP was opened with.
+        disabled: Names of transformations that are not to run.
+    """
+
+    options: SessionOptions
+    eps: Sequence[ExecutionProvider]
+    provider_options: Mapping[str, Mapping[str, str]]
+    clock: LoadClock
+    disabled: tuple[str, ...] = ()
+
+    def workshop(self) -> Workshop:
+        """What preparing needs."""
+        return Workshop(
+            eps=self.eps,
+            forbid_compile=self.options.flag("session.disable_model_compile"),
+            canceled=self.options.canceled,
+        )
+
+    def with_options(self, options: SessionOptions) -> Opening:
+        """The same under other options."""
+        return replace(self, options=options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A model that is ready to run; its owner releases the graph, then closes the model.
+
+    Attributes:
+        transforms: How often each transformation fired.
+        cache: What the model cache did.
+    """
+
+    loaded: LoadedModel
+    prepared: PreparedGraph
+    transforms: Mapping[str, int] = field(default_factory=dict)
+    cache: CacheOutcome = field(default_factory=CacheOutcome)
+
+
+def make_ready(loaded: LoadedModel, opening: Opening) -> Opened:
+    """Reload a context model, or compile a plain one.
+
+    Raises:
+        OrtLiteError: As a session.
+    """
+    if has_context_nodes(loaded.model.graph):
+        return reload_context(loaded, opening)
+    return compile_plain(loaded, opening)
+
+
+def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
+    """Import the payloads of a context model.
+
+    Raises:
+        OrtLiteError: As a session.
+    """
+    from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
+
+    prepared = reload(loaded, opening.workshop(), opening.options, opening.clock)
+    return _placed(Opened(loaded=loaded, prepared=prepared), opening)
+
+
+def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
+    """Partition and compile a plain model, and write of it what the options ask for.
+
+    Raises:
+        OrtLiteError: As a session.
+    """
+    target = None
+    if opening.options.flag(ENABLE_KEY):
+        from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
+
+        target = session_target(loaded.path, opening.options)
+    opened = _compiled(loaded, opening)
+    try:
+        with opening.clock.phase("write"):
+            _write(opened, target, opening)
+    except BaseException:
+        opened.prepared.release()
+        raise
+    return _placed(opened, opening)
+
+
+def _compiled(loaded: LoadedModel, opening: Opening) -> Opened:
+    from ort_lite.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
+    from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
+
+    options = opening.options
+    level = options.graph_optimization_level
+    settings = settings_of(options, opening.eps, level, opening.disabled)
+    with opening.clock.phase("transform"):
+        graph, done = optimized(loaded.model, options.free_dimensions, settings)
+    fuser = Fuser(level, settings.disabled)
+    with opening.clock.phase("compile"):
+        prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused))
+    return Opened(loaded=loaded, prepared=prepared, transforms={**done.fired, **fuser.fired})
+
+
+def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> None:
+    if target is not None:
+        from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - if asked for
+
+        source = source_of(opened.loaded)
+        write_context(opened.prepared, source, target, opening.provider_options)
+    if opening.options.optimized_model_filepath:
+        from ort_lite.optimized_model import write_optimized  # noqa: PLC0415 - if asked for
+
+        write_optimized(opened.prepared, opened.loaded.model, opening.options)
+
+
+def _placed(opened: Opened, opening: Opening) -> Opened:
+    try:
+        check_placement(opened.prepared, opening.options)
+    except Fail:
+        opened.prepared.release()
+        raise
+    return opened

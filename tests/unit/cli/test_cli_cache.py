@@ -1,0 +1,150 @@
+"""`ort-lite cache` and `ort-lite bench --startup`, for a person and as JSON."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ort_lite.model_cache.store import CacheStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EP = ("-e", "openvino")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that every command means."""
+    path = tmp_path / "cache"
+    monkeypatch.setenv("ORT_LITE_CACHE_DIR", str(path))
+    return path
+
+
+@pytest.fixture
+def filled(folder: Path, model: Path, invoke) -> str:
+    """Its only entry's key."""
+    assert invoke("run", model, *EP).code == 0
+    (key,) = CacheStore(folder).entry_keys()
+    return key
+
+
+def damage(folder: Path) -> None:
+    path = next(CacheStore(folder).objects.glob("*.bin"))
+    data = bytearray(path.read_bytes())
+    data[(1 << 16) + 100] ^= 1  # inside the first payload
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+def test_ls_and_du_tell_what_is_there(folder: Path, filled: str, model: Path, invoke) -> None:
+    (entry,) = invoke("cache", "ls", "--json").json["entries"]
+    assert (entry["key"], entry["model"], entry["pinned"]) == (filled, str(model), False)
+    assert filled[:12] in invoke("cache", "ls").out
+    size = sum(path.stat().st_size for path in CacheStore(folder).objects.iterdir())
+    assert invoke("cache", "du", "--json").json["bytes"] == size == entry["bytes"]
+    assert "1 entries" in invoke("cache", "du").out
+
+
+def test_a_cache_that_is_not_there_is_empty(folder: Path, invoke) -> None:
+    assert invoke("cache", "ls", "--json").json["entries"] == []
+    assert invoke("cache", "verify").code == 0
+    assert invoke("cache", "clear").code == 0
+    assert not folder.exists()
+
+
+def test_explain_says_hit_and_names_what_differs(filled: str, model: Path, invoke) -> None:
+    found = invoke("cache", "explain", model, *EP, "--json").json
+    assert (found["hit"], found["key"], found["differences"]) == (True, filled, [])
+    assert invoke("cache", "explain", model, *EP).out.startswith("hit")
+    other = invoke("cache", "explain", model, *EP, "-O", "num_of_threads=1", "--json").json
+    assert (other["hit"], other["differences"]) == (
+        False,
+        [
+            {
+                "field": "OpenVINOExecutionProvider.option.num_of_threads",
+                "cached": "",
+                "present": "1",
+            }
+        ],
+    )
+    assert "num_of_threads" in invoke("cache", "explain", model, *EP, "-O", "num_of_threads=1").out
+
+
+def test_explain_agrees_with_the_session(filled: str, model: Path, folder: Path, invoke) -> None:
+    damage(folder)
+    found = invoke("cache", "explain", model, *EP, "--json").json
+    assert (found["hit"], "digest" in found["reason"]) == (False, True)
+
+
+def test_verify_finds_a_flipped_bit_and_fix_removes_it(filled: str, folder: Path, invoke) -> None:
+    assert invoke("cache", "verify").code == 0
+    damage(folder)
+    bad = invoke("cache", "verify", "--json")
+    assert (bad.code, bad.json["damaged"][0]["key"]) == (1, filled)
+    assert invoke("cache", "verify", "--fix").code == 0
+    assert CacheStore(folder).entry_keys() == []
+
+
+def test_prune_leaves_what_is_pinned(filled: str, folder: Path, model: Path, invoke) -> None:
+    assert invoke("cache", "pin", model).code == 0
+    assert invoke("cache", "prune", "--max-bytes", "0", "--json").json["removed"] == []
+    assert invoke("cache", "pin", filled[:8], "--off").code == 0
+    assert invoke("cache", "prune", "--max-bytes", "0", "--json").json["removed"] == [filled]
+    assert list(CacheStore(folder).objects.iterdir()) == []
+
+
+def test_clear_removes_everything(filled: str, folder: Path, invoke) -> None:
+    invoke("cache", "pin", filled)
+    assert invoke("cache", "clear", "--json").json["removed"] == [filled]
+    left = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert left == []
+
+
+def test_a_key_that_nobody_has_is_a_usage_error(filled: str, invoke) -> None:
+    result = invoke("cache", "pin", "ffffffffffff")
+    assert (result.code, "ort-lite cache ls" in result.err) == (2, True)
+
+
+def test_an_exported_cache_makes_another_machine_s_first_start_a_hit(
+    filled: str, folder: Path, model: Path, tmp_path: Path, invoke
+) -> None:
+    archive = tmp_path / "seed.tar"
+    assert invoke("cache", "export", archive).code == 0
+    assert invoke("cache", "export", archive).code == 5  # it is there, and stays
+    shutil.rmtree(folder)
+    assert invoke("cache", "import", archive, "--json").json["imported"] == [filled]
+    assert invoke("cache", "explain", model, *EP, "--json").json["hit"]
+    assert invoke("cache", "verify").code == 0
+
+
+@pytest.mark.parametrize("near", [b"EPContext", b"RR_UPCVO", b"intel64", b"data_offset"])
+def test_a_damaged_archive_is_refused(
+    filled: str, folder: Path, tmp_path: Path, near: bytes, invoke
+) -> None:
+    archive = tmp_path / "seed.tar"
+    invoke("cache", "export", archive)
+    data = bytearray(archive.read_bytes())
+    data[data.index(near)] ^= 1
+    archive.write_bytes(data)
+    shutil.rmtree(folder)
+    assert invoke("cache", "import", archive).code == 4
+    assert CacheStore(folder).sound_entries() == []
+
+
+def test_startup_tells_each_phase_and_what_the_cache_did(filled: str, model: Path, invoke) -> None:
+    result = invoke("bench", model, *EP, "--startup", "--loads", "1", "--json")
+    (start,) = result.json["starts"]
+    phases = start["phases_s"]
+    assert list(phases)[:2] == ["interpreter", "imports"]
+    assert {"open providers", "payload digest", "verdict", "vendor import"} <= set(phases)
+    assert list(phases)[-1] == "first run"
+    assert sum(phases.values()) <= start["ready_s"]
+    assert (start["cache"]["state"], start["cache"]["key"]) == ("hit", filled)
+    assert start["payload_bytes"] > 0
+    assert start["peak_rss_bytes"] > start["model_bytes"]
+    shown = invoke("bench", model, *EP, "--startup", "--loads", "1").out
+    assert "vendor import" in shown
+    assert "model cache, last start: hit" in shown

@@ -1,0 +1,126 @@
+"""What the cache keeps on disk: digests of models by stat, and entries that check themselves."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from small_models import sandwich
+
+import ort_lite as ort
+from ort_lite import model_loader
+from ort_lite.model_cache import sources
+from ort_lite.model_cache.entry import CacheObject, Entry, key_of, read_entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(sandwich().SerializeToString())
+    return path
+
+
+class TestSourceStamps:
+    """A digest is taken again without reading, and never for another content."""
+
+    def source(self, path: Path) -> sources.Source:
+        loaded = ort_lite_load(path)
+        try:
+            found = sources.read_source(loaded)
+        finally:
+            loaded.close()
+        assert found is not None
+        return found
+
+    def remembered(self, saved: Path, folder: Path) -> sources.SourceStamps:
+        stamps = sources.SourceStamps(folder)
+        later = saved.stat().st_ctime_ns + 10 * sources.YOUNG_NS
+        stamps.remember(self.source(saved), "", now_ns=later)
+        return stamps
+
+    def test_the_digest_comes_back(self, saved: Path, cache: Path) -> None:
+        stamps = self.remembered(saved, cache)
+        assert stamps.known(saved, "") == self.source(saved)
+
+    def test_a_file_that_is_young_is_not_remembered(self, saved: Path, cache: Path) -> None:
+        stamps = sources.SourceStamps(cache)
+        stamps.remember(self.source(saved), "", now_ns=saved.stat().st_ctime_ns)
+        assert stamps.known(saved, "") is None
+
+    def test_the_same_size_and_mtime_are_not_enough(self, saved: Path, cache: Path) -> None:
+        stamps = self.remembered(saved, cache)
+        before = saved.stat()
+        data = bytearray(saved.read_bytes())
+        data[-1] ^= 1
+        saved.write_bytes(data)
+        os.utime(saved, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert saved.stat().st_mtime_ns == before.st_mtime_ns
+        assert stamps.known(saved, "") is None
+
+    def test_another_folder_of_weights_is_another_model(self, saved: Path, cache: Path) -> None:
+        stamps = self.remembered(saved, cache)
+        assert stamps.known(saved, str(cache)) is None
+
+    def test_a_damaged_stamp_is_none(self, saved: Path, cache: Path) -> None:
+        stamps = self.remembered(saved, cache)
+        (path,) = cache.iterdir()
+        good = path.read_bytes()
+        for i in range(0, len(good), 7):
+            path.write_bytes(good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :])
+            assert stamps.known(saved, "") is None
+        path.write_bytes(good[: len(good) // 2])
+        assert stamps.known(saved, "") is None
+
+
+def ort_lite_load(path: Path) -> Any:
+    return model_loader.load(path, ort.SessionOptions())
+
+
+def entry() -> Entry:
+    return Entry(
+        identity={"model": "m", "producer": "p"},
+        model=CacheObject(f"{'a' * 64}.onnx", 3),
+        payloads=(CacheObject(f"{'b' * 64}.bin", 4),),
+        source="m.onnx",
+        created="2026-01-01T00:00:00+00:00",
+    )
+
+
+def test_an_entry_comes_back_and_no_flipped_bit_passes() -> None:
+    made = entry()
+    data = made.to_bytes()
+    assert read_entry(data, made.key) == made
+    for at in range(len(data)):
+        damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        try:
+            found = read_entry(damaged, made.key)
+        except ValueError:
+            continue
+        assert found == made  # a flipped blank
+
+
+@pytest.mark.parametrize("name", ["../../m.onnx", "m.onnx", "/etc/passwd", f"{'A' * 64}.onnx"])
+def test_an_entry_that_names_a_file_outside_is_damaged(name: str) -> None:
+    made = entry()
+    outside = Entry(
+        identity=made.identity,
+        model=CacheObject(name, 1),
+        payloads=(),
+        source="",
+        created="",
+    )
+    with pytest.raises(ValueError, match="object"):
+        read_entry(outside.to_bytes(), made.key)
+
+
+def test_a_key_tells_names_from_values() -> None:
+    assert key_of({"a": "bc"}) != key_of({"ab": "c"})
