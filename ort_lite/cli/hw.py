@@ -7,8 +7,10 @@ from importlib.util import find_spec
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.hw_crossload import crossload
 from ort_lite.cli.hw_plan import plan, probe, schema
 from ort_lite.cli.hw_record import record
+from ort_lite.cli.hw_report import report
 from ort_lite.cli.hw_run import run
 
 NEEDED = {"msgspec": "msgspec", "yaml": "pyyaml"}
@@ -27,5 +29,5 @@ def hw() -> None:
         )
 
 
-for command in (plan, probe, schema, run, record):
+for command in (plan, probe, schema, run, record, crossload, report):
     hw.add_command(command)

@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import sys
+import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ort_lite.hw.child import run_child
 from ort_lite.hw.errors import EnvironmentFailed
@@ -24,8 +26,15 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
 
 BUILD_TIMEOUT_S = 1800
-SHAPING_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
-"""Files of a project whose change makes an editable install another one: entry points."""
+SHAPING_PARTS = (
+    ("build-system",),
+    ("project", "name"),
+    ("project", "version"),
+    ("project", "entry-points"),
+    ("project", "scripts"),
+    ("tool", "setuptools"),
+)
+"""Of a project's pyproject.toml: what an editable install depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,9 @@ class EnvironmentRecipe:
 
     def key(self) -> str:
         """Equal for equal environments."""
-        shaping = [self.root / name for name in SHAPING_FILES] if self.install else []
-        files = {path.name: _digest(path) for path in shaping if path.is_file()}
-        parts = [self.python, sorted(self.packages), self.install, files]
-        parts.append(str(self.root) if self.install else "")
+        parts = [self.python, sorted(self.packages), self.install]
+        if self.install:
+            parts += [str(self.root), _shape(self.root / "pyproject.toml")]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -117,7 +125,9 @@ def _build(
         ended = run_child(step, env=environ, folder=recipe.root, timeout_s=BUILD_TIMEOUT_S, log=log)
         if ended.code != 0:
             what = "venv" if "venv" in step else f"pip install {' '.join(step[len(pip) :])}"
-            raise EnvironmentFailed(f"{what}: {ended.describe()}: {ended.tail[-1500:]}")
+            lines = [line for line in ended.tail.splitlines() if not line.startswith("WARNING:")]
+            told = "\n".join(lines)[-1500:]
+            raise EnvironmentFailed(f"{what}: {ended.describe()}: {told}")
 
 
 @contextmanager
@@ -131,5 +141,16 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _shape(pyproject: Path) -> list[Any]:
+    """The parts of a pyproject.toml that shape an editable install; nothing without the file."""
+    if not pyproject.is_file():
+        return []
+    try:
+        content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as exc:
+        raise EnvironmentFailed(f"{pyproject} is not TOML: {exc}") from exc
+    return [reduce(_part, place, content) for place in SHAPING_PARTS]
+
+
+def _part(content: Any, key: str) -> Any:  # noqa: ANN401 - any TOML
+    return content.get(key) if isinstance(content, dict) else None

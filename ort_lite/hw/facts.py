@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PCI_CLASSES: Mapping[str, str] = {"0x03": "GPU", "0x1200": "NPU"}
 """Beginning of a PCI class to the kind of device."""
+NODES = (("GPU", "dri/renderD*"), ("GPU", "nvidia[0-9]*"), ("NPU", "accel/accel*"))
+"""Kinds of device to their nodes in /dev; NVIDIA's driver in a container has no render node."""
 LOADERS = ("libOpenCL.so.1", "libze_loader.so.1", "libze_intel_npu.so.1", "libpocl.so.2")
 LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
                    "usr/local/lib")  # fmt: skip
@@ -72,7 +74,7 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
         cores=os.cpu_count() or 1,
         isa=flags,
         pci=_pci(root),
-        device_files=(*_nodes(root, "GPU", "dri/renderD*"), *_nodes(root, "NPU", "accel/accel*")),
+        device_files=tuple(n for kind, files in NODES for n in _nodes(root, kind, files)),
         libraries={library: find_library(root, library) for library in wanted},
         pythons=_pythons(),
     )

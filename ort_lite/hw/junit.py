@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ort_lite.hw.cross_result import CrossResult
     from ort_lite.hw.result import Case, RowResult
 
 _LEGAL = {chr(code): None for code in range(32) if chr(code) not in "\t\n\r"}
@@ -15,8 +16,8 @@ _STRIP = str.maketrans(dict.fromkeys(_LEGAL, ""))
 """XML 1.0 has no other control characters, and logs do."""
 
 
-def junit_xml(results: Iterable[RowResult]) -> bytes:
-    """The whole file."""
+def junit_xml(results: Iterable[RowResult], cross: CrossResult | None = None) -> bytes:
+    """The whole file; loads of a cross-load table are a suite of their own."""
     root = ET.Element("testsuites")
     for result in results:
         if result.status in ("wrong_hardware", "environment", "lost"):
@@ -31,6 +32,8 @@ def junit_xml(results: Iterable[RowResult]) -> bytes:
         rest = tuple(case for case in result.cases if case.suite not in result.suites)
         if rest:
             _suite(root, result, "run", rest)
+    if cross is not None:
+        _loads(root, cross)
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text
@@ -71,6 +74,32 @@ def _case(suite: ET.Element, result: RowResult, case: Case) -> None:
         problem.text = _clean(case.details)
     elif case.outcome in ("skipped", "expected_failure"):
         ET.SubElement(element, "skipped", type=case.outcome, message=message)
+
+
+def _loads(root: ET.Element, cross: CrossResult) -> None:
+    bad = sum(not cell.as_expected for cell in cross.cells)
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        name="crossload",
+        timestamp=cross.started,
+        tests=str(len(cross.cells)),
+        failures=str(bad),
+        errors="0",
+        skipped="0",
+    )
+    for cell in cross.cells:
+        element = ET.SubElement(
+            suite,
+            "testcase",
+            classname=f"crossload.{cell.loader}",
+            name=f"{cell.model} of {cell.builder}",
+            time=f"{cell.seconds:.3f}",
+        )
+        if not cell.as_expected:
+            expected = f"{cell.found}, expected {cell.expected or 'nothing'}"
+            problem = ET.SubElement(element, "failure", type=cell.verdict, message=expected)
+            problem.text = _clean(cell.message)
 
 
 def _clean(text: str) -> str:

@@ -1,0 +1,88 @@
+"""`ort-lite hw report`: results as one HTML page, Markdown and JUnit XML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.hw_project import file_option, read_project, usage_errors
+from ort_lite.cli.output import json_option, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@click.command(short_help="Report results as HTML, Markdown and JUnit XML.")
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@file_option
+@click.option(
+    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-report"),
+    show_default=True, help="Folder of the report.",
+)  # fmt: skip
+@click.option(
+    "--previous", type=click.Path(path_type=Path), metavar="DIR",
+    help="An earlier report, for what changed since.",
+)  # fmt: skip
+@click.option(
+    "--markdown",
+    "print_markdown",
+    is_flag=True,
+    help="Print the Markdown, for a CI's step summary.",
+)
+@json_option
+def report(
+    results: Sequence[Path],
+    *,
+    file: Path,
+    out: Path,
+    previous: Path | None,
+    print_markdown: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Report the RESULTS (folders; default hw-results) of `hw run` and `hw crossload`.
+
+    Writes index.html (one page that needs no network), report.md, junit.xml and report.json.
+    Exit code 1 if a row or a load is not as it should be.
+    """
+    import msgspec
+
+    from ort_lite.hw.junit import junit_xml
+    from ort_lite.hw.report import REPORT_FILE, make_report
+    from ort_lite.hw.report_html import html_page
+    from ort_lite.hw.report_markdown import markdown
+
+    project = read_project(file)
+    folders = results or [Path("hw-results")]
+    with usage_errors():
+        made = make_report(project.matrix.project, folders, previous)
+    text = markdown(made)
+    files = {
+        "index.html": html_page(made).encode(),
+        "report.md": text.encode(),
+        "junit.xml": junit_xml(made.results, made.cross),
+        REPORT_FILE: msgspec.json.format(msgspec.json.encode(made), indent=1),
+    }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as exc:
+        raise CommandError(ExitCode.USAGE, f"{out} cannot be written: {exc}") from exc
+    now = made.history[-1]
+    good = now.rows_passed == now.rows and now.loads_as_expected == now.loads
+    code = ExitCode.OK if good else ExitCode.DIFFERENT
+    if as_json:
+        changes = [msgspec.to_builtins(change) for change in made.changes]
+        counts = msgspec.to_builtins(now)
+        told = {"out": str(out), "files": list(files), "counts": counts, "changes": changes}
+        print_json({**told, "exit_code": int(code)})
+        return code
+    if print_markdown:
+        print_line(text)
+    else:
+        loads = f", {now.loads_as_expected} of {now.loads} loads as expected" if now.loads else ""
+        print_line(f"{now.rows_passed} of {now.rows} rows passed{loads}; see {out / 'index.html'}")
+    return code

@@ -1,0 +1,128 @@
+"""What came of loading rows' contexts on other rows: cells of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from ort_lite.hw.errors import MatrixError
+from ort_lite.hw.wildcard import fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ort_lite.hw.schema import CrossExpectation
+
+CellVerdict = Literal[
+    "optimal",
+    "recompile_advised",
+    "invalid_graph",
+    "wrong_numbers",
+    "crashed",
+    "error",
+    "not_built",
+]
+CROSS_VERSION = 1
+CROSS_FILE = "crossload.json"
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One context of `builder`, loaded by `loader`.
+
+    Attributes:
+        reason: Of the closed list, for invalid_graph.
+        message: What the loader said.
+        expected: Verdict and reasons as the matrix has them; "" where it expects nothing.
+        why: The matrix's reason for it.
+    """
+
+    builder: str
+    loader: str
+    model: str
+    verdict: CellVerdict
+    reason: str = ""
+    message: str = ""
+    expected: str = ""
+    why: str = ""
+    as_expected: bool = False
+    seconds: float = 0
+
+    @property
+    def found(self) -> str:
+        """`invalid_graph(sdk_version)`."""
+        return f"{self.verdict}({self.reason})" if self.reason else self.verdict
+
+
+class CrossRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that took part, or was to.
+
+    Attributes:
+        lacks: Why it neither built nor loaded; empty if it did.
+    """
+
+    row: str
+    status: Literal["ready", "wrong_hardware", "environment", "failed"]
+    lacks: tuple[str, ...] = ()
+    identity: dict[str, str] = {}
+
+
+class CrossResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole table."""
+
+    started: str
+    commit: str = ""
+    rows: tuple[CrossRow, ...]
+    cells: tuple[Cell, ...]
+    schema_version: int = CROSS_VERSION
+
+
+def judge(cell: Cell, expectations: Iterable[CrossExpectation]) -> Cell:
+    """The cell with the first expectation that fits it; nothing expected is not as expected."""
+    for one in expectations:
+        if fits(cell.builder, one.builder) and fits(cell.loader, one.loader):
+            right = cell.verdict == one.verdict and (not one.reasons or cell.reason in one.reasons)
+            reasons = f"({' or '.join(one.reasons)})" if one.reasons else ""
+            return msgspec.structs.replace(
+                cell, expected=f"{one.verdict}{reasons}", why=one.why, as_expected=right
+            )
+    return cell
+
+
+def write_cross(result: CrossResult, folder: Path) -> None:
+    """Write crossload.json."""
+    text = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    (folder / CROSS_FILE).write_bytes(text)
+
+
+def read_cross(folders: Iterable[Path]) -> CrossResult | None:
+    """The cells of every crossload.json in or under the folders; None if there is none.
+
+    Raises:
+        MatrixError: One that is no result.
+    """
+    paths = [path for folder in folders for path in sorted(folder.rglob(CROSS_FILE))]
+    found = []
+    for path in paths:
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=CrossResult))
+        except (msgspec.MsgspecError, OSError) as exc:
+            raise MatrixError(f"{path}: no result of ort-lite hw crossload: {exc}") from exc
+    return _merged(sorted(found, key=lambda one: one.started)) if found else None
+
+
+def _merged(results: Sequence[CrossResult]) -> CrossResult:
+    """One table of several machines'; a later cell wins, and a ready row over a lacking one."""
+    rows: dict[str, CrossRow] = {}
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for result in results:
+        for row in result.rows:
+            if row.row not in rows or row.status == "ready":
+                rows[row.row] = row
+        cells |= {(cell.builder, cell.loader, cell.model): cell for cell in result.cells}
+    last = results[-1]
+    return CrossResult(
+        started=last.started, commit=last.commit, rows=tuple(rows.values()),
+        cells=tuple(cells.values()),
+    )  # fmt: skip

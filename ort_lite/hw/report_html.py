@@ -1,0 +1,227 @@
+"""A report as one HTML page that needs no network: rows by suites, drill-down, loads, history."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from ort_lite.hw.report import LETTERS, suite_outcome
+from ort_lite.hw.report_style import STYLE
+from ort_lite.hw.result import counts_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ort_lite.hw.cross_result import Cell, CrossResult
+    from ort_lite.hw.report import Report
+    from ort_lite.hw.result import Case, RowResult
+
+CROSS_LETTERS = {
+    "optimal": "O",
+    "recompile_advised": "R",
+    "invalid_graph": "G",
+    "wrong_numbers": "N",
+    "crashed": "C",
+    "error": "E",
+    "not_built": "-",
+}
+CROSS_TEXTS = {
+    "optimal": "loads, optimal",
+    "recompile_advised": "loads, recompile advised",
+    "invalid_graph": "INVALID_GRAPH, with its reason",
+    "wrong_numbers": "loads, wrong numbers",
+    "crashed": "crashed or hung",
+    "error": "another error",
+    "not_built": "not built",
+}
+
+
+def html_page(report: Report) -> str:
+    """The whole page."""
+    body = [
+        *_heading(report),
+        *_rows(report),
+        *_cross(report.cross),
+        *_history(report),
+        "<h2>Rows in full</h2>",
+        *(line for i, result in enumerate(report.results) for line in _row(i, result)),
+    ]
+    title = f"Hardware matrix of {escape(report.project)}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head><body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def _heading(report: Report) -> Iterator[str]:
+    now = report.history[-1]
+    yield f"<h1>Hardware matrix of {escape(report.project)}</h1>"
+    loads = f", {now.loads_as_expected} of {now.loads} loads as expected" if now.loads else ""
+    yield f"<p><strong>{now.rows_passed} of {now.rows} rows passed{loads}.</strong></p>"
+    commit = escape(now.commit[:12] or "none")
+    yield f'<p class="quiet">Run on {escape(now.started)} at commit <code>{commit}</code>.</p>'
+
+
+def _mark(outcome: str, text: str = "") -> str:
+    told = outcome.replace("_", " ")
+    return (
+        f'<span class="mark {outcome}" title="{escape(told)}">{LETTERS[outcome]}</span>'
+        f"{f' {escape(text)}' if text else ''}"
+    )
+
+
+def _rows(report: Report) -> Iterator[str]:
+    suites = report.suites
+    yield '<table class="stack"><thead><tr>'
+    heads = ("row", "status", *suites, "seconds")
+    yield "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr></thead><tbody>"
+    for i, result in enumerate(report.results):
+        status = _mark(result.status, result.status.replace("_", "-"))
+        cells = [
+            f'<a href="#row-{i}">{escape(result.row)}</a>',
+            status,
+            *(_suite(result, suite) for suite in suites),
+            f"{result.seconds:.0f}",
+        ]
+        pairs = zip(heads, cells, strict=True)
+        yield "<tr>" + "".join(f'<td data-of="{escape(h)}">{c}</td>' for h, c in pairs) + "</tr>"
+    yield "</tbody></table>"
+    yield _legend({key: letter for key, letter in LETTERS.items() if key != "none"}, {})
+
+
+def _legend(letters: Mapping[str, str], texts: Mapping[str, str]) -> str:
+    parts = [
+        f'<span><span class="mark {key}">{letter}</span> '
+        f"{escape(texts.get(key, key.replace('_', ' ')))}</span>"
+        for key, letter in letters.items()
+    ]
+    return f'<div class="legend">{"".join(parts)}</div>'
+
+
+def _suite(result: RowResult, suite: str) -> str:
+    cases = result.of_suite(suite)
+    return _mark(suite_outcome(cases), counts_text(cases))
+
+
+def _cross(cross: CrossResult | None) -> Iterator[str]:
+    if cross is None:
+        return
+    names = list(dict.fromkeys([c.builder for c in cross.cells] + [c.loader for c in cross.cells]))
+    loaders = list(dict.fromkeys(c.loader for c in cross.cells))
+    builders = list(dict.fromkeys(c.builder for c in cross.cells))
+    number = {name: i for i, name in enumerate(names, 1)}
+    yield "<h2>Which context loads where</h2>"
+    yield "<p>Built by a row, loaded by the row whose number heads the column.</p>"
+    yield '<div class="wide"><table class="cross"><thead><tr><th>built by</th>'
+    yield "".join(f'<th title="{escape(to)}">{number[to]}</th>' for to in loaders)
+    yield "</tr></thead><tbody>"
+    for builder in builders:
+        told = f'{number[builder]} <span class="name">{escape(builder)}</span>'
+        cells = "".join(f"<td>{_pair(cross, builder, to)}</td>" for to in loaders)
+        yield f"<tr><td>{told}</td>{cells}</tr>"
+    yield "</tbody></table></div>"
+    yield _legend(CROSS_LETTERS, CROSS_TEXTS)
+    yield "<p>A frame is around what the matrix does not expect.</p>"
+    numbered = [f"{i} {escape(name)}" for name, i in number.items()]
+    yield f'<p class="quiet">{"; ".join(numbered)}</p>'
+    yield f"<details><summary>All {len(cross.cells)} loads in words</summary>"
+    yield '<table class="stack"><thead><tr><th>load</th><th>found</th><th>expected</th>'
+    yield "<th>message</th></tr></thead><tbody>"
+    yield from (_load_line(cell) for cell in cross.cells)
+    yield "</tbody></table></details>"
+    for row in cross.rows:
+        for lack in row.lacks:
+            yield f"<p>{escape(row.row)} took no part: {escape(lack)}</p>"
+
+
+def _pair(cross: CrossResult, builder: str, loader: str) -> str:
+    cells = [c for c in cross.cells if (c.builder, c.loader) == (builder, loader)]
+    return " ".join(_cross_mark(cell) for cell in cells) or "-"
+
+
+def _cross_mark(cell: Cell) -> str:
+    odd = "" if cell.as_expected else " odd"
+    title = escape(f"{cell.model}: {cell.found}; expected {cell.expected or 'nothing'}")
+    reason = f"<small>{escape(cell.reason)}</small>" if cell.reason else ""
+    letter = CROSS_LETTERS[cell.verdict]
+    return f'<span class="mark {cell.verdict}{odd}" title="{title}">{letter}</span>{reason}'
+
+
+def _load_line(cell: Cell) -> str:
+    where = f"{escape(cell.model)} of {escape(cell.builder)} on {escape(cell.loader)}"
+    expected = escape(f"{cell.expected or 'nothing'}: {cell.why}")
+    found = f"{_cross_mark(cell)} {escape(cell.found)}"
+    return (
+        f'<tr><td data-of="load">{where}</td><td data-of="found">{found}</td>'
+        f'<td data-of="expected">{expected}</td>'
+        f'<td data-of="message">{escape(cell.message)}</td></tr>'
+    )
+
+
+def _history(report: Report) -> Iterator[str]:
+    if len(report.history) < 2:
+        return
+    yield "<h2>Since the report before</h2>"
+    if not report.changes:
+        yield "<p>Nothing changed.</p>"
+    yield "<ul>"
+    for change in report.changes:
+        told = f"{change.row}, {change.what}: {change.before} before, {change.now} now"
+        yield f"<li>{escape(told)}</li>"
+    yield '</ul><table class="stack"><thead><tr><th>run</th><th>commit</th><th>rows passed</th>'
+    yield "<th>loads as expected</th></tr></thead><tbody>"
+    for moment in reversed(report.history):
+        cells = {
+            "run": escape(moment.started),
+            "commit": f"<code>{escape(moment.commit[:12])}</code>",
+            "rows passed": f"{moment.rows_passed} of {moment.rows}",
+            "loads": f"{moment.loads_as_expected} of {moment.loads}",
+        }
+        yield "<tr>" + "".join(f'<td data-of="{k}">{v}</td>' for k, v in cells.items()) + "</tr>"
+    yield "</tbody></table>"
+
+
+def _row(index: int, result: RowResult) -> Iterator[str]:
+    opened = "" if result.status == "passed" else " open"
+    yield f'<details{opened} id="row-{index}"><summary>{_mark(result.status)} '
+    yield f"{escape(result.row)}</summary>"
+    for lack in result.lacks:
+        yield f"<p>{escape(lack)}</p>"
+    facts = {**result.host, **result.identity, "started": result.started, "commit": result.commit}
+    yield _facts(facts)
+    for suite in dict.fromkeys([*result.suites, *(case.suite for case in result.cases)]):
+        cases = result.of_suite(suite)
+        shown = _mark(suite_outcome(cases), f"{suite}: {counts_text(cases) or 'nothing ran'}")
+        bad = " open" if any(case.is_bad for case in cases) else ""
+        yield f"<details{bad}><summary>{shown}</summary>"
+        yield from (line for case in _worst_first(cases) for line in _case(case))
+        yield "</details>"
+    if result.packages:
+        yield f"<details><summary>{len(result.packages)} packages</summary>"
+        yield _facts(dict(sorted(result.packages.items()))) + "</details>"
+    if result.log:
+        yield f"<details><summary>End of the log</summary><pre>{escape(result.log)}</pre></details>"
+    yield "</details>"
+
+
+def _worst_first(cases: Iterable[Case]) -> list[Case]:
+    return sorted(cases, key=lambda case: (not case.is_bad, case.outcome != "skipped"))
+
+
+def _case(case: Case) -> Iterator[str]:
+    told = f" {escape(case.message)}" if case.message else ""
+    numbers = ", ".join(f"{k} {v:.3g}" for k, v in case.metrics.items())
+    placed = ", ".join(f"{ep} {n} nodes" for ep, n in case.placement.items())
+    more = "; ".join(filter(None, (numbers, placed, f"{case.seconds:.2f} s")))
+    yield f"<p>{_mark(case.outcome)} <code>{escape(case.name)}</code>{told}"
+    yield f'<span class="quiet"> {escape(more)}</span></p>'
+    if case.details:
+        yield f"<pre>{escape(case.details)}</pre>"
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    pairs = [f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items() if v]
+    return f"<dl>{''.join(pairs)}</dl>"

@@ -1,0 +1,151 @@
+"""A report as Markdown, for a CI's step summary and for the repository."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.hw.report import LETTERS, suite_outcome
+from ort_lite.hw.result import counts_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ort_lite.hw.cross_result import Cell, CrossResult
+    from ort_lite.hw.report import Report
+    from ort_lite.hw.result import RowResult
+
+CROSS_LETTERS = {
+    "optimal": "ok",
+    "recompile_advised": "recompile",
+    "invalid_graph": "refused",
+    "wrong_numbers": "**wrong numbers**",
+    "crashed": "**crashed**",
+    "error": "**error**",
+    "not_built": "not built",
+}
+
+
+def markdown(report: Report) -> str:
+    """The whole text."""
+    return "\n".join([*_heading(report), *_rows(report), *_failures(report), *_cross(report.cross),
+                      *_changes(report), *_machines(report)]) + "\n"  # fmt: skip
+
+
+def _heading(report: Report) -> Iterator[str]:
+    now = report.history[-1]
+    yield f"# Hardware matrix of {report.project}"
+    yield ""
+    loads = f", {now.loads_as_expected} of {now.loads} loads as expected" if now.loads else ""
+    yield f"{now.rows_passed} of {now.rows} rows passed{loads}."
+    yield f"Run on {now.started} at commit `{now.commit[:12] or 'none'}`."
+    yield ""
+
+
+def _rows(report: Report) -> Iterator[str]:
+    suites = report.suites
+    yield from _table(
+        ["row", "status", *suites, "seconds"],
+        [
+            [f"`{r.row}`", r.status.replace("_", "-"), *(_suite(r, s) for s in suites),
+             f"{r.seconds:.0f}"]
+            for r in report.results
+        ],
+    )  # fmt: skip
+    used = {suite_outcome(r.of_suite(s)) for r in report.results for s in suites}
+    yield ", ".join(f"{LETTERS[o]} {o.replace('_', ' ')}" for o in LETTERS if o in used) + "."
+    yield ""
+
+
+def _suite(result: RowResult, suite: str) -> str:
+    cases = result.of_suite(suite)
+    return f"{LETTERS[suite_outcome(cases)]} {counts_text(cases)}".strip()
+
+
+def _failures(report: Report) -> Iterator[str]:
+    lines = [
+        *(f"- `{r.row}`: {_one_line(lack)}" for r in report.results for lack in r.lacks),
+        *(
+            f"- `{r.row}` `{case.test}` {case.outcome.replace('_', ' ')}: {_one_line(case.message)}"
+            for r in report.results
+            for case in r.cases
+            if case.is_bad or case.outcome == "expected_failure"
+        ),
+    ]
+    if lines:
+        yield from ("## What did not pass", "", *lines, "")
+
+
+def _cross(cross: CrossResult | None) -> Iterator[str]:
+    if cross is None:
+        return
+    builders = list(dict.fromkeys(cell.builder for cell in cross.cells))
+    loaders = list(dict.fromkeys(cell.loader for cell in cross.cells))
+    numbers = {name: i for i, name in enumerate(dict.fromkeys([*builders, *loaders]), 1)}
+    yield "## Which context loads where"
+    yield ""
+    yield "Built by a row, loaded by the column's row."
+    yield ""
+    yield from _table(
+        ["built by", *(f"{numbers[name]}" for name in loaders)],
+        [
+            [f"{numbers[b]} `{b}`", *(_cells(cross, b, loader) for loader in loaders)]
+            for b in builders
+        ],
+    )
+    odd = [cell for cell in cross.cells if not cell.as_expected]
+    for cell in odd:
+        expected = cell.expected or "nothing"
+        yield (f"- `{cell.builder}` on `{cell.loader}`: {cell.found}, expected {expected}: "
+               f"{_one_line(cell.message)}")  # fmt: skip
+    for row in cross.rows:
+        for lack in row.lacks:
+            yield f"- `{row.row}` took no part: {_one_line(lack)}"
+    yield ""
+
+
+def _cells(cross: CrossResult, builder: str, loader: str) -> str:
+    found = [c for c in cross.cells if (c.builder, c.loader) == (builder, loader)]
+    return "<br>".join(_cell(cell) for cell in found) or "-"
+
+
+def _cell(cell: Cell) -> str:
+    reason = f" ({cell.reason})" if cell.reason else ""
+    return f"{CROSS_LETTERS[cell.verdict]}{reason}{'' if cell.as_expected else ' **!**'}"
+
+
+def _changes(report: Report) -> Iterator[str]:
+    if len(report.history) < 2:
+        return
+    yield from ("## Since the report before", "")
+    if not report.changes:
+        yield "Nothing changed."
+    for change in report.changes:
+        yield f"- `{change.row}` {change.what}: {change.before} before, {change.now} now"
+    yield ""
+
+
+def _machines(report: Report) -> Iterator[str]:
+    shown = [r for r in report.results if r.identity]
+    if not shown:
+        return
+    yield from ("## What it ran on", "")
+    yield from _table(
+        ["row", "device", "architecture", "driver", "SDK"],
+        [
+            [f"`{r.row}`", *(_one_line(r.identity.get(key, "")) for key in
+                             ("device", "architecture", "driver_version", "sdk_version"))]
+            for r in shown
+        ],
+    )  # fmt: skip
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:400]

@@ -1,0 +1,151 @@
+"""A report shows every row, what failed and why, what loads where, and what changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from unit.hw.small_matrix import matrix_of
+
+from ort_lite.cli.app import run_command
+from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, write_cross
+from ort_lite.hw.result import Case, RowResult, write_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+HOSTILE = "<script>alert(1)</script>"
+PASSED = Case(suite="all", name="dense fresh", outcome="passed", metrics={"difference": 1e-7})
+FAILED = Case(
+    suite="all", name="dense fresh", outcome="failed", message=f"off {HOSTILE}", details="\x1b[0m|"
+)
+
+
+def put_results(folder: Path, case: Case, *, loads: bool = True) -> Path:
+    """Two rows, one of them on the wrong hardware, and a table of two loads."""
+    results = [
+        RowResult(
+            row="plain",
+            status="failed" if case.is_bad else "passed",
+            started="2026-11-20T10:00:00+00:00",
+            commit="0123456789abcdef" * 2 + "01234567",
+            identity={"device": "CPU: A|B", "sdk_version": "1"},
+            suites=("all",),
+            cases=(case,),
+            log=HOSTILE,
+        ),
+        RowResult(row="npu", status="wrong_hardware", lacks=("needs a NPU",), suites=("all",)),
+    ]
+    for result in results:
+        (folder / result.row).mkdir(parents=True, exist_ok=True)
+        write_result(result, folder / result.row)
+    cells = (
+        Cell(builder="plain", loader="plain", model="dense", verdict="optimal",
+             expected="optimal", as_expected=True),
+        Cell(builder="npu", loader="plain", model="dense", verdict="wrong_numbers",
+             message="y: 1e-2", expected="optimal"),
+    )  # fmt: skip
+    if loads:
+        rows = (CrossRow(row="plain", status="ready"),)
+        write_cross(CrossResult(started="2026", rows=rows, cells=cells), folder)
+    return folder
+
+
+def report(folder: Path, *arguments: object) -> tuple[int, Path]:
+    matrix_of(folder)
+    out = folder / "report"
+    told = ["hw", "report", "-f", folder / "hw_matrix.yaml", "-o", out, *arguments]
+    return run_command([str(part) for part in told]), out
+
+
+class Page(HTMLParser):
+    """Tags that are open, what they name, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "meta":
+            self.open.append(tag)
+        self.sources += [v for k, v in attrs if k in ("src", "href") and v and v[0] != "#"]
+        assert tag != "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
+    code, out = report(tmp_path, put_results(tmp_path / "results", FAILED))
+    assert code == 1
+    text = (out / "index.html").read_text("utf-8")
+    page = Page(text)
+    assert (page.open, page.sources) == ([], [])
+    assert "url(" not in text
+    for told in ("plain", "wrong-hardware", "needs a NPU", "off <script>", "y: 1e-2"):
+        assert told in page.words
+    assert re.search(r'class="mark failed"[^>]*>F<', text)
+    assert re.search(r'class="mark wrong_numbers odd"[^>]*>N<', text)
+
+
+def test_the_summary_has_every_row_failure_and_load(tmp_path: Path) -> None:
+    code, out = report(tmp_path, put_results(tmp_path / "results", FAILED))
+    assert code == 1
+    text = (out / "report.md").read_text("utf-8")
+    assert "0 of 2 rows passed, 1 of 2 loads as expected." in text
+    assert "| `plain` | failed | F 1 failed | 0 |" in text
+    assert "- `npu`: needs a NPU" in text
+    assert "| 1 `plain` | ok |" in text
+    assert "| 2 `npu` | **wrong numbers** **!** |" in text
+    assert "CPU: A\\|B" in text
+
+
+def test_a_ci_reads_the_junit_file(tmp_path: Path) -> None:
+    _, out = report(tmp_path, put_results(tmp_path / "results", FAILED))
+    root = ET.parse(out / "junit.xml").getroot()
+    suites = {s.get("name"): (s.get("tests"), s.get("failures"), s.get("errors")) for s in root}
+    assert suites == {
+        "plain all": ("1", "1", "0"),
+        "npu wrong_hardware": ("1", "0", "1"),
+        "crossload": ("2", "1", "0"),
+    }
+
+
+def test_what_changed_since_the_report_before_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, first = report(tmp_path, put_results(tmp_path / "results", FAILED))
+    first = first.rename(tmp_path / "first")
+    put_results(tmp_path / "results", PASSED)
+    capsys.readouterr()
+    _, out = report(tmp_path, tmp_path / "results", "--previous", first, "--json")
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert told["changes"] == [
+        {"row": "plain", "what": "row", "before": "failed", "now": "passed"},
+        {"row": "plain", "what": "all::dense fresh", "before": "failed", "now": "passed"},
+    ]
+    page = Page((out / "index.html").read_text("utf-8")).words
+    assert "plain, all::dense fresh: failed before, passed now" in page
+    assert "0 of 2" in page
+    assert "1 of 2" in page
+
+
+def test_a_folder_without_results_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(tmp_path, tmp_path / "nothing")[0] == 2
+    assert "there is no result.json in it" in capsys.readouterr().err
+    put_results(tmp_path / "results", PASSED, loads=False)
+    assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2
+    assert "no report of ort-lite hw report" in capsys.readouterr().err
