@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.recurrent import Recurrence, default_activations
+from eps.cpu.recurrent_cells import lstm_states, project_all
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
 
 
 def _halves(width: int) -> Array:
-    """1/2 for the gates i, o and f, 1 for c: see `_Cell`."""
+    """1/2 for the gates i, o and f, 1 for c."""
     result = np.full(width, 0.5, np.float32)
     result[3 * (width // 4) :] = 1
     return result
@@ -68,11 +69,7 @@ def _halves(width: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Gates i, o, f, c of LSTM-1, all directions.
-
-    The sums of sigmoid gates are halved: sigmoid(x) is tanh(x / 2) / 2 + 1/2, so that one
-    tanh serves all four gates.
-    """
+    """Gates i, o, f, c of LSTM-1, all directions; halved as in recurrent_cells."""
 
     w: Array
     r: Array
@@ -92,29 +89,15 @@ class _Cell:
 
     def project(self, x: Array) -> Array:
         steps, scale = quantized_steps(x)
-        flat = (steps * scale).reshape(-1, x.shape[2]) @ self.w
-        if self.bias is not None:
-            flat += self.bias
-        parts = flat.reshape(flat.shape[0], *x.shape[:2], flat.shape[2])
-        return np.ascontiguousarray(parts.swapaxes(0, 1))
+        return project_all(steps * scale, self.w, self.bias)
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         old, c = states
-        size = old.shape[2]
         steps, scale = quantized_each(old.reshape(old.shape[0], -1))
         steps *= scale
         gates = np.matmul(steps.reshape(old.shape), self.r)
         gates += projected
-        np.tanh(gates, out=gates)
-        smooth = gates[..., : 3 * size]
-        smooth *= 0.5
-        smooth += 0.5
-        new = gates[..., 2 * size : 3 * size] * c
-        gates[..., 3 * size :] *= gates[..., :size]
-        new += gates[..., 3 * size :]
-        result = np.tanh(new)
-        result *= gates[..., size : 2 * size]
-        return result, new
+        return lstm_states(gates, c)
 
 
 def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:

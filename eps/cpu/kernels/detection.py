@@ -38,21 +38,57 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
         limit: How many to keep at most.
         threshold: Of intersection over union; equality does not suppress.
     """
-    alive = np.argsort(-scores, kind="stable")
-    area = np.prod(high - low, axis=0)
-    low, high, area = low[:, alive], high[:, alive], area[alive]
+    order = np.argsort(-scores, kind="stable")
+    area = np.prod(high - low, axis=0)[order]
+    low, high = low[:, order], high[:, order]
     kept: list[int] = []
-    while alive.size and len(kept) < limit:
-        kept.append(int(alive[0]))
-        sides = np.minimum(high, high[:, :1]) - np.maximum(low, low[:, :1])
-        np.maximum(sides, 0, out=sides)
-        shared = sides[0] * sides[1]
-        # shared / union > threshold, without dividing by an empty union
-        free = ~(shared > threshold * (area + area[0] - shared))
-        free |= shared <= 0
-        free[0] = False
-        alive, low, high, area = alive[free], low[:, free], high[:, free], area[free]
+    while order.size and len(kept) < limit:
+        # A block at a time: the best ones among themselves, then all others against the kept.
+        head = slice(0, _BLOCK)
+        among = _overlapping(
+            (low[:, head], high[:, head], area[head]), (low, high, area), threshold
+        )
+        chosen = _first_free(among[:, head])[: limit - len(kept)]
+        kept.extend(order[chosen].tolist())
+        left = np.flatnonzero(~among[chosen, _BLOCK:].any(0)) + _BLOCK
+        order, low, high, area = order[left], low[:, left], high[:, left], area[left]
     return np.array(kept, np.int64)
+
+
+_BLOCK = 64
+
+
+def _overlapping(
+    some: tuple[Array, Array, Array], others: tuple[Array, Array, Array], threshold: float
+) -> Array:
+    """Boolean [n, m]: whether boxes share more than `threshold` of their union.
+
+    Boxes are lower corners [2, n], upper corners [2, n] and areas [n].
+    """
+    low, high, area = some
+    shared: Array | None = None
+    for axis in (0, 1):
+        sides = np.minimum(high[axis][:, None], others[1][axis])
+        sides -= np.maximum(low[axis][:, None], others[0][axis])
+        np.maximum(sides, 0, out=sides)
+        shared = sides if shared is None else np.multiply(shared, sides, out=shared)
+    assert shared is not None
+    # shared / union > threshold, without dividing by an empty union
+    union = others[2] + area[:, None]
+    union -= shared
+    union *= threshold
+    return (shared > union) & (shared > 0)
+
+
+def _first_free(overlaps: Array) -> list[int]:
+    """Greedily the rows of [n, n] that no earlier chosen row overlaps."""
+    free = np.ones(len(overlaps), np.bool_)
+    chosen = []
+    for i, row in enumerate(overlaps):
+        if free[i]:
+            chosen.append(i)
+            free &= ~row
+    return chosen
 
 
 def _scalar(value: Array | None, default: float) -> float:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eps.cpu.arrays import computing_wide, widened
 from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
+from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from eps.cpu.recurrent import Activation
+    from eps.cpu.recurrent import Activation, StackedCell
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
@@ -56,6 +58,8 @@ def _rnn(info: KernelInfo) -> KernelFn:
     """ONNX RNN: h' = f(x W' + h R' + Wb + Rb)."""
     recurrence, clip = Recurrence.of(info), _clipper(info)
     functions = activations_of(info, ["Tanh"], len(recurrence.backwards))
+    if default_activations(info, ["Tanh"]) and clip is _no_clip:
+        return _stacked(info, recurrence, PlainRnn.of)
 
     def run(
         x: Array,
@@ -120,6 +124,8 @@ def _gru(info: KernelInfo) -> KernelFn:
     recurrence, clip = Recurrence.of(info), _clipper(info)
     functions = activations_of(info, ["Sigmoid", "Tanh"], len(recurrence.backwards))
     reset_last = bool(info.attr("linear_before_reset", 0))
+    if default_activations(info, ["Sigmoid", "Tanh"]) and clip is _no_clip:
+        return _stacked(info, recurrence, partial(PlainGru.of, reset_last=reset_last))
 
     def cell(w: Array, r: Array, b: Array | None, fg: Sequence[Activation]) -> _GruCell:
         size = r.shape[-1]
@@ -188,45 +194,6 @@ class _LstmCell:
         return self.f(self.clip(o)) * self.h(c), c
 
 
-@dataclass(frozen=True, slots=True)
-class _PlainLstmCell:
-    """An LSTM with its own activations, no peepholes and no bounds, in few numpy calls.
-
-    Rows of the sigmoid gates i, o and f are halved beforehand: sigmoid(x) is
-    tanh(x / 2) / 2 + 1/2, so that one tanh serves all four gates.
-    """
-
-    w: Array
-    r_turned: Array
-    bias: Array | None
-
-    def project(self, x: Array) -> Array:
-        return project(x, self.w, self.bias)
-
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-        old, c = states
-        size = old.shape[1]
-        gates = old @ self.r_turned
-        gates += projected
-        np.tanh(gates, out=gates)
-        smooth = gates[:, : 3 * size]
-        smooth *= 0.5
-        smooth += 0.5
-        new = gates[:, 2 * size : 3 * size] * c
-        gates[:, 3 * size :] *= gates[:, :size]
-        new += gates[:, 3 * size :]
-        result = np.tanh(new)
-        result *= gates[:, size : 2 * size]
-        return result, new
-
-
-def _halved(values: Array) -> Array:
-    """A copy whose first three quarters, the gates i, o and f, are halved."""
-    result = values.copy()
-    result[: 3 * (values.shape[0] // 4)] *= 0.5
-    return result
-
-
 def _lstm(info: KernelInfo) -> KernelFn:
     """ONNX LSTM."""
     recurrence, clip = Recurrence.of(info), _clipper(info)
@@ -234,19 +201,17 @@ def _lstm(info: KernelInfo) -> KernelFn:
     functions = activations_of(info, defaults, len(recurrence.backwards))
     coupled = bool(info.attr("input_forget", 0))
     plain = default_activations(info, defaults) and clip is _no_clip and not coupled
+    if plain and not any(info.node.inputs[7:8]):
+        return _stacked(info, recurrence, PlainLstm.of)
 
-    def cell(weights: Sequence[Array | None], d: int) -> _LstmCell | _PlainLstmCell:
+    def cell(weights: Sequence[Array | None], d: int) -> _LstmCell:
         w, r, b, p = (part(values, d) for values in weights)
         size = r.shape[-1]
-        bias = None if b is None else b[: 4 * size] + b[4 * size :]
-        if plain and p is None:
-            turned = np.ascontiguousarray(_halved(r).T)
-            return _PlainLstmCell(_halved(w), turned, None if bias is None else _halved(bias))
         f, g, h = functions[3 * d : 3 * d + 3]
         return _LstmCell(
             w=w,
             r=r,
-            bias=bias,
+            bias=None if b is None else b[: 4 * size] + b[4 * size :],
             p=None if p is None else p.reshape(3, size),
             coupled=coupled,
             clip=clip,
@@ -255,20 +220,29 @@ def _lstm(info: KernelInfo) -> KernelFn:
             h=h,
         )
 
-    def all_cells(weights: Sequence[Array | None]) -> list[_LstmCell | _PlainLstmCell]:
-        return [cell(weights, d) for d in range(len(recurrence.backwards))]
-
-    weight_inputs = [i for i in (1, 2, 3, 7) if i < info.n_inputs and info.node.inputs[i]]
-    fixed = [widened(info.constant(i)) for i in (1, 2, 3, 7)]
-    prepared = None
-    if all(info.constant(i) is not None for i in weight_inputs):
-        prepared = all_cells(fixed)
-
     def run(x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
         optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
         b, lengths, h, c, p = optional
-        cells = prepared or all_cells((w, r, b, p))
+        cells = [cell((w, r, b, p), d) for d in range(len(recurrence.backwards))]
         return recurrence.run(cells, x, lengths, [h, c], r.shape[-1])
+
+    return computing_wide(info, run)
+
+
+def _stacked(
+    info: KernelInfo, recurrence: Recurrence, cell: Callable[..., StackedCell]
+) -> KernelFn:
+    """A node of plain cells, made once where weights and bias are constants."""
+    given = [i for i in (1, 2, 3) if i < info.n_inputs and info.node.inputs[i]]
+    prepared = None
+    if all(info.constant(i) is not None for i in given):
+        prepared = cell(*(widened(info.constant(i)) for i in (1, 2, 3)))
+
+    def run(x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
+        optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
+        b, lengths, *initial = optional[:4] if info.op_type == "LSTM" else optional[:3]
+        made = prepared or cell(w, r, b)
+        return recurrence.run_stacked(made, x, lengths, initial, r.shape[-1])
 
     return computing_wide(info, run)
 
