@@ -82,9 +82,18 @@ def reference_kernel(
 
     def call(*inputs: Any) -> Any:  # noqa: ANN401 - whatever the class takes and gives
         results = run(*inputs, **attributes)
-        return tuple(np.asarray(r) if np.isscalar(r) else r for r in results)
+        return tuple(map(_as_ours, results))
 
     return call
+
+
+def _as_ours(result: Any) -> Any:  # noqa: ANN401 - whatever the class gives
+    """Scalars as arrays, and texts as objects."""
+    if np.isscalar(result):
+        result = np.asarray(result)
+    if isinstance(result, np.ndarray) and result.dtype.kind == "U":
+        return result.astype(object)
+    return result
 
 
 def _ignore(*_: object) -> None:

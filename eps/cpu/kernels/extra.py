@@ -12,5 +12,7 @@ EXTRA_MODULES: tuple[str, ...] = (
     "contrib_nbits",
     "contrib_plain",
     "contrib_quant",
+    "ml_tree",
+    "ml_values",
 )
 """Modules `contrib_*`, `quant_*` and `ml_*` beside this one; add a new one here."""

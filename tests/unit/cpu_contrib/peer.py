@@ -48,10 +48,7 @@ def both(
     given = {n: v for n, v in zip(names, inputs, strict=True) if v is not None}
     kept = {names[i] for i in constants}
     feed = {n: v for n, v in given.items() if n not in kept}
-    infos = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
-        for n, v in feed.items()
-    ]
+    infos = [helper.make_tensor_value_info(n, _onnx_type(v), v.shape) for n, v in feed.items()]
     results = [
         helper.make_tensor_value_info(f"o{n}", TensorProto.UNDEFINED, None) for n in range(outputs)
     ]
@@ -62,7 +59,11 @@ def both(
         info.ClearField("type")
     made = helper.make_model(
         graph,
-        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+        opset_imports=[
+            helper.make_opsetid("", 17),
+            helper.make_opsetid("com.microsoft", 1),
+            helper.make_opsetid("ai.onnx.ml", 3),
+        ],
         ir_version=10,
     )
     data = made.SerializeToString()
@@ -71,6 +72,12 @@ def both(
     theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     mine = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
     return mine.run(None, feed), theirs.run(None, feed)
+
+
+def _onnx_type(value: Array) -> int:
+    if value.dtype == object:
+        return TensorProto.STRING
+    return int(helper.np_dtype_to_tensor_dtype(value.dtype))
 
 
 def agree(op: str, inputs: list[Array | None], outputs: int = 1, **attributes: Any) -> None:
