@@ -32,6 +32,7 @@ ONNX_MODULES: tuple[str, ...] = (
     "grid",
     "matmul",
     "matmul_integer",
+    "ngrams",
     "norm",
     "pool",
     "quantize",
