@@ -59,8 +59,8 @@ class EpContextNode:
         """Check what no schema checks.
 
         Raises:
-            FormatError: No outputs, an impossible size, a main node without context, a
-                known attribute among the further ones.
+            FormatError: No outputs, an input or output without name, an impossible size, a
+                main node without context, a known attribute among the further ones.
         """
         where = f"EPContext node '{self.name}'"
         known = sorted(_KNOWN & self.extra.keys())
@@ -68,6 +68,8 @@ class EpContextNode:
             raise FormatError(f"{where}.extra", ", ".join(known), "attributes not in the schema")
         if not self.outputs:
             raise FormatError(f"{where}.outputs", "none", "at least one")
+        if not all((*self.inputs, *self.outputs)):
+            raise FormatError(f"{where}.inputs", "one without a name", "no optional ones")
         if not 0 <= self.max_size < 1 << 63:
             raise FormatError(f"{where}.max_size", str(self.max_size), "an int64, 0 or more")
         if self.main_context and not self.ep_cache_context:

@@ -26,7 +26,7 @@ from ort_lite.status import EPFail, Fail, InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.notes import ContextNotes
     from ctx_formats.onnx_model import Node
@@ -45,9 +45,20 @@ RECOMPILE = "compile the model again on this machine: ort-lite compile MODEL"
 
 
 def reload(
-    loaded: LoadedModel, shop: Workshop, options: SessionOptions, clock: LoadClock
+    loaded: LoadedModel,
+    shop: Workshop,
+    options: SessionOptions,
+    clock: LoadClock,
+    probe: Callable[[EpContextNode, Examined, PartitionIo], None] | None = None,
 ) -> PreparedGraph:
     """Import every payload of a context model and prepare the rest of its graph.
+
+    Args:
+        loaded: The model.
+        shop: The EPs and the session's rules.
+        options: The session's.
+        clock: Told how long each step takes.
+        probe: Called before a payload is imported; raises where it must not be.
 
     Raises:
         InvalidGraph: Anything is wrong with a payload, its node or its fit to this machine;
@@ -56,6 +67,7 @@ def reload(
     """
     store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
     importer = _Importer(loaded, shop, options, store, clock)
+    importer.probe = probe
     try:
         return prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
     finally:
@@ -237,6 +249,7 @@ class _Importer:
         self._options = options
         self._store = store
         self._primaries = _primaries(loaded)
+        self.probe: Callable[[EpContextNode, Examined, PartitionIo], None] | None = None
 
     def settle(self, graph: Graph) -> Mapping[Part, Partition]:
         """Every EPContext node of `graph` as a partition of its own."""
@@ -263,6 +276,9 @@ class _Importer:
             inputs=tuple(graph.info(name) for name in node.inputs),
             outputs=tuple(graph.info(name) for name in node.outputs),
         )
+        if self.probe is not None:
+            with self._clock.phase("probe"):
+                self.probe(node, found, io)
         self._clock.payload_bytes += len(found.payload)
         with self._clock.phase("vendor import"):
             compiled = _imported(node, found, ep, io)

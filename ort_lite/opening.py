@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,18 @@ from ort_lite.preparation import Workshop, prepare
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from ctx_formats.ep_context import EpContextNode
+    from ort_lite.context_loader import Examined
     from ort_lite.context_target import ContextTarget
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.preparation import PreparedGraph
+
+
+PROBE_KEY = "session.ep_context_probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +91,36 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     """
     from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
 
-    prepared = reload(loaded, opening.workshop(), opening.options, opening.clock)
+    prepared = reload(loaded, opening.workshop(), opening.options, opening.clock, _probe(opening))
     return _placed(Opened(loaded=loaded, prepared=prepared), opening)
+
+
+def _probe(
+    opening: Opening,
+) -> Callable[[EpContextNode, Examined, PartitionIo], None] | None:
+    """What tries payloads in a child process, where the options ask for it."""
+    if PROBE_KEY not in opening.options.config:
+        return None
+    from ort_lite.context_probe import Suspect, prober_of  # noqa: PLC0415 - rarely needed
+
+    prober = prober_of(opening.options, os.environ)
+    if prober is None:
+        return None
+    eps = {ep.name: ep for ep in opening.eps}
+
+    def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
+        prober.judge(
+            Suspect(
+                node=node,
+                payload=found.payload,
+                notes=found.notes,
+                io=io,
+                present=eps[node.source].identity,
+                options=opening.provider_options[node.source],
+            )
+        )
+
+    return probe
 
 
 def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:

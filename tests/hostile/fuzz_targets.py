@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 DEFAULTS: dict[str, object] = {
-    "embed_mode": 1, "main_context": 1, "max_size": 0, "ep_cache_context": 0,
-    "ep_sdk_version": 0, "hardware_architecture": 0, "onnx_model_filename": 0,
+    "max_size": 0, "ep_sdk_version": 0, "hardware_architecture": 0, "onnx_model_filename": 0,
     "partition_name": 0, "source": 0,
 }  # fmt: skip
 
@@ -155,16 +154,18 @@ def _judged(made: ContextModel, data: bytes, changed: bytes, found: list[np.ndar
 
 
 def _payloads(proto: onnx.ModelProto) -> list[dict[str, object]]:
-    """The schema's attributes of the EPContext nodes, but for notes, with defaults.
+    """The schema's sealed attributes of the EPContext nodes, with defaults, in no order.
 
-    Of a name that is there twice the last counts, and the field in use counts, not the type
-    that is given beside it.
+    A payload may move into the model or out of it (embed_mode, main_context), a node before
+    or behind another. Of a name that is there twice the last counts, and the field in use
+    counts, not the type that is given beside it.
     """
     nodes = [node for node in proto.graph.node if node.op_type == "EPContext"]
-    return [
+    found = [
         DEFAULTS | {a.name: a.s or a.i for a in node.attribute if a.name in DEFAULTS}
         for node in nodes
     ]
+    return sorted(found, key=lambda values: str(values["partition_name"]))
 
 
 def _unsealed(proto: onnx.ModelProto) -> bool:

@@ -50,6 +50,21 @@ def refusal(made: ContextModel, reason: str, text: str | None = None) -> ort.Inv
     return found.value
 
 
+def test_a_foreign_payload_is_tried_in_a_child_process(
+    external: ContextModel, tmp_path: Path
+) -> None:
+    """Once; OpenVINO's refusal there is its refusal here."""
+    foreign_container(external, lambda blob: blob)
+    entries = {
+        "session__ep_context_probe": "auto",
+        "session__ep_context_cache_dir": str(tmp_path / "cache"),
+    }
+    for _ in range(2):
+        with external.load(**entries) as session:
+            np.testing.assert_array_equal(session.run(None, external.feed)[0], external.expected[0])
+    assert len(list((tmp_path / "cache" / "probes").iterdir())) == 1
+
+
 def refusal_at_import(made: ContextModel, reason: str, text: str) -> None:
     """What only the vendor's import can find, which a check does not do."""
     with pytest.raises(ort.InvalidGraph, match=text) as found:

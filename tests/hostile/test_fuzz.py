@@ -24,7 +24,7 @@ def test_damaged_files_are_refused_or_compute_right(name: str, tmp_path: Path) -
     assert found["unchanged"] < CASES / 4
 
 
-@pytest.mark.parametrize("index", [246, 288])
+@pytest.mark.parametrize("index", [246, 288, 1528, 2022, 4494, 18_603])
 def test_cases_that_were_findings_are_none_any_more(index: int, tmp_path: Path) -> None:
     assert ModelTarget(tmp_path).case(1, index).kind in ("refused", "right")
 

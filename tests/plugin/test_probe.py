@@ -1,0 +1,188 @@
+"""A payload that brings the vendor's code down takes a child process with it, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from plugin.installed_site import in_a_child
+from small_models import feed, mlp
+
+import ort_lite as ort
+from ort_lite import catalog
+from ort_lite.testing.context_file import ContextFile, undigested
+
+if TYPE_CHECKING:
+    from plugin.installed_site import Site
+
+NAME = "CrashingExecutionProvider"
+MODULE = Path(__file__).with_name("crashing_ep.py")
+CLI = "from ort_lite.cli import main; main()"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A context model of somebody else's, and a place for verdicts."""
+
+    file: ContextFile
+    cache: Path
+    expected: np.ndarray
+
+    def load(self, mode: str, seconds: int = 60, **fate: str) -> np.ndarray:
+        options = ort.SessionOptions()
+        entries = {
+            "session.ep_context_probe": mode,
+            "session.ep_context_probe_seconds": str(seconds),
+            "session.ep_context_cache_dir": str(self.cache),
+        }
+        for key, value in entries.items():
+            options.add_session_config_entry(key, value)
+        with ort.InferenceSession(self.file.path, options, providers=[(NAME, fate)]) as session:
+            return session.run(None, feed(mlp()))[0]
+
+    def refusal(self, mode: str, seconds: int = 60, **fate: str) -> ort.InvalidGraph:
+        with pytest.raises(ort.InvalidGraph) as found:
+            self.load(mode, seconds, **fate)
+        assert found.value.reason == "vendor_crashed"
+        assert "ort-lite compile" in found.value.hint
+        return found.value
+
+    def verdicts(self) -> list[str]:
+        files = (self.cache / "probes").glob("*.json")
+        return [json.loads(path.read_text())["problem"] for path in files]
+
+
+@pytest.fixture
+def crashing(installed: Site) -> Site:
+    shutil.copy(MODULE, installed.folder)
+    installed.add_distribution("crashing", {catalog.GROUP: {NAME: "crashing_ep:FACTORY"}})
+    return installed
+
+
+@pytest.fixture
+def own(crashing: Site, tmp_path: Path) -> Made:
+    """A context made on this machine."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    source = folder / "m.onnx"
+    source.write_bytes(mlp().SerializeToString())
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    with ort.InferenceSession(source, options, providers=[NAME]) as session:
+        expected = session.run(None, feed(mlp()))[0]
+    file = ContextFile(folder / "m_ctx.onnx", folder / f"m_{NAME}.bin")
+    return Made(file, tmp_path / "cache", expected)
+
+
+@pytest.fixture
+def foreign(own: Made) -> Made:
+    """One of a producer without digests."""
+    own.file.put_container(undigested(own.file.container()))
+    own.file.edit(lambda node: replace(node, notes=""))
+    return own
+
+
+@pytest.mark.parametrize(
+    ("fate", "told"),
+    [
+        ({"on_import": "abort"}, "died of SIGABRT: without a word"),
+        ({"on_import": "exit"}, r"ended with code 3: vendor: fatal \?\[31m"),
+        ({"on_run": "abort"}, "died of SIGABRT"),
+    ],
+    ids=["import aborts", "import exits", "run aborts"],
+)
+def test_a_crash_is_refused_and_remembered(foreign: Made, fate: dict[str, str], told: str) -> None:
+    assert re.search(told, foreign.refusal("auto", **fate).message)
+    assert "remembered in" in foreign.refusal("auto", **fate).message
+    (problem,) = foreign.verdicts()
+    assert re.search(told, problem)
+
+
+def test_a_hang_is_a_crash(foreign: Made) -> None:
+    error = foreign.refusal("auto", seconds=1, on_import="hang")
+    assert "did not come back within 1 seconds" in error.message
+
+
+def test_a_good_payload_is_tried_once(foreign: Made) -> None:
+    np.testing.assert_array_equal(foreign.load("auto"), foreign.expected)
+    (record,) = (foreign.cache / "probes").iterdir()
+    assert foreign.verdicts() == [""]
+    before = record.stat().st_mtime_ns
+    np.testing.assert_array_equal(foreign.load("auto"), foreign.expected)
+    assert record.stat().st_mtime_ns == before
+
+
+def test_a_remembered_verdict_belongs_to_the_options(foreign: Made) -> None:
+    foreign.refusal("auto", on_import="abort")
+    np.testing.assert_array_equal(foreign.load("auto"), foreign.expected)
+    assert sorted(map(bool, foreign.verdicts())) == [False, True]
+
+
+def test_always_tries_again_and_corrects_what_is_remembered(foreign: Made) -> None:
+    foreign.load("always")
+    (record,) = (foreign.cache / "probes").iterdir()
+    record.write_text('{"ort_lite_probe": 1, "problem": "died of SIGBUS"}')
+    assert "died of SIGBUS (remembered" in foreign.refusal("auto").message
+    np.testing.assert_array_equal(foreign.load("always"), foreign.expected)
+    assert foreign.verdicts() == [""]
+
+
+def test_a_damaged_record_is_no_verdict(foreign: Made) -> None:
+    foreign.load("auto")
+    (record,) = (foreign.cache / "probes").iterdir()
+    record.write_text("[")
+    np.testing.assert_array_equal(foreign.load("auto"), foreign.expected)
+    assert foreign.verdicts() == [""]
+
+
+def test_what_was_made_here_is_not_tried_unless_always(own: Made) -> None:
+    """The child would abort on import; this process only does if it is let."""
+    own.refusal("always", on_run="abort")
+    with pytest.raises(ort.InvalidGraph, match="remembered"):
+        own.load("auto", on_run="abort")
+    np.testing.assert_array_equal(own.load("auto"), own.expected)
+    assert "" in own.verdicts()
+
+
+def test_never_is_the_default_and_leaves_nothing_behind(own: Made) -> None:
+    np.testing.assert_array_equal(own.load("never"), own.expected)
+    assert not own.cache.exists()
+
+
+def test_what_the_loader_refuses_is_no_crash(foreign: Made) -> None:
+    foreign.file.put_container(undigested(foreign.file.container(), lambda _: b"engine"))
+    with pytest.raises(ort.InvalidGraph) as found:
+        foreign.load("auto")
+    assert found.value.reason == "vendor_rejected"
+    assert foreign.verdicts() == [""]
+
+
+@pytest.mark.parametrize(
+    ("mode", "seconds", "text"),
+    [("sometimes", 60, "expected never, auto, always"), ("auto", 0, "whole seconds, at least 1")],
+)
+def test_a_wrong_value_is_refused(own: Made, mode: str, seconds: int, text: str) -> None:
+    with pytest.raises(ort.InvalidArgument, match=text):
+        own.load(mode, seconds)
+
+
+def test_a_place_that_cannot_be_written_is_told(foreign: Made) -> None:
+    foreign.cache.write_text("a file")
+    with pytest.raises(ort.Fail, match=r"cannot be kept in .* session\.ep_context_cache_dir"):
+        foreign.load("auto")
+
+
+def test_the_command_line_ends_with_7(foreign: Made, crashing: Site, tmp_path: Path) -> None:
+    entries = ["session.ep_context_probe=auto", f"session.ep_context_cache_dir={foreign.cache}"]
+    chosen = [part for entry in entries for part in ("-c", entry)]
+    provider = ["-e", NAME, "-O", "on_import=abort"]
+    command = ["run", str(foreign.file.path), *provider, *chosen]
+    done = in_a_child(crashing, "-c", CLI, *command, cwd=tmp_path)
+    assert done.returncode == 7, done.stderr
+    assert "vendor_crashed" in done.stderr
