@@ -117,6 +117,8 @@ SCALAR: Mapping[str, str] = {
     "bitor": "({0} | {1})",
     "bitxor": "({0} ^ {1})",
     "bitnot": "(~{0})",
+    "shl": "({0} << {1})",
+    "shr": "({0} >> {1})",
 }
 _DOUBLE = {"exp": "exp({0})", "tanh": "tanh({0})", "erf": "erf({0})"}
 

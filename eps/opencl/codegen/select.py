@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.opencl.codegen import lines, scatter
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
 from eps.opencl.codegen.pointwise import pointwise_kernel
@@ -59,6 +60,8 @@ GENERATORS: Mapping[type[Op], Generator] = {
     GatherND: gather_nd_kernel,
     Fill: fill_kernel,
     Sample: sample_kernel,
+    **lines.GENERATORS,
+    **scatter.GENERATORS,
 }
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.lower import activation, dense, elementwise, pooling, resize, shape
+from eps.opencl.lower import (
+    activation,
+    dense,
+    einsum,
+    elementwise,
+    index,
+    normalise,
+    pooling,
+    resize,
+    shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +26,10 @@ if TYPE_CHECKING:
 
 CONTRIB_DOMAIN = "com.microsoft"
 
+STANDARD = (activation, dense, einsum, elementwise, index, normalise, pooling, resize, shape)
+
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {
-    **{
-        ("", name): lowering
-        for family in (elementwise, activation, dense, pooling, resize, shape)
-        for name, lowering in family.LOWERINGS.items()
-    },
+    **{("", name): lowering for family in STANDARD for name, lowering in family.LOWERINGS.items()},
     **{
         (CONTRIB_DOMAIN, name): lowering
         for family in (activation, dense)

@@ -1,0 +1,104 @@
+"""Many small nodes in one model, run on an OpenCL device and by onnxruntime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+import ort_lite as ort
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+OPENCL = "OpenCLExecutionProvider"
+OPSETS = {"": 21, "com.microsoft": 1}
+
+
+class NodeSet:
+    """Independent nodes; each gets inputs of its own."""
+
+    def __init__(self, opset: int = OPSETS[""]) -> None:
+        """Of an opset of ai.onnx."""
+        imports = [helper.make_opsetid(d, opset if not d else v) for d, v in OPSETS.items()]
+        graph = helper.make_graph([], "nodes", [], [])
+        self.model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+        self.feeds: dict[str, Array] = {}
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[Array | str | None],
+        fixed: Sequence[int] = (),
+        outputs: int | Sequence[int] = 1,
+        **attributes: Any,
+    ) -> str:
+        """Add a node, with initializers at the `fixed` positions; the name of its first output.
+
+        An input that is a name is an output of an earlier node. `outputs` is how many are
+        asked for, or which.
+        """
+        graph = self.model.graph
+        name = f"{op_type}{len(graph.node)}"
+        names = []
+        for position, value in enumerate(inputs):
+            if value is None or isinstance(value, str):
+                names.append(value or "")
+                continue
+            names.append(f"{name}.{position}")
+            if position in fixed:
+                graph.initializer.append(numpy_helper.from_array(value, names[-1]))
+            else:
+                kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+                graph.input.append(helper.make_tensor_value_info(names[-1], kind, value.shape))
+                self.feeds[names[-1]] = value
+        wanted = range(outputs) if isinstance(outputs, int) else outputs
+        made = [f"{name}/{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
+        graph.node.append(helper.make_node(op_type, names, made, name, **attributes))
+        for output in filter(None, made):
+            graph.output.add().name = output
+        return next(filter(None, made))
+
+    def refusals(self) -> dict[str, str]:
+        """The reason for each node that does not run on the device."""
+        with self._session() as session:
+            nodes = [n for p in session.explain().partitions for n in p.nodes]
+        return {n.name: n.refusals.get(OPENCL, "") for n in nodes if n.ep != OPENCL}
+
+    def run(self, platform: str = "") -> list[Any]:
+        """What the device gives; every node is on it."""
+        with self._session(platform) as session:
+            nodes = [n for p in session.explain().partitions for n in p.nodes]
+            assert {n.name: n.refusals for n in nodes if n.ep != OPENCL} == {}
+            return session.run(None, self.feeds)
+
+    def check(self, *, platform: str = "", rtol: float = 1e-5, atol: float = 1e-6) -> None:
+        """Every node is on the device and gives what onnxruntime gives."""
+        right = onnxruntime.InferenceSession(
+            self._bytes(), self._plain(), providers=["CPUExecutionProvider"]
+        ).run(None, self.feeds)
+        found = self.run(platform)
+        for info, mine, theirs in zip(self.model.graph.output, found, right, strict=True):
+            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape), info.name
+            np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, err_msg=info.name)
+
+    def _bytes(self) -> bytes:
+        inferred = onnx.shape_inference.infer_shapes(self.model)
+        return inferred.SerializeToString()
+
+    @staticmethod
+    def _plain() -> onnxruntime.SessionOptions:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        return options
+
+    def _session(self, platform: str = "") -> ort.InferenceSession:
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        providers = [(OPENCL, {"platform": platform} if platform else {}), "CPUExecutionProvider"]
+        return ort.InferenceSession(self._bytes(), options, providers=providers)
