@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.external_initializers import OrtExternalInitializerInfo
+    from ort_lite.io_binding import IOBinding
     from ort_lite.model_info import ModelMetadata, NodeArg
     from ort_lite.options import (
         ExecutionMode,
@@ -69,6 +70,7 @@ __all__ = [
     "ExecutionOrder",
     "Fail",
     "GraphOptimizationLevel",
+    "IOBinding",
     "InferenceSession",
     "InvalidArgument",
     "InvalidGraph",
@@ -127,6 +129,7 @@ _HOMES = {
     ),
     "ort_lite.external_initializers": ("OrtExternalInitializerInfo",),
     "ort_lite.values": ("OrtValue",),
+    "ort_lite.io_binding": ("IOBinding",),
     "ort_lite.execution_provider": ("CompiledModelCompatibility",),
     "ort_lite.model_info": ("ModelMetadata", "NodeArg"),
     "ort_lite.options": (

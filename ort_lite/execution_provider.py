@@ -106,6 +106,10 @@ class FusedNode:
 class CompiledPartition(ABC):
     """A partition ready to run on one device; many threads may run it at once."""
 
+    records_nodes: ClassVar[bool] = False
+    """Whether `run` adds each node to a profile and heeds `RunOptions.terminate` between them
+    (ort_lite.run_context.current_run); else the session does so for the partition as a whole."""
+
     @abstractmethod
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, in the partition's order.
@@ -272,7 +276,9 @@ class Probe:
 class EpFactory(Protocol):
     """What an entry point of the group `ort_lite.execution_providers` names.
 
-    Importing it and calling `probe` on a machine without the SDK imports no SDK.
+    Importing it and calling `probe` on a machine without the SDK imports no SDK. A factory
+    may have `threads_option`: which of its options takes the number of threads of one run,
+    to which `SessionOptions.intra_op_num_threads` is then handed.
     """
 
     @property

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ort_lite.run_context import NodeRun, current_run
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor
 
     from ort_lite.execution_provider import Runnable, Value
+    from ort_lite.parallel import Schedule
+    from ort_lite.run_context import RunContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,20 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     release: tuple[int, ...]
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a profile calls a partition.
+
+    Attributes:
+        records_nodes: Whether the partition adds its nodes to the profile itself.
+    """
+
+    name: str = ""
+    provider: str = ""
+    records_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +53,7 @@ class PlannedStep:
     runnable: Runnable
     inputs: Sequence[str]
     outputs: Sequence[str]
+    label: Label = field(default_factory=Label)
 
 
 class Plan:
@@ -45,6 +65,7 @@ class Plan:
         steps: Sequence[PlannedStep],
         outputs: Sequence[str],
         constants: Mapping[str, Value],
+        pool: Executor | None = None,
     ) -> None:
         """Number the slots.
 
@@ -54,6 +75,7 @@ class Plan:
             outputs: Names in the order in which `run` gives them; an input, a constant or
                 the same name twice is allowed.
             constants: Values that outputs or steps use without anyone making them.
+            pool: Runs steps that do not wait for each other; None runs one after the other.
         """
         slots: dict[str, int] = {}
         for name in (*inputs, *constants, *(n for step in steps for n in step.outputs)):
@@ -71,26 +93,54 @@ class Plan:
         self._copied = tuple(copied)
         self._steps = _with_releases(steps, slots, set(self._outputs))
         self._single = self._as_single()
+        self._parallel = _parallel(self._steps, pool)
 
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs from the inputs; outputs alias nothing that outlives the run."""
-        if self._single is not None:
+        context = current_run()
+        if context is not None and context.profiler is not None:
+            kind = "SequentialExecutor" if self._parallel is None else "ParallelExecutor"
+            with context.profiler.span(f"{kind}::Execute"):
+                return self._run(values, context)
+        if self._single is not None and context is None:
             return self._single.run(values)
+        return self._run(values, context)
+
+    def _run(self, values: Sequence[Value], context: RunContext | None) -> Sequence[Value]:
         env: list[Value] = [None] * self._count
         for slot, value in self._constants:
             env[slot] = value
         for slot, value in zip(self._inputs, values, strict=True):
             env[slot] = value
-        for step in self._steps:
-            results = step.runnable.run([env[slot] for slot in step.inputs])
-            for slot, value in zip(step.outputs, results, strict=True):
-                env[slot] = value
-            for slot in step.release:
-                env[slot] = None
+        if self._parallel is not None:
+            self._run_parallel(self._parallel, env, context)
+        else:
+            for index, step in enumerate(self._steps):
+                results = _run_step(index, step, [env[slot] for slot in step.inputs], context)
+                for slot, value in zip(step.outputs, results, strict=True):
+                    env[slot] = value
+                for slot in step.release:
+                    env[slot] = None
         return [
             _copy(env[slot]) if copied else env[slot]
             for slot, copied in zip(self._outputs, self._copied, strict=True)
         ]
+
+    def _run_parallel(
+        self, parallel: tuple[Schedule, Executor], env: list[Value], context: RunContext | None
+    ) -> None:
+        """Fill `env`; values live until the end of the run, since the order is not fixed."""
+
+        def start(index: int) -> Sequence[Value]:
+            step = self._steps[index]
+            return _run_step(index, step, [env[slot] for slot in step.inputs], context)
+
+        def done(index: int, results: Sequence[Value]) -> None:
+            for slot, value in zip(self._steps[index].outputs, results, strict=True):
+                env[slot] = value
+
+        schedule, pool = parallel
+        schedule.run(pool, start, done)
 
     def _as_single(self) -> Runnable | None:
         """The only partition, where it takes and gives exactly what the graph does."""
@@ -99,6 +149,42 @@ class Plan:
         step = self._steps[0]
         exact = step.inputs == self._inputs and step.outputs == self._outputs
         return step.runnable if exact else None
+
+
+def _parallel(steps: Sequence[Step], pool: Executor | None) -> tuple[Schedule, Executor] | None:
+    """What runs the steps at the same time; None where there is no pool or no choice."""
+    if pool is None:
+        return None
+    from ort_lite.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
+
+    schedule = Schedule([s.inputs for s in steps], [s.outputs for s in steps])
+    return (schedule, pool) if schedule.has_choice else None
+
+
+def _run_step(
+    index: int, step: Step, arguments: list[Value], context: RunContext | None
+) -> Sequence[Value]:
+    if context is None:
+        return step.runnable.run(arguments)
+    context.check()
+    profiler = context.profiler
+    if profiler is None or step.label.records_nodes:
+        return step.runnable.run(arguments)
+    began = profiler.now()
+    results = step.runnable.run(arguments)
+    label = step.label
+    profiler.node(
+        NodeRun(
+            name=label.name,
+            op_type=label.name,
+            provider=label.provider,
+            index=index,
+            start=began,
+            inputs=arguments,
+            outputs=results,
+        )
+    )
+    return results
 
 
 def _with_releases(
@@ -111,7 +197,7 @@ def _with_releases(
         outs = tuple(slots[name] for name in step.outputs)
         release = tuple(sorted({*ins, *outs} - later))
         later.update(ins)
-        numbered.append(Step(step.runnable, ins, outs, release))
+        numbered.append(Step(step.runnable, ins, outs, release, step.label))
     return tuple(reversed(numbered))
 
 

@@ -15,6 +15,7 @@ from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context_loader import Examined
@@ -36,6 +37,7 @@ class Opening:
         eps: In order of preference.
         provider_options: What each EP was opened with.
         disabled: Names of transformations that are not to run.
+        pool: Runs partitions that do not wait for each other.
     """
 
     options: SessionOptions
@@ -43,6 +45,7 @@ class Opening:
     provider_options: Mapping[str, Mapping[str, str]]
     clock: LoadClock
     disabled: tuple[str, ...] = ()
+    pool: Executor | None = None
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
@@ -50,6 +53,7 @@ class Opening:
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
             canceled=self.options.canceled,
+            pool=self.pool,
         )
 
     def with_options(self, options: SessionOptions) -> Opening:

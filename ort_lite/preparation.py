@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
-from ort_lite.executor import Plan, PlannedStep
+from ort_lite.executor import Label, Plan, PlannedStep
 from ort_lite.naming import metadef_id
 from ort_lite.partitioner import Part, assign
 from ort_lite.status import EPFail, Fail, ModelLoadCanceled, ModelRequiresCompilation
@@ -15,6 +15,7 @@ from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from ort_lite.execution_provider import (
         CompiledPartition,
@@ -73,6 +74,7 @@ class PreparedGraph:
         graph: Graph,
         partitions: Sequence[Partition],
         refusals: Mapping[int, Mapping[str, str]],
+        pool: Executor | None = None,
     ) -> None:
         self.graph = graph
         self.partitions = tuple(partitions)
@@ -80,11 +82,17 @@ class PreparedGraph:
         self._plan = Plan(
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
             [
-                PlannedStep(runnable=p.compiled, inputs=p.inputs, outputs=p.outputs)
+                PlannedStep(
+                    runnable=p.compiled,
+                    inputs=p.inputs,
+                    outputs=p.outputs,
+                    label=Label(p.name, p.ep.name, p.compiled.records_nodes),
+                )
                 for p in partitions
             ],
             [info.name for info in graph.outputs],
             _constants(graph, partitions),
+            pool,
         )
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -110,6 +118,7 @@ class Workshop:
         settle: For a context model: gives the partitions of a graph that are EPContext nodes;
             EPs that keep contexts are then offered nothing else.
         fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
+        pool: Runs partitions of the main graph that do not wait for each other.
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
 
@@ -119,6 +128,7 @@ class Workshop:
     canceled: Callable[[], bool] = lambda: False
     settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
     fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
+    pool: Executor | None = None
     names: dict[str, int] = field(default_factory=dict)
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
@@ -162,7 +172,8 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
         except Exception:
             _release(done)
             raise
-        return PreparedGraph(graph, [done[p] for p in assignment.parts], assignment.refusals)
+        parts = [done[p] for p in assignment.parts]
+        return PreparedGraph(graph, parts, assignment.refusals, shop.pool)
     _release(done)
     raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
 
@@ -236,8 +247,10 @@ def _bodies(
 ) -> dict[tuple[int, str], PreparedGraph]:
     if not ep.runs_bodies_through_session:
         return {}
+    # A body runs inside a step; if it waited for a thread of the pool, all might wait.
+    inner = replace(shop, pool=None)
     return {
-        (i, key): prepare(body, shop)
+        (i, key): prepare(body, inner)
         for i in range(len(subgraph.nodes))
         for key, body in subgraph.bodies(i).items()
     }

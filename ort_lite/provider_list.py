@@ -85,6 +85,28 @@ def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Reques
     return tuple(found)
 
 
+def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]:
+    """`requests` with `SessionOptions.intra_op_num_threads` handed to EPs that can heed it.
+
+    An EP's own option for it, where the user gave it, wins; 0 changes nothing.
+
+    Raises:
+        InvalidArgument: A negative number.
+    """
+    if count < 0:
+        raise InvalidArgument(f"intra_op_num_threads is {count}, expected 0 or more")
+    if not count:
+        return tuple(requests)
+    installed = catalog.entries()
+    found = []
+    for request in requests:
+        entry = installed.get(request.name)
+        key = getattr(entry.load(), "threads_option", "") if entry is not None else ""
+        options = {key: str(count), **request.options} if key else request.options
+        found.append(Request(request.name, options, request.explicit))
+    return tuple(found)
+
+
 def open_all(requests: Sequence[Request], *, fallback: bool) -> list[ExecutionProvider]:
     """Open the requested EPs.
 

@@ -15,13 +15,17 @@ from ort_lite.model_info import ModelMetadata, NodeArg
 from ort_lite.opening import Opened, Opening, make_ready
 from ort_lite.options import RunOptions, SessionOptions
 from ort_lite.placement import placement_line
-from ort_lite.provider_list import open_all, requested
+from ort_lite.provider_list import open_all, requested, with_threads
+from ort_lite.run_context import RunContext, running
+from ort_lite.run_forms import RunForms
+from ort_lite.session_threads import Surroundings
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite.assignment_info import OrtEpAssignedSubgraph
     from ort_lite.execution_provider import ExecutionProvider, Value
     from ort_lite.model_cache.cached_model import CachedModel
     from ort_lite.model_loader import LoadedModel
@@ -30,8 +34,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+WARNING_SEVERITY = 2
+"""OrtLoggingLevel of onnxruntime_c_api.h: 0 is verbose, 4 is fatal; -1 here means not set."""
 
-class InferenceSession:
+
+class InferenceSession(RunForms):
     """A model ready to run; `run` may be called from many threads at once.
 
     A model with EPContext nodes is reloaded from its payloads; anything wrong with one is
@@ -69,11 +76,15 @@ class InferenceSession:
         """
         self._clock = LoadClock()
         self._options = (sess_options or SessionOptions()).snapshot()
-        wanted = requested(self._options, providers, provider_options)
+        wanted = with_threads(
+            requested(self._options, providers, provider_options),
+            self._options.intra_op_num_threads,
+        )
         self._loaded: LoadedModel | None = None
         self._eps: list[ExecutionProvider] = []
         self._prepared: PreparedGraph | None = None
         self._disabled = tuple(disabled_optimizers or ())
+        self._around = Surroundings(self._options)
         try:
             opened = self._open(path_or_bytes, wanted, fallback=enable_fallback)
         except BaseException:
@@ -96,7 +107,7 @@ class InferenceSession:
     def _open(self, source: object, wanted: Sequence[Request], *, fallback: bool) -> Opened:
         cached = self._cached(source)
         if cached is None:
-            with self._clock.phase("read model"):
+            with self._clock.phase("read model"), self._around.loading(source):
                 self._loaded = model_loader.load(source, self._options)
         try:
             with self._clock.phase("open providers"):
@@ -110,19 +121,22 @@ class InferenceSession:
                 provider_options=self._provider_options,
                 clock=self._clock,
                 disabled=self._disabled,
+                pool=self._around.pool(),
             )
-            if cached is not None:
-                opened = cached.open(opening)
-                self._loaded = opened.loaded
-            else:
-                assert self._loaded is not None, "read above"
-                opened = make_ready(self._loaded, opening)
+            with self._around.span("session_initialization"):
+                if cached is not None:
+                    opened = cached.open(opening)
+                    self._loaded = opened.loaded
+                else:
+                    assert self._loaded is not None, "read above"
+                    opened = make_ready(self._loaded, opening)
         finally:
             if cached is not None and cached.loaded is not self._loaded:
                 cached.close()
         line = placement_line(opened.prepared, opened.loaded.described)
-        if line is not None:
-            log.warning("%s", line)
+        options = self._options
+        if line is not None and options.log_severity_level <= WARNING_SEVERITY:
+            log.warning("%s%s", f"[{options.logid}] " if options.logid else "", line)
         return opened
 
     def _cached(self, source: object) -> CachedModel | None:
@@ -146,7 +160,8 @@ class InferenceSession:
         Args:
             output_names: Which outputs, in which order; None or empty for all.
             input_feed: Input name to numpy array (or a list, a scalar, an OrtValue).
-            run_options: `terminate` set before the call refuses it.
+            run_options: `terminate`, also set by another thread while the call lasts, stops
+                it before the next node of the CPU EP or the next partition of another one.
 
         Returns:
             Arrays that belong to the caller; no later run changes them.
@@ -154,15 +169,15 @@ class InferenceSession:
         Raises:
             ValueError: A required input is missing.
             InvalidArgument: A wrong name, type, rank or dimension.
-            Fail: The session is closed, or `terminate` is set.
+            Fail: The session is closed, or `terminate` was set.
             EPFail: An execution provider failed.
         """
         prepared = self._prepared
         if prepared is None:
             raise Fail("the session is closed")
-        if run_options is not None and run_options.terminate:
-            raise Fail("Exiting due to terminate flag being set to true.")
-        if FIRST_RUN not in self._clock.phases:
+        if run_options is not None or self._around.profiler is not None:
+            results = self._run_watched(prepared, input_feed, run_options)
+        elif FIRST_RUN not in self._clock.phases:
             with self._clock.phase(FIRST_RUN):
                 results = prepared.run(self._feeds.ordered(input_feed))
         else:
@@ -170,6 +185,45 @@ class InferenceSession:
         if not output_names:
             return list(results)
         return [results[self._position(name)] for name in output_names]
+
+    def _run_watched(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        context = RunContext(run_options, self._around.profiler)
+        context.check()
+        tag = run_options.logid if run_options is not None else ""
+        with self._around.span("model_run"), running(context):
+            results = prepared.run(self._feeds.ordered(input_feed))
+        log.debug("run %s of %r has ended", tag or "without a tag", self)
+        return results
+
+    def end_profiling(self) -> str:
+        """Write the profile and give its path; "" where profiling is not enabled.
+
+        Raises:
+            Fail: It cannot be written.
+        """
+        return self._around.end_profiling()
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds since 1970; 0 where it is not enabled."""
+        profiler = self._around.profiler
+        return profiler.start_time_ns if profiler is not None else 0
+
+    def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
+        """Which EP runs which nodes; needs `session.record_ep_graph_assignment_info`.
+
+        Raises:
+            Fail: That entry is not "1", or the session is closed.
+        """
+        from ort_lite.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
+
+        if self._prepared is None:
+            raise Fail("the session is closed")
+        return assignment_info(self._prepared, self._options)
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)
@@ -232,6 +286,10 @@ class InferenceSession:
             cache=self._cache,
         )
 
+    def _open_surroundings(self) -> Surroundings:
+        self._open_model()
+        return self._around
+
     def _open_model(self) -> LoadedModel:
         if self._loaded is None:
             raise Fail("the session is closed")
@@ -240,8 +298,10 @@ class InferenceSession:
     def close(self) -> None:
         """Release devices, payloads and maps; calling it twice does nothing.
 
-        Must not be called while another thread is inside `run`.
+        Must not be called while another thread is inside `run`; calls of `run_async` are
+        waited for, and a profile that has not been ended is written.
         """
+        self._around.close()
         if self._prepared is not None:
             self._prepared.release()
             self._prepared = None

@@ -32,7 +32,7 @@ class OrtValue:
         Raises:
             InvalidArgument: A device other than the host.
         """
-        _require_host(device_type, device_id, vendor_id)
+        require_host(device_type, device_id, vendor_id)
         return cls(numpy_obj)
 
     @classmethod
@@ -45,7 +45,7 @@ class OrtValue:
         vendor_id: int = -1,
     ) -> Self:
         """A value of zeros."""
-        _require_host(device_type, device_id, vendor_id)
+        require_host(device_type, device_id, vendor_id)
         known = isinstance(element_type, int)
         dtype = numpy_dtype(element_type) if known else np.dtype(element_type)
         return cls(np.zeros(tuple(shape), dtype))
@@ -80,16 +80,16 @@ class OrtValue:
         return "cpu"
 
     def is_tensor(self) -> bool:
-        """Always true."""
-        return True
+        """Whether it is a tensor, and not the sequence or map that a run gave."""
+        return isinstance(self._array, np.ndarray)
 
     def is_sparse_tensor(self) -> bool:
         """Always false."""
         return False
 
     def is_tensor_sequence(self) -> bool:
-        """Always false."""
-        return False
+        """Whether it is a sequence, which a run gave."""
+        return isinstance(self._array, list)
 
     def has_value(self) -> bool:
         """Always true."""
@@ -117,6 +117,11 @@ class OrtValue:
         self._array[...] = numpy_arr
 
 
-def _require_host(device_type: str, device_id: int, vendor_id: int) -> None:
+def require_host(device_type: str, device_id: int, vendor_id: int) -> None:
+    """Refuse every device but the host.
+
+    Raises:
+        InvalidArgument: It is another one.
+    """
     if device_type.lower() != "cpu" or device_id != 0 or vendor_id not in (-1, 0):
         raise InvalidArgument(f"OrtValue lives in host memory, not on {device_type}:{device_id}")

@@ -22,6 +22,7 @@ class _Factory:
     """Makes CPU execution providers; numpy is imported by `create`, onnx by neither."""
 
     name = "CPUExecutionProvider"
+    threads_option = _THREADS
     options: Mapping[str, str] = MappingProxyType(
         {_THREADS: "threads of matrix products, for the whole process; 0 leaves it to BLAS"}
     )

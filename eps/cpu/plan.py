@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
 from ort_lite.execution_provider import CompiledPartition
+from ort_lite.run_context import NodeRun, current_run
 from ort_lite.status import EPFail, RuntimeException
 from ort_lite.tensor_values import type_string
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn
+    from ort_lite.run_context import RunContext
 
 NOTHING = 0
 """The slot of omitted inputs; always None."""
@@ -56,6 +58,8 @@ class Step:
 class Plan(CompiledPartition):
     """A graph as a fixed schedule; runs share nothing but constants, so threads may meet."""
 
+    records_nodes: ClassVar[bool] = True
+
     def __init__(
         self,
         steps: Sequence[Step],
@@ -82,8 +86,12 @@ class Plan(CompiledPartition):
             self._refuse(len(inputs))
         env = self._template.copy()
         env[FIRST_INPUT : FIRST_INPUT + self._n_inputs] = inputs
+        context = current_run()
         # Overflow, NaN and division by zero are results in ONNX, not events.
         with np.errstate(all="ignore"):
+            if context is not None:
+                self._run_watched(env, context)
+                return owned([env[slot] for slot in self._outputs], inputs)
             for step in self._steps:
                 arguments = [env[slot] for slot in step.inputs]
                 result = call_kernel(step.fn, arguments, step.node)
@@ -97,6 +105,38 @@ class Plan(CompiledPartition):
                 for slot in step.release:
                     env[slot] = None
         return owned([env[slot] for slot in self._outputs], inputs)
+
+    def _run_watched(self, env: list[Value], context: RunContext) -> None:
+        """As `run`, stopping where the run's options say so, each node in the profile."""
+        profiler = context.profiler
+        for index, step in enumerate(self._steps):
+            context.check()
+            arguments = [env[slot] for slot in step.inputs]
+            began = profiler.now() if profiler is not None else 0
+            result = call_kernel(step.fn, arguments, step.node)
+            results = [as_value(v) for v in (result if type(result) is tuple else (result,))]
+            if profiler is not None:
+                node = step.node
+                profiler.node(
+                    NodeRun(
+                        name=node.name or f"{node.op_type}_{index}",
+                        op_type=node.op_type,
+                        provider="CPUExecutionProvider",
+                        index=index,
+                        start=began,
+                        inputs=arguments[: len(node.inputs)],
+                        outputs=results,
+                        parameters=self._constant_bytes(step),
+                    )
+                )
+            for slot, value in zip(step.outputs, results, strict=False):
+                env[slot] = value
+            for slot in step.release:
+                env[slot] = None
+
+    def _constant_bytes(self, step: Step) -> int:
+        values = (self._template[slot] for slot in step.inputs)
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     def release(self) -> None:
         """Drop kernels and constants."""

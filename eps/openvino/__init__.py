@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 class _Factory:
     name: str = NAME
     options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
+    threads_option: str = "num_of_threads"
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
