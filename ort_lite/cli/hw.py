@@ -8,6 +8,7 @@ import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_crossload import crossload
+from ort_lite.cli.hw_init import init
 from ort_lite.cli.hw_plan import plan, probe, schema
 from ort_lite.cli.hw_record import record
 from ort_lite.cli.hw_report import report
@@ -29,5 +30,5 @@ def hw() -> None:
         )
 
 
-for command in (plan, probe, schema, run, record, crossload, report):
+for command in (plan, probe, schema, run, record, crossload, report, init):
     hw.add_command(command)

@@ -25,6 +25,7 @@ SIGNS = {
     "optimal": "ok",
     "recompile_advised": "recompile",
     "invalid_graph": "refused",
+    "not_implemented": "not its EP",
     "wrong_numbers": "WRONG",
     "crashed": "CRASHED",
     "error": "ERROR",

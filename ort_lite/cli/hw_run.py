@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.hw_project import file_option, read_project
+from ort_lite.cli.hw_project import file_option, read_project, usage_errors
 from ort_lite.cli.output import (
     json_option,
     print_json,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ort_lite.cli.hw_project import Project
+    from ort_lite.hw.fleet_task import FleetJob
     from ort_lite.hw.result import RowResult
     from ort_lite.hw.row_setup import Workplace
     from ort_lite.hw.rows import ExpandedRow
@@ -54,6 +55,14 @@ cache_option = click.option(
 @cache_option
 @click.option("--lane", default="", help="Only rows of this lane.")
 @click.option("--suite", "suites", multiple=True, help="Only these suites. Default: the row's.")
+@click.option(
+    "--scheduler", default="", metavar="dask://HOST:PORT",
+    help="Run on the workers of this Dask scheduler instead of here.",
+)  # fmt: skip
+@click.option(
+    "--artifacts", default="", metavar="URL",
+    help="Where a fleet's workers store rows' files, as fsspec takes it. Default: --out.",
+)  # fmt: skip
 @json_option
 def run(  # noqa: PLR0913 - one parameter an option
     rows: Sequence[str],
@@ -63,6 +72,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     cache: Path,
     lane: str,
     suites: Sequence[str],
+    scheduler: str,
+    artifacts: str,
     as_json: bool,
 ) -> ExitCode:
     """Run ROWS: build each one's environment from its pins, and its suites in child processes.
@@ -71,19 +82,52 @@ def run(  # noqa: PLR0913 - one parameter an option
     what it requires is wrong-hardware (exit code 3). Each row leaves result.json, junit.xml and
     log.txt in a folder of its own.
     """
-    from ort_lite.hw.run_row import run_row
-
     project = read_project(file)
     chosen = chosen_rows(project, rows, lane)
     wanted = known_suites(project, suites)
-    place = workplace(project, out, cache, chosen)
+    if scheduler:
+        from ort_lite.hw.fleet_task import FleetJob
+
+        job = FleetJob(
+            file=str(project.file.resolve()),
+            cache=str(cache.resolve()),
+            suites=wanted,
+            artifacts=artifacts or str(out.resolve()),
+        )
+        running = _on_fleet(project, chosen, scheduler, job, out)
+    else:
+        running = _here(chosen, workplace(project, out, cache, chosen), wanted)
     results = []
-    for row in chosen:
-        with row_progress(row.id) as tell:
-            results.append(run_row(row, place, wanted, tell))
-        print_note(one_line(results[-1]))
+    for result in running:
+        results.append(result)
+        print_note(one_line(result))
     show_results(results, out, as_json=as_json)
     return exit_code(results)
+
+
+def _here(
+    rows: Sequence[ExpandedRow], place: Workplace, suites: Sequence[str]
+) -> Iterator[RowResult]:
+    from ort_lite.hw.run_row import run_row
+
+    for row in rows:
+        with row_progress(row.id) as tell:
+            result = run_row(row, place, suites, tell)
+        yield result
+
+
+def _on_fleet(
+    project: Project, rows: Sequence[ExpandedRow], address: str, job: FleetJob, out: Path
+) -> Iterator[RowResult]:
+    from ort_lite.hw.fleet import run_on_fleet
+    from ort_lite.hw.result import write_result
+
+    with usage_errors():
+        for result in run_on_fleet(address, rows, project.matrix, job, print_note):
+            folder = out / project.rows[result.row].folder
+            folder.mkdir(parents=True, exist_ok=True)
+            write_result(result, folder)
+            yield result
 
 
 def chosen_rows(project: Project, names: Sequence[str], lane: str) -> list[ExpandedRow]:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TAIL_BYTES = 4000
-KEPT_AWAY = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES",
-             "OPENCL_VENDOR_PATH", "ONEDNN_MAX_CPU_ISA", "CL_CONFIG_CPU_TARGET_ARCH")  # fmt: skip
+KEPT_AWAY = (
+    *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "ORT_LITE_CACHE_DIR", "ONEDNN_MAX_CPU_ISA"),
+    *("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "CL_CONFIG_CPU_TARGET_ARCH"),
+)
 """Variables that would make a row something else than the matrix says."""
 
 

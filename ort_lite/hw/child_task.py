@@ -6,8 +6,10 @@ neither msgspec nor a YAML reader.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
     Task = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
+PR_SET_PDEATHSIG = 1
+"""linux/prctl.h."""
+
+
 def main(arguments: list[str]) -> int:
     """Do one job; its answer is there whole or not at all."""
+    _end_with_parent()
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     answer_file = Path(arguments[1])
     try:
@@ -38,6 +45,12 @@ def main(arguments: list[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _end_with_parent() -> None:
+    """Let Linux kill this process when whoever started it dies: nobody waits for the answer."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def _error(exc: OrtLiteError) -> dict[str, str]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Progress = Callable[[str], None]
 
 BUILT_FILE = "built.json"
+_REFUSALS = {"INVALID_GRAPH": "invalid_graph", "NOT_IMPLEMENTED": "not_implemented"}
+"""Of a session: a payload that must not run here, and a context of an EP that it has not."""
 _VERDICTS: Mapping[str, Any] = {
     "EP_SUPPORTED_OPTIMAL": "optimal",
     "EP_SUPPORTED_PREFER_RECOMPILATION": "recompile_advised",
@@ -177,18 +179,15 @@ def _verdict(ended: Ended, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {"verdict": "crashed" if died else "error", "message": message}
     error = answer.get("error")
     if error is not None:
-        refused = error["status"] == "INVALID_GRAPH"
-        return {
-            "verdict": "invalid_graph" if refused else "error",
-            "reason": error["reason"] if refused else error["status"].lower(),
-            "message": error["message"],
-        }
+        verdict = _REFUSALS.get(error["status"], "error")
+        told = error["status"].lower() if verdict == "error" else error["reason"]
+        return {"verdict": verdict, "reason": told, "message": error["message"]}
     far = [d for d in answer["differences"] if not d["within"]]
     if far or not answer["differences"]:
         told = "; ".join(d["problem"] or f"{d['output']}: {d['relative']:.1e}" for d in far)
         return {"verdict": "wrong_numbers", "message": told or "no outputs"}
-    verdict = _VERDICTS.get(answer["verdict"])
-    if verdict is None:
+    loaded = _VERDICTS.get(answer["verdict"])
+    if loaded is None:
         message = f"it loads, and ort-lite check says {answer['verdict']}"
         return {"verdict": "error", "message": message}
-    return {"verdict": verdict, "message": answer["verdict_message"]}
+    return {"verdict": loaded, "message": answer["verdict_message"]}

@@ -19,6 +19,7 @@ CellVerdict = Literal[
     "optimal",
     "recompile_advised",
     "invalid_graph",
+    "not_implemented",
     "wrong_numbers",
     "crashed",
     "error",

@@ -18,6 +18,7 @@ CROSS_LETTERS = {
     "optimal": "ok",
     "recompile_advised": "recompile",
     "invalid_graph": "refused",
+    "not_implemented": "not its EP",
     "wrong_numbers": "**wrong numbers**",
     "crashed": "**crashed**",
     "error": "**error**",

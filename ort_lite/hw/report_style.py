@@ -24,7 +24,7 @@ th { font-weight: 600; color: var(--quiet); font-size: .86em; }
   background: var(--bad); color: var(--badink); }
 .expected_failure, .wrong_hardware, .environment, .recompile_advised, .not_built {
   background: var(--warn); color: var(--warnink); }
-.invalid_graph { background: var(--none); }
+.invalid_graph, .not_implemented { background: var(--none); }
 .odd { outline: 2px solid var(--badink); }
 .cross td, .cross th { text-align: center; min-width: 2.6rem; }
 .cross td:first-child, .cross th:first-child { text-align: left; min-width: 9rem; }

@@ -9,7 +9,13 @@ import msgspec
 
 Kind = Literal["CPU", "GPU", "NPU", "ACCELERATOR"]
 Verdict = Literal[
-    "optimal", "recompile_advised", "invalid_graph", "wrong_numbers", "crashed", "error"
+    "optimal",
+    "recompile_advised",
+    "invalid_graph",
+    "not_implemented",
+    "wrong_numbers",
+    "crashed",
+    "error",
 ]
 
 

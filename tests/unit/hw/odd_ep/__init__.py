@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 OPTIONS = {
     "chip": "the architecture it says it has",
     "sdk": "the version it says it has",
-    "do": "hang, crash or lie when it compiles or loads",
+    "do": "hang, hang-once:FILE, crash or lie when it compiles or loads",
 }
 
 
@@ -61,7 +62,11 @@ class OddExecutionProvider(ExampleExecutionProvider):
         return compare_identities(recorded, self.identity, tolerated=("sdk_version",))
 
     def _misbehave(self) -> None:
-        if self._options.get("do") == "hang":
+        do, _, marker = self._options.get("do", "").partition(":")
+        if do == "hang-once" and not Path(marker).exists():
+            Path(marker).touch()
+            do = "hang"
+        if do == "hang":
             time.sleep(600)
         if self._options.get("do") == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)

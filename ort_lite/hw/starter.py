@@ -1,0 +1,131 @@
+"""The matrix that `ort-lite hw init` writes for somebody's own models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ort_lite.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEAD = """\
+# Which hardware runs these models, and which context loads where.
+#
+#   ort-lite hw plan        what this machine can run, and why not the rest
+#   ort-lite hw run         run it, each row in an environment of its own
+#   ort-lite hw crossload   load every row's contexts on every other
+#   ort-lite hw report      one HTML page of all that
+#   ort-lite hw record DIR  make rows that passed at a clean commit `verified`
+schema: 1
+project: {project}
+
+defaults:
+{install}  packages: {packages}
+  tolerance: {{ share: 1.0e-3, floor: 1.0e-5 }} # of an output's largest value, plus
+  timeout_s: 900
+
+providers:
+  cpu: {{ ep: CPUExecutionProvider, device: CPU }}
+  openvino-cpu: {{ ep: OpenVINOExecutionProvider, device: CPU, options: {{ device_type: CPU }} }}
+  openvino-gpu: {{ ep: OpenVINOExecutionProvider, device: GPU, options: {{ device_type: GPU }} }}
+  openvino-npu: {{ ep: OpenVINOExecutionProvider, device: NPU, options: {{ device_type: NPU }} }}
+
+machines:
+  any: {{ about: any Linux machine, runs_on: [ubuntu-24.04], require: {{ os: linux }} }}
+  lunar-lake:
+    about: Core Ultra 200V
+    runs_on: [self-hosted, intel-npu-4000]
+    require: {{ os: linux, pci: ["8086:643e"] }}
+
+axes:
+  openvino:
+    "2026.4.1": {{ packages: ["openvino==2026.4.1"], require: {{ sdk: "==2026.4.1" }} }}
+
+rows:
+  - {{ id: cpu, provider: cpu, machine: any, suites: [models] }}
+  - id: openvino-cpu
+    provider: openvino-cpu
+    machine: any
+    axes: {{ openvino: ["2026.4.1"] }}
+    suites: [models, bench]
+  - id: openvino-gpu
+    provider: openvino-gpu
+    machine: lunar-lake
+    axes: {{ openvino: ["2026.4.1"] }}
+    suites: [models, bench]
+  - id: openvino-npu
+    provider: openvino-npu
+    machine: lunar-lake
+    axes: {{ openvino: ["2026.4.1"] }}
+    suites: [models, bench]
+    require: {{ architecture: "4000" }}
+
+# `inputs` is the path of a .npz file, or a shape for each input; dimensions left open are 1.
+# `oracle` is onnxruntime, cpu, or a .npz file of the outputs that are right.
+models:
+"""
+
+TAIL = """\
+
+suites:
+  models: {{ kind: models, models: {names} }}
+  bench: {{ kind: bench, models: {names}, runs: 20, thresholds: {{ reload: 1.0 }} }}
+
+cross_load:
+  models: {names}
+  rows: ["openvino-*"]
+  expect:
+    - {{ from: openvino-cpu*, to: openvino-cpu*, verdict: optimal, why: the same SDK and device }}
+    - {{ from: openvino-gpu*, to: openvino-gpu*, verdict: optimal, why: the same SDK and device }}
+    - {{ from: openvino-npu*, to: openvino-npu*, verdict: optimal, why: the same SDK and device }}
+    - {{ from: "*", to: "*", verdict: invalid_graph, why: another device }}
+
+states:
+  cpu: {{ state: expected }}
+  "openvino-cpu[openvino=2026.4.1]": {{ state: expected }}
+  "openvino-gpu[openvino=2026.4.1]": {{ state: expected }}
+  "openvino-npu[openvino=2026.4.1]": {{ state: expected }}
+"""
+
+
+def starter(project: str, models: Sequence[Path], source: Path | None) -> str:
+    """The text of a matrix for `models`, paths as they shall stand in it.
+
+    Args:
+        project: Its name.
+        models: At least one.
+        source: A checkout of ort_lite to install from; None for the package index.
+    """
+    names = _names(models)
+    packages = ["onnxruntime"]
+    if source is None:
+        packages.insert(0, f"ort-lite=={VERSION}")
+    else:
+        packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
+    install = f"  install: {json.dumps(['-e', str(source)])}\n" if source is not None else ""
+    head = HEAD.format(project=json.dumps(project), packages=json.dumps(packages), install=install)
+    lines = [
+        f"  {name}: {{ path: {json.dumps(path.as_posix())}, oracle: onnxruntime }}\n"
+        for name, path in names.items()
+    ]
+    return head + "".join(lines) + TAIL.format(names=json.dumps(list(names)))
+
+
+def checkout() -> Path | None:
+    """The checkout that this ort_lite runs from, if it does."""
+    root = Path(__file__).resolve().parents[2]
+    return root if (root / "pyproject.toml").is_file() else None
+
+
+def _names(models: Sequence[Path]) -> dict[str, Path]:
+    """A name of its own for each model."""
+    found: dict[str, Path] = {}
+    for path in models:
+        name, count = path.stem, 2
+        while name in found:
+            name, count = f"{path.stem}-{count}", count + 1
+        found[name] = path
+    return found

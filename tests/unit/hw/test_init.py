@@ -1,0 +1,51 @@
+"""A starter file for one's own models is a matrix that holds, outside this repository."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unit.cli.conftest import write_dense
+
+from ort_lite.cli.app import run_command
+from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.starter import starter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_project_of_one_s_own_begins_with_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models").mkdir()
+    write_dense(tmp_path / "models/dense.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["hw", "init", "models/dense.onnx", "--project", "mine: all"]) == 0
+    matrix = read_matrix(tmp_path / "hw_matrix.yaml")
+    assert matrix.project == "mine: all"
+    assert matrix.models["dense"].path == "models/dense.onnx"
+    assert matrix.suites["models"].models == ("dense",)  # type: ignore[union-attr] # of this kind
+    assert run_command(["hw", "plan"]) == 0
+    assert run_command(["hw", "init", "models/dense.onnx"]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_a_model_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["hw", "init", "dense.onnx"]) == 2
+    assert "dense.onnx is not there" in capsys.readouterr().err
+    assert not (tmp_path / "hw_matrix.yaml").exists()
+
+
+def test_models_of_one_name_are_told_apart_and_come_from_the_index(tmp_path: Path) -> None:
+    path = tmp_path / "hw_matrix.yaml"
+    models = [tmp_path / "a" / "net.onnx", tmp_path / "b" / "net.onnx"]
+    path.write_text(starter("p", models, None), encoding="utf-8")
+    matrix = read_matrix(path)
+    assert list(matrix.models) == ["net", "net-2"]
+    assert matrix.defaults.packages[0].startswith("ort-lite==")
+    assert matrix.defaults.install == ()
