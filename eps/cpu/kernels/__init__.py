@@ -27,6 +27,7 @@ ONNX_MODULES: tuple[str, ...] = (
     "detection",
     "draw",
     "einsum",
+    "experimental",
     "fill",
     "gather",
     "grid",

@@ -58,7 +58,8 @@ def _leaky_relu(info: KernelInfo) -> KernelFn:
     return computing_wide(info, lambda x: np.where(x < 0, x * x.dtype.type(alpha), x))
 
 
-def _thresholded_relu(info: KernelInfo) -> KernelFn:
+def thresholded_relu(info: KernelInfo) -> KernelFn:
+    """x above alpha, else 0: ONNX ThresholdedRelu-10."""
     alpha = float(info.attr("alpha", 1.0))
     return computing_wide(info, lambda x: np.where(x > x.dtype.type(alpha), x, x.dtype.type(0)))
 
@@ -171,7 +172,7 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("Selu", since=(1, 22))(_selu),
     kernel("Celu", since=(12, 28))(_celu),
     kernel("LeakyRelu", since=(1, 16))(_leaky_relu),
-    kernel("ThresholdedRelu", since=(10, 22))(_thresholded_relu),
+    kernel("ThresholdedRelu", since=(10, 22))(thresholded_relu),
     kernel("HardSigmoid", since=(1, 22))(_hard_sigmoid),
     kernel("Shrink", since=(9, 9))(_shrink),
     kernel("Swish", since=(24, 24))(_swish),

@@ -100,7 +100,7 @@ def _legacy_broadcast(info: KernelInfo, function: Function) -> KernelFn:
     broadcast, axis = info.attr("broadcast", 0), info.attr("axis")
 
     def aligned(a: Array, b: Array) -> Array:
-        if not broadcast and a.shape != b.shape:
+        if not broadcast and a.shape != b.shape and b.ndim:  # scalars went through, and do
             raise ValueError(f"shapes {a.shape} and {b.shape} differ and broadcast is 0")
         if axis is not None and b.ndim:
             b = b.reshape(b.shape + (1,) * (a.ndim - axis % max(a.ndim, 1) - b.ndim))

@@ -51,7 +51,7 @@ def _slice_attributes(info: KernelInfo) -> KernelFn:
     return lambda x: x[slices_for(x.ndim, starts, ends, axes, None)]
 
 
-def _slice(info: KernelInfo) -> KernelFn:
+def slice_kernel(info: KernelInfo) -> KernelFn:
     """ONNX Slice-10: everything is an input; what is constant is prepared."""
     given = range(1, info.n_inputs)
     fixed = [info.constant(i) for i in given if info.node.inputs[i]]
@@ -205,7 +205,7 @@ def _reverse_sequence(info: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("Slice", since=(1, 1))(_slice_attributes),
-    kernel("Slice", since=(10, 13))(_slice),
+    kernel("Slice", since=(10, 13))(slice_kernel),
     kernel("Pad", since=(1, 2))(_pad_attributes),
     kernel("Pad", since=(11, 25))(_pad),
     kernel("CenterCropPad", since=(18, 18))(_center_crop_pad),
