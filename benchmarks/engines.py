@@ -67,6 +67,12 @@ class OrtLiteCpu(OrtLite):
     providers: ClassVar[tuple[str, ...]] = (CPU,)
 
 
+class OrtLiteOpenCl(OrtLite):
+    """ort_lite with its OpenCL execution provider on the device that it takes by itself."""
+
+    providers: ClassVar[tuple[str, ...]] = ("OpenCLExecutionProvider",)
+
+
 class OnnxRuntime(Engine):
     """onnxruntime with its CPU execution provider, which keeps no contexts."""
 
@@ -199,11 +205,12 @@ def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
     }
 
 
-OURS, OURS_CPU = "ort_lite", "ort_lite[CPU]"
+OURS, OURS_CPU, OURS_OPENCL = "ort_lite", "ort_lite[CPU]", "ort_lite[OpenCL]"
 PEER, PEER_CPU, RAW = "onnxruntime+openvino", "onnxruntime[CPU]", "openvino"
 ENGINES: dict[str, type[Engine]] = {
     OURS: OrtLite,
     OURS_CPU: OrtLiteCpu,
+    OURS_OPENCL: OrtLiteOpenCl,
     PEER: OnnxRuntimeOpenVino,
     PEER_CPU: OnnxRuntime,
     RAW: RawOpenVino,

@@ -148,18 +148,6 @@ class Executable:
             nanoseconds = event.profile.end - event.profile.start
             log.debug("%s: %.1f us, %d operations", call.kernel, nanoseconds / 1e3, call.work)
 
-    def timings(self, inputs: Sequence[Array]) -> list[tuple[str, float, int]]:
-        """(kernel, seconds, operations) of each call of one run; needs `profiling`."""
-        found = []
-        with self._lock, opencl_errors("measuring"):
-            self._write(inputs)
-            for (kernel, size), call in zip(self._launches, self.blueprint.calls, strict=True):
-                event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
-                event.wait()
-                seconds = (event.profile.end - event.profile.start) / 1e9
-                found.append((call.kernel, seconds, call.work))
-        return found
-
     def release(self) -> None:
         """Give device memory back; waits for a run under way."""
         with self._lock:

@@ -1,0 +1,173 @@
+"""The OpenCL EP: compile, reload and run times over onnxruntime's CPU EP, and kernel rates.
+
+`python benchmarks/opencl.py [MODEL ...] [--turns N] [--json FILE]`. Free dimensions are fixed to
+the sizes of the inputs first. Below each model stand its kernels that take the most time.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from engines import ENGINES, OURS_OPENCL, PEER_CPU
+from measure import Measurement, Variant, interleave
+from report import absences, milliseconds, over, text_table, write_json
+from samples import HERE, Sample, ask, make_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TURNS = 15
+PASSES = 5
+SHOWN = 4
+MODELS = (
+    *("squeezenet_rw", "resnet50_rw", "densenet121_rw", "nudenet_yolov8n", "ddddocr_det"),
+    *("ppocrv4_det", "ppocrv4_rec", "minilm_l6_w8", "magika"),
+)
+COLUMNS = ("model", "nodes", "compile", "reload", "reload vs CPU", "run", "vs CPU")
+LEGEND = """
+Milliseconds, medians; compile is one compilation with export, the driver's start included.
+nodes: on OpenCL, of all that the session runs.
+reload vs CPU: session from the context over onnxruntime's session from the plain model.
+vs CPU: run over onnxruntime's CPU execution provider.
+"""
+
+
+def main() -> int:
+    """Measure and print."""
+    asked = ask(__doc__, TURNS)
+    chosen = asked.models if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else MODELS
+    rows, kernels, results = [], [], {}
+    for name in chosen:
+        with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+            sample = fixed(make_sample(name, Path(folder)), Path(folder))
+            context = Path(folder) / "context.onnx"
+            seconds = compile_seconds(sample.path, context)
+            runs = interleave([variant(e, "run", sample) for e in _BOTH], asked.turns)
+            reloaded = Sample(name=name, path=context, feed=sample.feed)
+            sessions = interleave(
+                [variant(OURS_OPENCL, "session", reloaded), variant(PEER_CPU, "session", sample)],
+                asked.turns,
+            )
+            kernels += [f"{name}: {line}" for line in slowest(sample)]
+        rows.append((name, *cells(seconds, sessions, runs)))
+        results[f"{name} run"], results[f"{name} session"] = runs, sessions
+        sys.stderr.write(f"{name} done\n")
+    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write("\n" + "\n".join(kernels) + "\n")
+    if asked.json is not None:
+        write_json(asked.json, results)
+    return 0
+
+
+_BOTH = (OURS_OPENCL, PEER_CPU)
+
+
+def fixed(sample: Sample, folder: Path) -> Sample:
+    """The model with every input of the shape that its feed has."""
+    proto = onnx.load(sample.path)
+    with np.load(sample.feed) as feed:
+        for info in proto.graph.input:
+            if info.name in feed.files:
+                dims = info.type.tensor_type.shape.dim
+                for dim, size in zip(dims, feed[info.name].shape, strict=True):
+                    dim.dim_value = size
+    del proto.graph.value_info[:]
+    path = folder / "fixed.onnx"
+    onnx.save(proto, path)
+    return Sample(name=sample.name, path=path, feed=sample.feed)
+
+
+def variant(engine: str, what: str, sample: Sample) -> Variant:
+    """`engine` opening or running `sample`."""
+    program = (sys.executable, str(HERE / "turns.py"))
+    return Variant(engine, (*program, engine, what, str(sample.path), str(sample.feed)))
+
+
+def compile_seconds(model: Path, context: Path) -> float:
+    """How long it takes to compile `model` and write `context`, the driver's start included."""
+    engine = ENGINES[OURS_OPENCL]()
+    began = perf_counter()
+    engine.write_context(model, context, embed=False)
+    return perf_counter() - began
+
+
+def cells(
+    seconds: float, sessions: dict[str, Measurement], runs: dict[str, Measurement]
+) -> tuple[str, ...]:
+    """One row of the table, but for the model's name."""
+    nodes = runs[OURS_OPENCL].facts["nodes"]
+    return (
+        f"{nodes.get('OpenCLExecutionProvider', 0)}/{sum(nodes.values())}",
+        f"{seconds * 1000:.0f}",
+        *(milliseconds(sessions, OURS_OPENCL), over(sessions, OURS_OPENCL, PEER_CPU)),
+        *(milliseconds(runs, OURS_OPENCL), over(runs, OURS_OPENCL, PEER_CPU)),
+    )
+
+
+def slowest(sample: Sample) -> list[str]:
+    """The kernels that take the most time, with the rate of those that count operations."""
+    import ort_lite as ort  # noqa: PLC0415 - imported by compile_seconds's engine already
+
+    providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
+    log, heard = logging.getLogger("eps.opencl.runtime"), _Heard()
+    with ort.InferenceSession(sample.path, providers=providers) as session:
+        with np.load(sample.feed) as feed:
+            values = {name: feed[name] for name in feed.files}
+        session.run(None, values)
+        log.addHandler(heard)
+        log.setLevel(logging.DEBUG)
+        passes = [heard.during(lambda: session.run(None, values)) for _ in range(PASSES)]
+        log.removeHandler(heard)
+        log.setLevel(logging.NOTSET)
+    return _told(passes)
+
+
+class _Heard(logging.Handler):
+    """Collects what provider option `profiling` logs: kernel, microseconds, operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, float, int]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        assert isinstance(record.args, tuple)
+        kernel, microseconds, work = record.args
+        self.calls.append((str(kernel), float(str(microseconds)), int(str(work))))
+
+    def during(self, run: Callable[[], object]) -> list[tuple[str, float, int]]:
+        """What is logged while `run` runs."""
+        self.calls = []
+        run()
+        return self.calls
+
+
+def _told(passes: list[list[tuple[str, float, int]]]) -> list[str]:
+    """Lines from the fastest time of each call; times in microseconds."""
+    spent: dict[str, float] = defaultdict(float)
+    work: dict[str, int] = defaultdict(int)
+    count: dict[str, int] = defaultdict(int)
+    for calls in zip(*passes, strict=True):
+        name = calls[0][0]
+        spent[name] += min(time for _, time, _ in calls)
+        work[name] += calls[0][2]
+        count[name] += 1
+    whole = sum(spent.values())
+    lines = [f"{len(passes[0])} calls of {len(spent)} kernels, {whole / 1000:.2f} ms on the device"]
+    for name in sorted(spent, key=lambda n: -spent[n])[:SHOWN]:
+        rate = f", {work[name] / spent[name] / 1e3:.0f} GFLOP/s" if work[name] else ""
+        share = spent[name] / whole
+        lines.append(f"{name} x{count[name]}: {spent[name]:.0f} us, {share:.0%}{rate}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())
