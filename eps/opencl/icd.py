@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
+
+log = logging.getLogger(__name__)
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 CHOSEN_BY_USER = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
@@ -50,7 +53,9 @@ def show_intel_runtime(
     try:
         ctypes.CDLL(str(library))
     except OSError as exc:
-        return f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
+        told = f"{library} does not load: {exc}. {_advice(str(exc))}"
+        log.warning("Intel's OpenCL runtime is not used: %s", told)
+        return told
     folder = Path(tempfile.mkdtemp(prefix="ort_lite_icd_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for entry in sorted(system.glob("*.icd")) if system.is_dir() else ():
@@ -58,6 +63,15 @@ def show_intel_runtime(
     (folder / "ort_lite_intel.icd").write_text(f"{library}\n", encoding="utf-8")
     environ["OCL_ICD_VENDORS"] = str(folder)
     return f"{library} shown to the loader"
+
+
+def _advice(problem: str) -> str:
+    if "tbb" in problem:
+        return (
+            "An older libtbb.so.12 was loaded before it, as `import openvino` does: open an "
+            "ort_lite session first"
+        )
+    return "pip install intel-cmplr-lib-rt"
 
 
 def prepare_loader() -> str:

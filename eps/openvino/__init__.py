@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from eps.openvino.options import OPTIONS, parse_options
+from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.execution_provider import Probe
 from ort_lite.status import EPFail
 
@@ -33,6 +34,7 @@ class _Factory:
             return Probe(
                 reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
             )
+        load_newest_tbb()
         from eps.openvino.probe import probe_devices
 
         return probe_devices()
@@ -44,6 +46,7 @@ class _Factory:
             raise EPFail(
                 f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
             )
+        load_newest_tbb()
         from eps.openvino.provider import OpenVINOExecutionProvider
 
         return OpenVINOExecutionProvider(parsed)

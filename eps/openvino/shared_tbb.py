@@ -1,0 +1,39 @@
+"""Lets OpenVINO and Intel's OpenCL runtime live in one process: both want a libtbb.so.12.
+
+A process has one library of a name. OpenVINO brings its own, which is older than the one that
+Intel's OpenCL runtime (intel-opencl-rt on PyPI) is linked against: with OpenVINO's loaded first
+that runtime does not load any more (undefined symbol; seen with 2026.4.1 and 2026.2.0). oneTBB
+serves programs that were linked against older releases, so the newer one comes first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+OPENCL_RUNTIME = "libintelocl.so"
+TBB = "libtbb.so.12"
+
+
+def load_newest_tbb(prefix: Path = Path(sys.prefix)) -> bool:
+    """Load PyPI's oneTBB, where Intel's OpenCL runtime is installed; before `import openvino`.
+
+    Args:
+        prefix: Of the Python environment; the wheels put their libraries into its `lib`.
+
+    Returns:
+        Whether it was loaded. Without it OpenVINO loads its own, and works alone.
+    """
+    folder = prefix / "lib"
+    if sys.platform != "linux" or not (folder / OPENCL_RUNTIME).is_file():
+        return False
+    try:
+        ctypes.CDLL(str(folder / TBB))
+    except OSError as exc:
+        log.debug("Intel's OpenCL runtime is here, and its oneTBB does not load: %s", exc)
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""Intel's OpenCL runtime is found beside other drivers, and beside OpenVINO in one process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eps.opencl.icd import LIBRARY, show_intel_runtime
+from eps.openvino.shared_tbb import load_newest_tbb
+
+PREFIX = Path(sys.prefix)
+installed = pytest.mark.skipif(
+    not (PREFIX / "lib" / LIBRARY).is_file(), reason=f"{LIBRARY} is not installed"
+)
+
+BOTH = """
+import numpy as np
+import onnx.parser
+import ort_lite as ort
+
+text = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+model = onnx.parser.parse_model(text).SerializeToString()
+for ep in %s:
+    with ort.InferenceSession(model, providers=[ep]) as session:
+        (y,) = session.run(None, {"x": np.array([-1, 0, 1, 2], np.float32)})
+        assert y.tolist() == [0, 0, 1, 2]
+        identity = session.explain().partitions[0].identity
+print(sorted(p.name for p in __import__("pyopencl").get_platforms()))
+"""
+
+
+@installed
+@pytest.mark.parametrize("first", ["OpenVINO", "OpenCL"])
+def test_openvino_and_intels_opencl_share_a_process_in_any_order(first: str) -> None:
+    eps = ["OpenVINOExecutionProvider", "OpenCLExecutionProvider"]
+    order = eps if first == "OpenVINO" else eps[::-1]
+    command = [sys.executable, "-c", BOTH % order]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Intel(R) OpenCL" in done.stdout
+    assert "Intel's OpenCL runtime is not used" not in done.stderr
+
+
+@installed
+def test_an_openvino_that_was_loaded_by_hand_before_is_named() -> None:
+    code = (
+        "import openvino, os\n"
+        "from eps.opencl.icd import show_intel_runtime\n"
+        "print(show_intel_runtime(os.environ))\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    if "shown to the loader" not in done.stdout:  # an OpenVINO whose oneTBB is new enough
+        assert "open an ort_lite session first" in done.stdout
+        assert "is not used" in done.stderr
+
+
+@installed
+def test_the_private_folder_holds_the_systems_drivers_too(tmp_path: Path) -> None:
+    (tmp_path / "vendor.icd").write_text("libvendor.so\n")
+    environ: dict[str, str] = {}
+    assert "shown to the loader" in show_intel_runtime(environ, system=tmp_path)
+    folder = Path(environ["OCL_ICD_VENDORS"])
+    assert sorted(p.name for p in folder.iterdir()) == ["ort_lite_intel.icd", "vendor.icd"]
+    assert (folder / "ort_lite_intel.icd").read_text().strip() == str(PREFIX / "lib" / LIBRARY)
+
+
+@pytest.mark.parametrize("key", ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"])
+def test_what_the_user_chose_is_left_alone(key: str) -> None:
+    environ = {key: "/somewhere"}
+    assert f"{key}=/somewhere decides" in show_intel_runtime(environ)
+    assert environ == {key: "/somewhere"}
+
+
+def test_without_the_runtime_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+    environ: dict[str, str] = {}
+    assert "pip install 'ort-lite[opencl-intel]'" in show_intel_runtime(environ, prefix=tmp_path)
+    assert environ == {}
+    assert not load_newest_tbb(tmp_path)
+
+
+def test_a_runtime_that_does_not_load_is_said_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / LIBRARY).write_bytes(b"no library")
+    environ: dict[str, str] = {}
+    told = show_intel_runtime(environ, prefix=tmp_path)
+    assert "does not load" in told
+    assert "pip install intel-cmplr-lib-rt" in told
+    assert environ == {}
+    assert not load_newest_tbb(tmp_path)
