@@ -10,6 +10,11 @@
     ...    zeros    to the next multiple of 65,536
     ...    payload, zeros to the next multiple of 65,536, payload, ...
 
+A container that several models share has more: `head_size` in the index says where, instead of
+at the next multiple, the first of the rest begins; `weights_map` lists runs of weights as
+`blob_metadata_map` lists payloads, and they lie among them; a payload that needs runs names
+them in `weights`, separated by commas.
+
 Integers are little-endian, offsets count from the start of the file, sizes leave padding
 out. `blake3` (hex), `crc` and `index_crc` (CRC-32) are ours; ONNX Runtime's OpenVINO EP, whose
 format this is, writes and reads the rest. It writes the index twice, the second time shorter,
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -40,6 +45,8 @@ ALIGNMENT = 1 << 16
 MAX_INDEX_BYTES = 16 << 20
 INDEX_VERSION = "1.1.0"
 CRC_KEY = "index_crc"
+HEAD_KEY = "head_size"
+WEIGHTS_KEY = "weights_map"
 _ZEROS = bytes(ALIGNMENT)
 
 
@@ -52,6 +59,7 @@ class Entry:
         size: Bytes without padding.
         blake3: Digest in hex, or "" where the producer records none.
         crc: CRC-32, or None where the producer records none.
+        weights: Names of the runs of weights that a payload needs besides.
     """
 
     name: str
@@ -59,15 +67,22 @@ class Entry:
     size: int
     blake3: str = ""
     crc: int | None = None
+    weights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container whose index was found to cover it exactly."""
+    """A container whose index was found to cover it exactly.
+
+    Attributes:
+        entries: Payloads by partition name.
+        weights: Runs of weights that payloads have in common, by name.
+    """
 
     data: memoryview
     producer: str
     entries: Mapping[str, Entry]
+    weights: Mapping[str, Entry] = field(default_factory=dict)
 
     @property
     def has_digests(self) -> bool:
@@ -95,17 +110,41 @@ class Container:
             FormatError: Reason integrity; they are not what was written.
         """
         payload = self.payload(name)
-        recorded = self.entries[name].blake3
-        if recorded:
-            found = payload_digest(payload)
-            if found != recorded:
-                raise FormatError(
-                    f"payload '{name}'",
-                    f"digest {found[:16]}...",
-                    f"{recorded[:16]}...",
-                    reason=Reason.INTEGRITY,
-                )
+        _compare_digest(f"payload '{name}'", payload, self.entries[name])
         return payload
+
+    def verify_weights(self, run: str) -> None:
+        """Compare a run of weights with its digest.
+
+        Raises:
+            FormatError: Reason integrity; they are not what was written.
+        """
+        entry = self.weights[run]
+        data = self.data[entry.offset : entry.offset + entry.size]
+        _compare_digest(f"weights '{run}'", data, entry)
+
+    def weights_digest(self, name: str) -> str:
+        """One digest, in hex, over those of all runs that a payload needs; "" for none."""
+        runs = self.entries[name].weights
+        return combined_digest([self.weights[run] for run in runs]) if runs else ""
+
+
+def combined_digest(entries: Sequence[Entry]) -> str:
+    """One digest, in hex, over those of several payloads or runs of weights."""
+    return payload_digest("".join(entry.blake3 for entry in entries).encode())
+
+
+def _compare_digest(what: str, data: memoryview, entry: Entry) -> None:
+    if not entry.blake3:
+        return
+    found = payload_digest(data)
+    if found != entry.blake3:
+        raise FormatError(
+            what,
+            f"digest {found[:16]}...",
+            f"{entry.blake3[:16]}...",
+            reason=Reason.INTEGRITY,
+        )
 
 
 def payload_digest(payload: memoryview | bytes) -> str:
@@ -119,35 +158,55 @@ def padding(size: int) -> int:
     return -size % ALIGNMENT
 
 
-def encode_head(entries: Sequence[Entry], producer: str) -> bytes:
+def encode_head(
+    entries: Sequence[Entry],
+    producer: str,
+    *,
+    weights: Sequence[Entry] = (),
+    head_size: int | None = None,
+) -> bytes:
     """Header, index and padding; its length depends on names and count, not on values.
 
+    Args:
+        entries: Payloads.
+        producer: Recorded in the index.
+        weights: Runs of weights.
+        head_size: Bytes to fill, where payloads were written before their number was known;
+            a multiple of 65,536.
+
     Raises:
-        ValueError: No entries, or so many that no reader would take the index.
+        ValueError: No entries, or so many that the index does not fit.
     """
     if not entries:
         raise ValueError("a container holds at least one payload")
     index: dict[str, Writable] = {
         "version": INDEX_VERSION,
         "producer": producer,
-        "blob_metadata_map": {
-            entry.name: {
-                "data_offset": entry.offset,
-                "size": entry.size,
-                "blake3": entry.blake3.ljust(64, "0"),
-                "crc": entry.crc or 0,
-            }
-            for entry in entries
-        },
-        CRC_KEY: 0,
+        "blob_metadata_map": {entry.name: _listed(entry) for entry in entries},
     }
+    if weights:
+        index[WEIGHTS_KEY] = {entry.name: _listed(entry) for entry in weights}
+    if head_size is not None:
+        index[HEAD_KEY] = head_size
+    index[CRC_KEY] = 0
     size = len(encode_document(index))
-    if size > MAX_INDEX_BYTES:
-        raise ValueError(f"an index of {size} bytes is over {MAX_INDEX_BYTES}")
+    limit = MAX_INDEX_BYTES if head_size is None else head_size - HEADER.size
+    if size > limit:
+        raise ValueError(f"an index of {size} bytes is over {limit}")
     header = HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size, size)
     index[CRC_KEY] = zlib.crc32(header + encode_document(index))
     head = header + encode_document(index)
-    return head + bytes(padding(len(head)))
+    return head + bytes((head_size or len(head) + padding(len(head))) - len(head))
+
+
+def _listed(entry: Entry) -> dict[str, Writable]:
+    listed: dict[str, Writable] = {
+        "data_offset": entry.offset,
+        "size": entry.size,
+        "blake3": entry.blake3.ljust(64, "0"),
+        "crc": entry.crc or 0,
+    }
+    return {**listed, "weights": ",".join(entry.weights)} if entry.weights else listed
 
 
 def read_container(data: memoryview) -> Container:
@@ -170,12 +229,41 @@ def read_container(data: memoryview) -> Container:
     if not isinstance(listed, dict) or not listed:
         raise FormatError("index.blob_metadata_map", "no payloads", "at least one")
     entries = {name: _entry(name, value, ours=ours) for name, value in listed.items()}
+    weights = _weights(index, entries) if ours else {}
     end = start + size
+    first = _first_offset(index, end, ours=ours)
     if ours:
-        _require_zeros(data, end, min(end + padding(end), len(data)))
-    _check_cover(data, end, sorted(entries.values(), key=lambda e: (e.offset, e.size)))
+        _require_zeros(data, end, min(first, len(data)))
+    parts = (*entries.values(), *weights.values())
+    _check_cover(data, first, sorted(parts, key=lambda e: (e.offset, e.size)))
     producer = index.get("producer")
-    return Container(data, producer if isinstance(producer, str) else "", entries)
+    return Container(data, producer if isinstance(producer, str) else "", entries, weights)
+
+
+def _first_offset(index: Mapping[str, BsonValue], end: int, *, ours: bool) -> int:
+    """Where payloads begin, the index having ended at `end`."""
+    nearest = end + padding(end)
+    given = index.get(HEAD_KEY) if ours else None
+    if given is None:
+        return nearest
+    if type(given) is not int or given < nearest or given % ALIGNMENT or given > MAX_INDEX_BYTES:
+        raise FormatError(f"index.{HEAD_KEY}", repr(given)[:40], f"{nearest} or more, aligned")
+    return given
+
+
+def _weights(index: Mapping[str, BsonValue], entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Runs of weights, each payload's being among them."""
+    listed = index.get(WEIGHTS_KEY, {})
+    if not isinstance(listed, dict):
+        raise FormatError(f"index.{WEIGHTS_KEY}", "no document", "runs of weights")
+    runs = {name: _entry(name, value, ours=True) for name, value in listed.items()}
+    for entry in entries.values():
+        unknown = [name for name in entry.weights if name not in runs]
+        if unknown:
+            raise FormatError(
+                f"index.blob_metadata_map.{entry.name}.weights", ",".join(unknown)[:40], "runs"
+            )
+    return runs
 
 
 def _index_span(data: memoryview) -> tuple[int, int]:
@@ -229,7 +317,10 @@ def _entry(name: str, value: BsonValue, *, ours: bool) -> Entry:
             "all three",
             reason=Reason.INTEGRITY,
         )
-    return Entry(name, offset, size, digest, crc)
+    needed = value.get("weights", "")
+    if not isinstance(needed, str):
+        raise FormatError(f"{field}.weights", repr(needed)[:40], "names separated by commas")
+    return Entry(name, offset, size, digest, crc, tuple(filter(None, needed.split(","))))
 
 
 def _whole(value: Mapping[str, BsonValue], key: str, field: str) -> int:
@@ -240,8 +331,8 @@ def _whole(value: Mapping[str, BsonValue], key: str, field: str) -> int:
 
 
 def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None:
-    """Payloads in bounds, not overlapping, without gaps, with zero padding behind each."""
-    at = start + padding(start)
+    """From `start` on parts in bounds, not overlapping, gapless, zero padding behind each."""
+    at = start
     previous: Entry | None = None
     for entry in entries:
         if previous and (entry.offset, entry.size) == (previous.offset, previous.size):
@@ -263,5 +354,7 @@ def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None
 
 
 def _require_zeros(data: memoryview, start: int, end: int) -> None:
-    if data[start:end] != memoryview(_ZEROS)[: end - start]:
-        raise FormatError("padding", f"other than zero in [{start}, {end})", "zeros")
+    for at in range(start, end, ALIGNMENT):
+        part = data[at : min(at + ALIGNMENT, end)]
+        if part != memoryview(_ZEROS)[: len(part)]:
+            raise FormatError("padding", f"other than zero in [{start}, {end})", "zeros")

@@ -36,13 +36,14 @@ class MappedFile:
         stamp: Of the file at the time it was opened.
     """
 
-    def __init__(self, path: Path, *, follow_symlink: bool = True) -> None:
+    def __init__(self, path: Path, *, follow_symlink: bool = True, keep_open: bool = False) -> None:
         """Open and map.
 
         Args:
             path: The file.
             follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
                 followed and judged before has none; if it does, somebody swapped it since.
+            keep_open: Whether `reopened_as` will be asked for.
 
         Raises:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
@@ -50,21 +51,36 @@ class MappedFile:
                 is not to be followed; format where it shrinks while it is opened.
         """
         self.path = path
-        descriptor = _open(path, follow_symlink=follow_symlink)
+        self._descriptor: int | None = _open(path, follow_symlink=follow_symlink)
         try:
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode):
-                raise _refused(_kind(info.st_mode), path)
-            self.stamp = FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
-            self._map = _mapped(descriptor, info.st_size, path)
-        finally:
-            os.close(descriptor)
+            self.stamp = _stamp(self._descriptor, path)
+            self._map = _mapped(self._descriptor, self.stamp.size, path)
+        except BaseException:
+            self._close_descriptor()
+            raise
+        if not keep_open:
+            self._close_descriptor()
         self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
+
+    @property
+    def reopened_as(self) -> str:
+        """A path under which this process finds this very file, whatever its name has become.
+
+        Where the system has no such paths (/proc/self/fd), the path it was opened under.
+        """
+        assert self._descriptor is not None, "opened with keep_open"
+        return path_of_descriptor(self._descriptor, self.path)
 
     def close(self) -> None:
         """Let go; the map itself ends when the last view of it does."""
+        self._close_descriptor()
         self.view = memoryview(b"")
         self._map = None
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def __enter__(self) -> Self:
         """The file itself."""
@@ -73,6 +89,19 @@ class MappedFile:
     def __exit__(self, *exc: object) -> None:
         """Close."""
         self.close()
+
+
+def path_of_descriptor(descriptor: int, path: Path) -> str:
+    """Where this process finds an open file whatever its name has become; else `path`."""
+    link = f"/proc/self/fd/{descriptor}"
+    return link if os.path.lexists(link) else str(path)
+
+
+def _stamp(descriptor: int, path: Path) -> FileStamp:
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        raise _refused(_kind(info.st_mode), path)
+    return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def _open(path: Path, *, follow_symlink: bool) -> int:

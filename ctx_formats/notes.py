@@ -30,6 +30,7 @@ class ContextNotes:
         producer: Who wrote it, e.g. "ort_lite 0.1.0".
         payload_blake3: Digest of the payload in hex.
         payload_size: Bytes of the payload.
+        weights_blake3: Digest over those of the shared weights that the payload needs.
         source_blake3: Digest of the plain model, its external data included.
         options: Provider options that shaped the payload.
     """
@@ -38,16 +39,20 @@ class ContextNotes:
     identity: HardwareIdentity
     payload_blake3: str
     payload_size: int
+    weights_blake3: str = ""
     source_blake3: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def sealed_into(self, node: EpContextNode) -> EpContextNode:
         """`node` with these notes, which hold a digest over its other attributes."""
+        payload: dict[str, object] = {"blake3": self.payload_blake3, "size": self.payload_size}
+        if self.weights_blake3:
+            payload["weights"] = self.weights_blake3
         content: dict[str, object] = {
             KEY: FORMAT,
             "producer": self.producer,
             "identity": self.identity.to_mapping(),
-            "payload": {"blake3": self.payload_blake3, "size": self.payload_size},
+            "payload": payload,
             "source_model": {"blake3": self.source_blake3},
             "options": dict(self.options),
         }
@@ -117,15 +122,18 @@ def _parsed(content: Mapping[str, object], where: str) -> ContextNotes:
     payload = _section(content, "payload", where)
     source = _section(content, "source_model", where)
     digest, size, origin = payload.get("blake3"), payload.get("size"), source.get("blake3")
-    if not isinstance(digest, str) or type(size) is not int or size < 0:
+    weights = payload.get("weights", "")
+    texts = isinstance(digest, str) and isinstance(weights, str)
+    if not texts or type(size) is not int or size < 0:
         raise FormatError(f"{where}.payload", repr(payload)[:80], "{blake3, size}")
     if not isinstance(origin, str):
         raise FormatError(f"{where}.source_model", repr(source)[:80], "{blake3}")
     return ContextNotes(
         producer=str(content.get("producer", "")),
         identity=HardwareIdentity.from_mapping(_texts(content, "identity", where)),
-        payload_blake3=digest,
+        payload_blake3=str(digest),
         payload_size=size,
+        weights_blake3=str(weights),
         source_blake3=origin,
         options=_texts(content, "options", where),
     )

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SessionOptions,
     )
     from ort_lite.session import InferenceSession
+    from ort_lite.shared_contexts import SharedContexts
     from ort_lite.status import (
         DeviceReset,
         EngineError,
@@ -98,6 +99,7 @@ __all__ = [
     "RunOptions",
     "RuntimeException",
     "SessionOptions",
+    "SharedContexts",
     "StatusCode",
     "__version__",
     "check_compatibility",
@@ -140,6 +142,7 @@ _HOMES = {
         "SessionOptions",
     ),
     "ort_lite.session": ("InferenceSession",),
+    "ort_lite.shared_contexts": ("SharedContexts",),
     "ort_lite.status": (
         "DeviceReset",
         "EPFail",

@@ -208,7 +208,7 @@ def _with_ep(
         if found.seal is not None:
             raise refused(found.seal, recorded=found.recorded)
         if isinstance(ep, ReadsRecords):
-            check_identity(node, ep.identity_of_payload(found.payload), ep, options)
+            check_identity(node, ep.identity_of_payload(found.payload.data), ep, options)
     except Fail as exc:
         return replace(
             verdict, verdict=better, message=exc.message, hint=RECOMPILE, present=ep.identity

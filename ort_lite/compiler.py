@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import IntFlag
 from pathlib import Path
@@ -21,6 +21,7 @@ from ort_lite.options import GraphOptimizationLevel, SessionOptions
 from ort_lite.placement import check_placement
 from ort_lite.preparation import Workshop, prepare
 from ort_lite.provider_list import open_all, requested
+from ort_lite.shared_contexts import staged
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError
 from ort_lite.transforms.fusions import Fuser
 
@@ -144,9 +145,9 @@ class ModelCompiler:
             overwrite=not self._settings.flags & flag,
         )
         check_target(target)
-        with self._pieces(target) as pieces:
+        with self._pieces(target) as (pieces, place):
             try:
-                write_pieces(pieces, target)
+                write_pieces(pieces, place)
             except OSError as exc:
                 raise Fail(f"{target.described} cannot be written: {exc}") from exc
 
@@ -156,7 +157,7 @@ class ModelCompiler:
         Raises:
             OrtLiteError: As `compile_to_file`.
         """
-        with self._pieces(self._memory_target()) as pieces:
+        with self._pieces(self._memory_target()) as (pieces, _):
             return b"".join(pieces)
 
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
@@ -166,7 +167,7 @@ class ModelCompiler:
             Fail: `write_function` raised; its error is the cause.
             OrtLiteError: As `compile_to_file`.
         """
-        with self._pieces(self._memory_target()) as pieces:
+        with self._pieces(self._memory_target()) as (pieces, _):
             for piece in pieces:
                 for at in range(0, len(piece), STREAM_CHUNK):
                     _call(write_function, bytes(piece[at : at + STREAM_CHUNK]))
@@ -197,27 +198,30 @@ class ModelCompiler:
         )
 
     @contextmanager
-    def _pieces(self, target: ContextTarget) -> Iterator[Sequence[bytes | memoryview]]:
-        loaded = model_loader.load(self._source, self._options)
-        try:
+    def _pieces(
+        self, target: ContextTarget
+    ) -> Iterator[tuple[Sequence[bytes | memoryview], ContextTarget]]:
+        """The model as bytes, and `target` with the stage of the session group, if any."""
+        with ExitStack() as open_things:
+            loaded = model_loader.load(self._source, self._options)
+            open_things.callback(loaded.close)
             if has_context_nodes(loaded.model.graph):
                 raise InvalidGraph(
                     "Encountered an invalid node while compiling a model. Please ensure the "
                     "input model is not already compiled."
                 )
-            with self._prepared(loaded) as prepared:
-                if context_partitions(prepared):
-                    with context_pieces(
-                        prepared, source_of(loaded), target, self._settings.provider_options
-                    ) as pieces:
-                        yield pieces
-                else:
-                    yield self._plain(loaded)
-        finally:
-            loaded.close()
+            target = open_things.enter_context(staged(target, self._options))
+            prepared = open_things.enter_context(self._prepared(loaded, target))
+            if not context_partitions(prepared):
+                yield self._plain(loaded), target
+                return
+            pieces = context_pieces(
+                prepared, source_of(loaded), target, self._settings.provider_options
+            )
+            yield open_things.enter_context(pieces), target
 
     @contextmanager
-    def _prepared(self, loaded: LoadedModel) -> Iterator[PreparedGraph]:
+    def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
         wanted = requested(self._options, None, None)
         eps = open_all(wanted, fallback=False)
         self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
@@ -229,6 +233,7 @@ class ModelCompiler:
                 progress=self._settings.progress,
                 canceled=self._options.canceled,
                 fuse=Fuser(self._settings.level, settings.disabled).fused,
+                names={} if target.stage is None else target.stage.names,
             )
             prepared = prepare(graph, shop)
             try:

@@ -22,6 +22,8 @@ from ort_lite.model_loader import as_graph
 from ort_lite.partitioner import Part
 from ort_lite.payload_store import PayloadStore
 from ort_lite.preparation import Partition, prepare
+from ort_lite.shared_reading import loading
+from ort_lite.shared_weights import SupportsWeightSharing
 from ort_lite.status import EPFail, Fail, InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from ort_lite.load_report import LoadClock
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
+    from ort_lite.payload_store import Payload
     from ort_lite.preparation import PreparedGraph, Workshop
 
 log = logging.getLogger(__name__)
@@ -65,13 +68,17 @@ def reload(
             `.reason` says what, and nothing falls back.
         NotImplemented: A node's source is no EP of this session.
     """
-    store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
-    importer = _Importer(loaded, shop, options, store, clock)
-    importer.probe = probe
-    try:
-        return prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
-    finally:
-        store.close()
+    with loading(options) as workspace:
+        store = PayloadStore(base_folder(loaded.path, options), loaded.path, options, workspace)
+        importer = _Importer(loaded, shop, options, store, clock)
+        importer.probe = probe
+        try:
+            prepared = prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
+            for node in importer.imported:
+                store.taken(node)
+        finally:
+            store.close()
+    return prepared
 
 
 def base_folder(path: Path | None, options: SessionOptions) -> Path | None:
@@ -138,7 +145,7 @@ class Examined:
             the identity, which says better what an edited version means.
     """
 
-    payload: memoryview
+    payload: Payload
     notes: ContextNotes | None
     recorded: HardwareIdentity
     seal: FormatError | None
@@ -209,7 +216,7 @@ def _imported(
         InvalidGraph: With the node's name, both identities and what mends it.
     """
     try:
-        return ep.import_model(found.payload, io)
+        return _handed_over(node, found.payload, ep, io)
     except (InvalidGraph, EPFail) as exc:
         known = exc if isinstance(exc, InvalidGraph) else InvalidGraph(exc.message)
         reason = known.reason or Reason.VENDOR_REJECTED
@@ -221,6 +228,19 @@ def _imported(
             present=known.present or getattr(ep, "identity", None),
             hint=known.hint or RECOMPILE,
         ) from exc
+
+
+def _handed_over(
+    node: EpContextNode, payload: Payload, ep: SupportsEpContext, io: PartitionIo
+) -> CompiledPartition:
+    if payload.weights is None:
+        return ep.import_model(payload.data, io)
+    if not isinstance(ep, SupportsWeightSharing):
+        raise InvalidGraph(
+            f"the payload refers to shared weights, and this {node.source} takes none",
+            reason=Reason.FORMAT,
+        )
+    return ep.import_shared(payload.data, payload.weights, io)
 
 
 def _primaries(loaded: LoadedModel) -> tuple[EpContextNode, ...]:
@@ -250,6 +270,7 @@ class _Importer:
         self._store = store
         self._primaries = _primaries(loaded)
         self.probe: Callable[[EpContextNode, Examined, PartitionIo], None] | None = None
+        self.imported: list[EpContextNode] = []
 
     def settle(self, graph: Graph) -> Mapping[Part, Partition]:
         """Every EPContext node of `graph` as a partition of its own."""
@@ -279,9 +300,10 @@ class _Importer:
         if self.probe is not None:
             with self._clock.phase("probe"):
                 self.probe(node, found, io)
-        self._clock.payload_bytes += len(found.payload)
+        self._clock.payload_bytes += len(found.payload.data)
         with self._clock.phase("vendor import"):
             compiled = _imported(node, found, ep, io)
+        self.imported.append(node)
         partition = Partition(
             ep=ep,
             name=node.partition_name or node.name,

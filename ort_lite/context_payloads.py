@@ -35,10 +35,12 @@ class Stored:
     Attributes:
         entries: By partition name.
         reference: What nodes say in `ep_cache_context`: a file name, or the container.
+        weights: Digests, by partition name, over the shared weights of each.
     """
 
     entries: Mapping[str, Entry]
     reference: bytes
+    weights: Mapping[str, str] = field(default_factory=dict)
 
 
 class PayloadPlace(Protocol):
@@ -71,7 +73,9 @@ class PayloadWriter:
             EPFail: The EP cannot export.
         """
         target = self.target
-        payloads = [(target.prefix + part.name, _exporter(part)) for part in parts]
+        if target.stage is not None:
+            return target.stage.store(parts, ep, target)
+        payloads = [(target.prefix + part.name, exporter(part)) for part in parts]
         if target.place is not None:
             return target.place.store(payloads)
         if target.embed or target.write_data is not None:
@@ -100,7 +104,8 @@ class PayloadWriter:
         return Stored(by_name, name.encode())
 
 
-def _exporter(part: Partition) -> Exporter:
+def exporter(part: Partition) -> Exporter:
+    """What streams a partition's payload."""
     ep = part.ep
     assert isinstance(ep, SupportsEpContext), "only such partitions are kept"
     return lambda out: ep.export_model(part.compiled, out)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ort_lite.context_payloads import PayloadPlace
     from ort_lite.external_initializers import LocationFunc
     from ort_lite.options import SessionOptions
+    from ort_lite.shared_generation import Stage
 
 ENABLE_KEY = "ep.context_enable"
 PATH_KEY = "ep.context_file_path"
@@ -38,6 +39,7 @@ class ContextTarget:
         locate: The user's choice for each initializer; instead of `initializers`.
         write_data: The user's place for payloads, instead of files.
         place: Another place for payloads, instead of files.
+        stage: Where a session group keeps everything until its end.
     """
 
     model_path: Path | None
@@ -49,6 +51,7 @@ class ContextTarget:
     locate: LocationFunc | None = None
     write_data: WriteFunc | None = None
     place: PayloadPlace | None = None
+    stage: Stage | None = None
 
     @property
     def described(self) -> str:

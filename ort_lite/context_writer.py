@@ -136,13 +136,16 @@ def write_context(
 
 
 def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) -> None:
-    """Publish the model file.
+    """Publish the model file; in a session group, keep it for publishing.
 
     Raises:
         FileExistsError: It is there and not to be overwritten.
         OSError: It cannot be written.
     """
     assert target.model_path is not None, "the caller has a file in mind"
+    if target.stage is not None:
+        target.stage.add_model(pieces, target.model_path, replace=target.overwrite)
+        return
     with written_beside(target.model_path) as (file, temporary):
         for piece in pieces:
             file.write(piece)
@@ -226,6 +229,7 @@ def _nodes(
             identity=identity,
             payload_blake3=store.entries[name].blake3,
             payload_size=store.entries[name].size,
+            weights_blake3=store.weights.get(name, ""),
             source_blake3=source.blake3,
             options=provider_options.get(part.ep.name, {}),
         )

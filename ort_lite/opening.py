@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.placement import check_placement
 from ort_lite.preparation import Workshop, prepare
 from ort_lite.status import Fail
+from ort_lite.status import NotImplemented as NotImplementedYet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -113,10 +115,15 @@ def _probe(
     eps = {ep.name: ep for ep in opening.eps}
 
     def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
+        if found.payload.weights is not None:
+            raise NotImplementedYet(
+                f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
+                f"'{node.name}'); set it to never for contexts of a session group"
+            )
         prober.judge(
             Suspect(
                 node=node,
-                payload=found.payload,
+                payload=found.payload.data,
                 notes=found.notes,
                 io=io,
                 present=eps[node.source].identity,
@@ -133,12 +140,22 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
     Raises:
         OrtLiteError: As a session.
     """
-    target = None
-    if opening.options.flag(ENABLE_KEY):
-        from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
+    if not opening.options.flag(ENABLE_KEY):
+        return _written(loaded, opening, None)
+    from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
+    from ort_lite.shared_contexts import staged  # noqa: PLC0415 - see above
 
-        target = session_target(loaded.path, opening.options)
-    opened = _compiled(loaded, opening)
+    with ExitStack() as undo:
+        with staged(session_target(loaded.path, opening.options), opening.options) as target:
+            opened = _written(loaded, opening, target)
+            undo.callback(opened.prepared.release)
+        undo.pop_all()
+    return opened
+
+
+def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None) -> Opened:
+    stage = target.stage if target is not None else None
+    opened = _compiled(loaded, opening, {} if stage is None else stage.names)
     try:
         with opening.clock.phase("write"):
             _write(opened, target, opening)
@@ -148,7 +165,7 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
     return _placed(opened, opening)
 
 
-def _compiled(loaded: LoadedModel, opening: Opening) -> Opened:
+def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
     from ort_lite.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
 
@@ -159,7 +176,7 @@ def _compiled(loaded: LoadedModel, opening: Opening) -> Opened:
         graph, done = optimized(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
     with opening.clock.phase("compile"):
-        prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused))
+        prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused, names=names))
     return Opened(loaded=loaded, prepared=prepared, transforms={**done.fired, **fuser.fired})
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ort_lite.context_data import ReadFunc
     from ort_lite.devices import OrtEpDevice
+    from ort_lite.shared_contexts import SharedContexts
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
@@ -88,6 +89,7 @@ class SessionOptions:
     _dimensions: dict[str, int] = field(default_factory=dict, repr=False)
     _cancel: Cancellation = field(default_factory=lambda: Cancellation(), repr=False)
     _read_data: DataReader | None = field(default=None, repr=False)
+    _group: SharedContexts | None = field(default=None, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -179,6 +181,16 @@ class SessionOptions:
     def read_data(self) -> DataReader | None:
         """The user's place for payloads, where there is one."""
         return self._read_data
+
+    def set_shared_contexts(self, group: SharedContexts) -> None:
+        """Make sessions with these options members of a group; see `SharedContexts.join`."""
+        self._config["ep.share_ep_contexts"] = "1"
+        self._group = group
+
+    @property
+    def shared_contexts(self) -> SharedContexts | None:
+        """The group that was named, where `ep.share_ep_contexts` is set."""
+        return self._group
 
     @property
     def config(self) -> Mapping[str, str]:

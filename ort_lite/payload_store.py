@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.container import MAGIC, payload_digest, read_container
 from ctx_formats.errors import FormatError, Reason
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.safe_path import resolve_payload
 from ort_lite.context_data import OrtEpContextDataBuffer
+from ort_lite.shared_reading import PayloadFile, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.notes import ContextNotes
     from ort_lite.options import DataReader, SessionOptions
+    from ort_lite.shared_reading import Workspace
+    from ort_lite.shared_weights import WeightsFile
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A payload that passed its checks, and the shared weights that it needs, if any."""
+
+    data: memoryview
+    weights: WeightsFile | None = None
 
 
 class PayloadStore:
@@ -26,18 +37,26 @@ class PayloadStore:
     `close` lets go of the maps; payloads handed out keep theirs alive.
     """
 
-    def __init__(self, base: Path | None, model_path: Path | None, options: SessionOptions) -> None:
+    def __init__(
+        self,
+        base: Path | None,
+        model_path: Path | None,
+        options: SessionOptions,
+        workspace: Workspace | None = None,
+    ) -> None:
         """Remember where payloads are.
 
         Args:
             base: The folder that paths in nodes are relative to; None where none is known.
             model_path: The model file, which may be a symlink.
             options: For the user's read function, which then replaces files altogether.
+            workspace: Files that other sessions of a group have read.
         """
         self._base = base
         self._model_path = model_path
         self._reader = options.read_data
-        self._files: dict[str, MappedFile] = {}
+        self._workspace = workspace
+        self._files: dict[str, PayloadFile] = {}
         self._containers: dict[str, Container] = {}
         self._embedded: list[tuple[bytes | memoryview, Container]] = []
 
@@ -48,7 +67,7 @@ class PayloadStore:
         primaries: Sequence[EpContextNode],
         *,
         require_digest: bool = False,
-    ) -> memoryview:
+    ) -> Payload:
         """The node's payload, in which every byte is what was written.
 
         Args:
@@ -72,7 +91,7 @@ class PayloadStore:
             )
         name = node.partition_name or node.name
         if notes is None:
-            return container.verified(name)
+            return Payload(container.verified(name), self._weights(container, name))
         payload = container.payload(name)
         if len(payload) != notes.payload_size or payload_digest(payload) != notes.payload_blake3:
             raise FormatError(
@@ -81,12 +100,29 @@ class PayloadStore:
                 f"{notes.payload_size} bytes with digest {notes.payload_blake3[:16]}...",
                 reason=Reason.INTEGRITY,
             )
-        return payload
+        if container.weights_digest(name) != notes.weights_blake3:
+            raise FormatError(
+                f"payload '{name}'.weights",
+                "others than the ones it was written with",
+                f"weights with digest {notes.weights_blake3[:16]}...",
+                reason=Reason.INTEGRITY,
+            )
+        return Payload(payload, self._weights(container, name))
+
+    def taken(self, node: EpContextNode) -> None:
+        """A session has this node's partition: it is no longer the group's."""
+        for file in self._files.values():
+            name = node.partition_name or node.name
+            if self._workspace is not None and name in file.container.entries:
+                self._workspace.take(file, name)
 
     def close(self) -> None:
         """Let go of every map."""
-        for mapped in self._files.values():
-            mapped.close()
+        for file in self._files.values():
+            if self._workspace is None:
+                file.close()
+            else:
+                self._workspace.release(file)
         self._files.clear()
         self._containers.clear()
         self._embedded.clear()
@@ -129,10 +165,28 @@ class PayloadStore:
         if self._reader is not None:
             return self._from_user(node.payload_path, self._reader)
         path = self._path(node)
-        if path not in self._containers:
-            mapped = self._files[path] = MappedFile(Path(path), follow_symlink=False)
-            self._containers[path] = _parsed(mapped.view, path)
-        return self._containers[path]
+        if path not in self._files:
+            read = opened if self._workspace is None else self._workspace.file
+            self._files[path] = read(Path(path), lambda mapped: _parsed(mapped.view, path))
+        return self._files[path].container
+
+    def _weights(self, container: Container, name: str) -> WeightsFile | None:
+        """The weights that a payload needs besides; they are read from files alone.
+
+        Raises:
+            FormatError: They are not what was written, or there is no file.
+        """
+        for file in self._files.values():
+            if file.container is container:
+                return file.weights(name)
+        if container.entries[name].weights:
+            raise FormatError(
+                f"payload '{name}'",
+                "its weights are shared, and the container is no file",
+                "a payload file beside the model",
+                reason=Reason.MISSING_PAYLOAD,
+            )
+        return None
 
     def _inside(self, node: EpContextNode) -> Container:
         """The embedded context; the nodes of all partitions in it ask for the same bytes."""
