@@ -75,8 +75,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """Every suite of any row, in the order of their first row."""
-        return tuple(dict.fromkeys(suite for r in self.results for suite in r.suites))
+        """Every suite of any row, in the order of the row that has most."""
+        longest_first = sorted(self.results, key=lambda result: -len(result.suites))
+        return tuple(dict.fromkeys(suite for r in longest_first for suite in r.suites))
 
 
 def make_report(project: str, folders: Sequence[Path], previous: Path | None) -> Report:
@@ -95,7 +96,7 @@ def make_report(project: str, folders: Sequence[Path], previous: Path | None) ->
     before = read_report(previous) if previous is not None else None
     moment = Moment(
         started=max(result.started for result in results),
-        commit=results[-1].commit,
+        commit=max(results, key=lambda result: result.started).commit,
         rows_passed=sum(result.status == "passed" for result in results),
         rows=len(results),
         loads_as_expected=sum(cell.as_expected for cell in cross.cells) if cross else 0,

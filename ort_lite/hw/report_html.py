@@ -127,8 +127,7 @@ def _cross(cross: CrossResult | None) -> Iterator[str]:
     yield "</tbody></table></div>"
     yield _legend(CROSS_LETTERS, CROSS_TEXTS)
     yield "<p>A frame is around what the matrix does not expect.</p>"
-    numbered = [f"{i} {escape(name)}" for name, i in number.items()]
-    yield f'<p class="quiet">{"; ".join(numbered)}</p>'
+    yield f'<ol class="quiet">{"".join(f"<li>{escape(name)}</li>" for name in number)}</ol>'
     yield f"<details><summary>All {len(cross.cells)} loads in words</summary>"
     yield '<table class="stack"><thead><tr><th>load</th><th>found</th><th>expected</th>'
     yield "<th>message</th></tr></thead><tbody>"
@@ -147,7 +146,7 @@ def _pair(cross: CrossResult, builder: str, loader: str) -> str:
 def _cross_mark(cell: Cell) -> str:
     odd = "" if cell.as_expected else " odd"
     title = escape(f"{cell.model}: {cell.found}; expected {cell.expected or 'nothing'}")
-    reason = f"<small>{escape(cell.reason)}</small>" if cell.reason else ""
+    reason = f"<small>{escape(cell.reason.replace('_', ' '))}</small>" if cell.reason else ""
     letter = CROSS_LETTERS[cell.verdict]
     return f'<span class="mark {cell.verdict}{odd}" title="{title}">{letter}</span>{reason}'
 

@@ -36,6 +36,7 @@ pre { overflow-x: auto; white-space: pre-wrap; padding: .5rem; margin: .3rem 0 .
   background: var(--paper); border: 1px solid var(--line); max-height: 24rem; overflow-y: auto; }
 dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .1rem .8rem;
   margin: .4rem 0; } dt { color: var(--quiet); } dd { margin: 0; }
+ol { margin: .4rem 0; padding-left: 1.6rem; }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem .9rem; margin: .6rem 0; font-size: .88em; }
 @media (max-width: 40rem) {
   body { padding: .6rem; font-size: 14px; }

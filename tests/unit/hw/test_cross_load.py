@@ -91,6 +91,11 @@ def test_a_context_damaged_between_build_and_load_is_refused(odd: Make) -> None:
     assert cell["verdict"] == "invalid_graph"
     assert cell["reason"] in ("integrity", "format")
     assert cell["expected"] == "optimal"
+    project.run("cpu")
+    code, _ = project.call("report", project.results, "--out", project.root / "report")
+    assert code == 1
+    page = (project.root / "report/index.html").read_text("utf-8")
+    assert f'title="dense: invalid_graph({cell["reason"]}); expected optimal">G<' in page
 
 
 def test_a_folder_without_contexts_is_a_usage_error(odd: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -40,8 +41,7 @@ def test_a_right_row_passes_fresh_and_reloaded(odd: Make) -> None:
 
 
 def test_a_model_whose_output_is_off_fails(odd: Make) -> None:
-    project = odd(oracle="cpu", timeout_s=60)
-    code, rows = project.run("odd[do=lie]")
+    code, rows = odd().run("odd[do=lie]")
     assert code == 1
     case = rows["odd[do=lie]"]["cases"][0]
     assert case["outcome"] == "failed"
@@ -57,12 +57,24 @@ def test_an_oracle_in_a_file_is_compared_with(odd: Make) -> None:
     assert "off by y" in rows["cpu"]["cases"][0]["message"]
 
 
-def test_a_child_that_crashes_or_hangs_ends_alone(odd: Make) -> None:
+def test_a_child_that_crashes_or_hangs_ends_alone_and_the_report_says_so(odd: Make) -> None:
     project = odd(timeout_s=8)
-    code, rows = project.run("odd[do=crash]", "odd[do=hang]", RIGHT)
+    broken = [f"odd[do={what}]" for what in ("crash", "hang", "lie", "wrong-pin")]
+    code, rows = project.run(*broken, RIGHT)
     assert code == 1
-    outcomes = {row: result["cases"][0]["outcome"] for row, result in rows.items()}
-    assert outcomes == {"odd[do=crash]": "crashed", "odd[do=hang]": "timeout", RIGHT: "passed"}
+    outcomes = {row: r["cases"][0]["outcome"] for row, r in rows.items() if r["cases"]}
+    assert outcomes == {
+        "odd[do=crash]": "crashed",
+        "odd[do=hang]": "timeout",
+        "odd[do=lie]": "failed",
+        RIGHT: "passed",
+    }
+    code, told = project.call("report", project.results, "--out", project.root / "report")
+    assert (code, told["counts"]["rows_passed"], told["counts"]["rows"]) == (1, 1, 5)
+    page = (project.root / "report/index.html").read_text("utf-8")
+    for row, result in rows.items():
+        messages = [*result["lacks"], *(case["message"] for case in result["cases"])]
+        assert all(escape(message) in page for message in [row, *messages])
     crash, hang = rows["odd[do=crash]"]["cases"][0], rows["odd[do=hang]"]["cases"][0]
     assert "killed by SIGSEGV" in crash["message"]
     assert hang["message"] == "no answer within 8 s; killed"
