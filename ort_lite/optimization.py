@@ -36,7 +36,8 @@ def settings_of(
     Args:
         options: For `optimization.disable_specified_optimizers` (names separated by ";") and
             `optimization.constant_folding_max_output_size_in_bytes` (0 means our bound).
-        eps: The session's; the last one computes constants.
+        eps: The session's; the first says which floats are widened, the last computes
+            constants.
         level: Up to which level.
         disabled: More names of rules and transformers that are not to run.
 
@@ -50,6 +51,7 @@ def settings_of(
     return Settings(
         level=level,
         disabled=frozenset(name.strip() for name in names if name.strip()),
+        widened=eps[0].widens if eps else frozenset(),
         evaluate=_Evaluator(eps[-1]).evaluate if eps else None,
         max_constant=int(text) or MAX_OUTPUT,
     )

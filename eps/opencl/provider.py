@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import pyopencl as cl
 
-from ctx_formats.onnx_model import TensorType
+from ctx_formats.onnx_model import DataType, TensorType
 from eps.opencl.blueprint import draw
 from eps.opencl.capability import capability
 from eps.opencl.device import choose, describe_target, find_devices
@@ -46,6 +46,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     """One OpenCL device; lowers, fuses and compiles partitions with kernels of its own."""
 
     name: ClassVar[str] = "OpenCLExecutionProvider"
+    widens: ClassVar[frozenset[int]] = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
 
     def __init__(self, options: OpenCLOptions) -> None:
         """Open the device.

@@ -8,6 +8,7 @@ import numpy as np
 import openvino as ov
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.onnx_model import DataType
 from eps.openvino.blob_header import read_requirements
 from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
@@ -43,6 +44,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     """One OpenVINO device; compiles partitions, keeps them as blobs, reloads them."""
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
+    widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
 
     def __init__(self, options: OpenVINOOptions) -> None:
         """Open the device, or the compiler for one that is not here (`npu_platform`).

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import AttributeType, GraphDef
 from ort_lite.graph import body_definitions
 from ort_lite.options import GraphOptimizationLevel
-from ort_lite.transforms import eliminate, fuse_conv_bn, subexpressions, unused
+from ort_lite.transforms import (
+    eliminate,
+    fuse_conv_bn,
+    insert_casts,
+    subexpressions,
+    unused,
+)
 from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
@@ -39,12 +45,14 @@ class Settings:
 
     Attributes:
         disabled: Names of rules and transformers that are not to run.
+        widened: Narrow float types that are to be computed in float32.
         evaluate: Computes constants; None folds none.
         max_constant: Bytes of one folded constant.
     """
 
     level: GraphOptimizationLevel
     disabled: frozenset[str] = frozenset()
+    widened: frozenset[int] = frozenset()
     evaluate: Evaluate | None = None
     max_constant: int = MAX_OUTPUT
 
@@ -71,8 +79,13 @@ def transform(model: Model, settings: Settings) -> Transformed:
     if settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC:
         return Transformed(model)
     work = _Work(settings, _transformers(settings))
+    graph = model.graph
+    if settings.widened and insert_casts.NAME not in settings.disabled:
+        opset = model.opset_imports.get("", 1)
+        graph, count = insert_casts.insert_casts(graph, opset, settings.widened)
+        work.fired += Counter({insert_casts.NAME: count})
     constant_inputs = model.ir_version < FIRST_OPEN_INITIALIZERS
-    graph = work.graph(model.graph, model.opset_imports, constant_inputs=constant_inputs)
+    graph = work.graph(graph, model.opset_imports, constant_inputs=constant_inputs)
     for name, count in work.fired.items():
         log.debug("%s changed %d places of %s", name, count, graph.name)
     return Transformed(replace(model, graph=graph), dict(work.fired))

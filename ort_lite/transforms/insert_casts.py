@@ -1,0 +1,180 @@
+"""Cast insertion: nodes of narrow floats compute in float32 where an EP lacks the narrow type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import DataType, Node, TensorType, ValueInfo
+from ort_lite.graph import free_names
+from ort_lite.tensor_values import from_numpy, to_numpy
+from ort_lite.transforms.attributes import integer
+from ort_lite.transforms.draft import ONNX_DOMAINS
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import GraphDef, ValueType
+
+NAME = "InsertCastTransformer"
+"""ONNX Runtime's name for it."""
+
+FIRST_NUMBERED = 6
+"""Cast-6: `to` is a number."""
+
+WIDENED = frozenset(
+    (
+        *("Abs", "Add", "AveragePool", "Ceil", "Clip", "Concat", "Conv", "ConvTranspose", "Cos"),
+        *("Div", "Elu", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "Gelu", "Gemm"),
+        *("GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "Identity"),
+        *("InstanceNormalization", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax"),
+        *("MatMul", "MaxPool", "Mul", "Neg", "PRelu", "Pad", "Reciprocal"),
+        *("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Reshape", "Sigmoid"),
+        *("Sin", "Slice", "Softmax", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tanh"),
+        *("Tile", "Transpose", "Unsqueeze", "Where"),
+    )
+)
+"""Operators of ai.onnx whose float outputs have the type of their float inputs, and whose
+attributes name no type. Max and Min are not here: float32 came to them with other versions."""
+
+
+def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[GraphDef, int]:
+    """`graph` with the nodes that compute in `types` computing in float32, and how many.
+
+    A chain of such nodes stays in float32: between them nothing is rounded to the narrow type
+    any more, so that each result is as near to the exact one as it was or nearer. Where another
+    node, a body, or the graph's caller needs a value, it is cast back. Constants are widened.
+    Bodies are left as they are.
+
+    Args:
+        graph: Its nodes sorted, its types inferred.
+        opset: Of ai.onnx.
+        types: DataType numbers of narrow floats.
+    """
+    if opset < FIRST_NUMBERED:
+        return graph, 0
+    work = _Widening(graph, types)
+    for node in graph.nodes:
+        work.add(node)
+    return work.finished() if work.count else (graph, 0)
+
+
+@dataclass(slots=True)
+class _Widening:
+    """The graph that is built anew, node by node.
+
+    Attributes:
+        wide: Name of a narrow value to the name of the same in float32.
+        pending: Narrow values that exist only in float32 so far, with their type.
+    """
+
+    graph: GraphDef
+    types: frozenset[int]
+    count: int = 0
+    nodes: list[Node] = field(default_factory=list)
+    wide: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, TensorType] = field(default_factory=dict)
+    known: dict[str, ValueType] = field(init=False)
+    added: dict[str, ValueInfo] = field(default_factory=dict)
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        graph = self.graph
+        infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
+        self.known = {info.name: info.type for info in infos if info.type is not None}
+        for name, tensor in graph.initializers.items():
+            self.known[name] = TensorType(tensor.data_type, tensor.dims)
+
+    def add(self, node: Node) -> None:
+        if self._may_widen(node):
+            self._widen(node)
+            return
+        for name in (*node.inputs, *free_names(node)):
+            self._narrow(name)
+        self.nodes.append(node)
+
+    def finished(self) -> tuple[GraphDef, int]:
+        for info in self.graph.outputs:
+            self._narrow(info.name)
+        initializers = dict(self.graph.initializers)
+        initializers |= {n: from_numpy(array, n) for n, array in self.constants.items()}
+        made = replace(
+            self.graph,
+            nodes=tuple(self.nodes),
+            initializers=initializers,
+            value_info={**self.graph.value_info, **self.added},
+        )
+        return made, self.count
+
+    def _may_widen(self, node: Node) -> bool:
+        if node.domain not in ONNX_DOMAINS or node.op_type not in WIDENED:
+            return False
+        narrow = {self._narrow_type(name) for name in (*node.inputs, *node.outputs)} - {None}
+        return len(narrow) == 1 and all(
+            self._narrow_type(name) is not None or not self._is_other_float(name)
+            for name in node.inputs
+        )
+
+    def _narrow_type(self, name: str) -> int | None:
+        found = self.known.get(name) if name else None
+        if isinstance(found, TensorType) and found.elem_type in self.types:
+            return found.elem_type
+        return None
+
+    def _is_other_float(self, name: str) -> bool:
+        """Whether a value is a float of a type that stays, which the node may not mix."""
+        found = self.known.get(name) if name else None
+        if not name:
+            return False
+        floats = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+        return not isinstance(found, TensorType) or found.elem_type in floats
+
+    def _widen(self, node: Node) -> None:
+        inputs = tuple(self._widened(name) for name in node.inputs)
+        outputs = []
+        for name in node.outputs:
+            narrow = self.known.get(name) if self._narrow_type(name) is not None else None
+            if not isinstance(narrow, TensorType):
+                outputs.append(name)
+                continue
+            wide = self._name(name)
+            self.added[wide] = ValueInfo(wide, TensorType(DataType.FLOAT, narrow.shape))
+            self.wide[name] = wide
+            self.pending[name] = narrow
+            outputs.append(wide)
+        self.nodes.append(replace(node, inputs=inputs, outputs=tuple(outputs)))
+        self.count += 1
+
+    def _widened(self, name: str) -> str:
+        """The name of a value in float32; of anything but narrow floats its own."""
+        if self._narrow_type(name) is None:
+            return name
+        if name not in self.wide:
+            wide = self._name(name)
+            tensor = self.graph.initializers.get(name)
+            if tensor is not None and name not in {info.name for info in self.graph.inputs}:
+                self.constants[wide] = to_numpy(tensor).astype(np.float32)
+            else:
+                narrow = self.known[name]
+                assert isinstance(narrow, TensorType), "asked for by its element type"
+                self.added[wide] = ValueInfo(wide, TensorType(DataType.FLOAT, narrow.shape))
+                self.nodes.append(_cast(name, wide, DataType.FLOAT))
+            self.wide[name] = wide
+        return self.wide[name]
+
+    def _narrow(self, name: str) -> None:
+        """Make a value in its own type, where it exists in float32 only."""
+        narrow = self.pending.pop(name, None)
+        if narrow is not None:
+            self.nodes.append(_cast(self.wide[name], name, narrow.elem_type))
+
+    def _name(self, name: str) -> str:
+        wide = f"{name}/float32"
+        while wide in self.known:
+            wide += "_"
+        return wide
+
+
+def _cast(source: str, result: str, to: int) -> Node:
+    name = f"Cast/{result}"
+    return Node("Cast", (source,), (result,), name=name, attributes=integer("to", to))

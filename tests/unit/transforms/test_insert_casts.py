@@ -1,0 +1,140 @@
+"""Narrow floats in float32 where an EP lacks them: where, and how near the numbers stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+import ort_lite as ort
+from ctx_formats.model_reader import read_model
+from ctx_formats.onnx_model import DataType, GraphDef
+from ort_lite.shape_inference import infer_types
+from ort_lite.transforms.insert_casts import NAME, insert_casts
+
+OPENVINO = ["OpenVINOExecutionProvider"]
+CPU = ["CPUExecutionProvider"]
+BFLOAT16 = frozenset((DataType.BFLOAT16,))
+CHAIN = """<ir_version: 8, opset_import: ["" : 17]>
+g (bfloat16[2, 3] x) => (bfloat16[2, 3] z, bfloat16[2, 3] r)
+  <bfloat16[3] b = {1, 2, 3}, int64[2] s = {2, 3}> {
+  p = MatMul(x, w) q = Add(p, b) r = Relu(q) m = Softmax(r) z = Reshape(m, s)
+}"""
+
+
+def chain() -> onnx.ModelProto:
+    model = onnx.parser.parse_model(CHAIN)
+    weight = np.random.default_rng(1).standard_normal((3, 3)).astype(ml_dtypes.bfloat16)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    return model
+
+
+def x() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(2).standard_normal((2, 3)).astype(ml_dtypes.bfloat16)
+
+
+def widened(text: str, types: frozenset[int] = BFLOAT16, opset: int = 17) -> tuple[GraphDef, int]:
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]>'
+    model = onnx.parser.parse_model(f"{head}\n{text}")
+    typed = infer_types(read_model(memoryview(model.SerializeToString())))
+    return insert_casts(typed.graph, opset, types)
+
+
+def operators(graph: GraphDef) -> list[str]:
+    return [node.op_type for node in graph.nodes]
+
+
+def test_a_model_in_bfloat16_runs_on_an_ep_without_it() -> None:
+    proto = chain()
+    with ort.InferenceSession(proto.SerializeToString(), providers=OPENVINO) as session:
+        assert session.explain().node_counts()[OPENVINO[0]] == 5
+        assert session.explain().transforms[NAME] == 5
+        found = session.run(None, {"x": x()})
+    exact = ReferenceEvaluator(as_float32(proto)).run(None, {"x": x().astype(np.float32)})
+    for mine, right in zip(found, exact, strict=True):
+        assert mine.dtype == ml_dtypes.bfloat16
+        np.testing.assert_allclose(mine.astype(np.float32), right, rtol=2**-8, atol=1e-6)
+
+
+def as_float32(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model in float32: what it means without rounding."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    for info in (*made.graph.input, *made.graph.output):
+        info.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    for tensor in made.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.BFLOAT16:
+            array = onnx.numpy_helper.to_array(tensor).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    return made
+
+
+def test_an_ep_that_has_the_type_keeps_it() -> None:
+    with ort.InferenceSession(chain().SerializeToString(), providers=CPU) as session:
+        assert NAME not in session.explain().transforms
+    half = CHAIN.replace("bfloat16", "float16")
+    model = onnx.parser.parse_model(half)
+    weight = np.eye(3, dtype=np.float16)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    with ort.InferenceSession(model.SerializeToString(), providers=OPENVINO) as session:
+        assert session.explain().node_counts() == {OPENVINO[0]: 5}
+
+
+def test_it_can_be_switched_off() -> None:
+    with ort.InferenceSession(
+        chain().SerializeToString(), providers=OPENVINO, disabled_optimizers=[NAME]
+    ) as session:
+        assert OPENVINO[0] not in session.explain().node_counts()
+
+
+def test_a_chain_is_cast_at_its_ends_alone() -> None:
+    graph, count = widened(
+        "g (bfloat16[2] x) => (bfloat16[2] z) { a = Neg(x) b = Exp(a) z = Tanh(b) }"
+    )
+    assert (count, operators(graph)) == (3, ["Cast", "Neg", "Exp", "Tanh", "Cast"])
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("a = Cast <to = 1> (x) z = Cast <to = 16> (a)", ["Cast", "Cast"]),
+        ("a = Shape(x) z = Expand(y, a)", ["Shape", "Cast", "Expand", "Cast"]),
+        ("z = Mod <fmod = 1> (x, y)", ["Mod"]),
+    ],
+    ids=["casts_of_the_model", "what_computes_no_float", "an_operator_that_is_not_listed"],
+)
+def test_other_nodes_stay_as_they_are(body: str, left: list[str]) -> None:
+    graph, _ = widened(f"g (bfloat16[2] x, bfloat16[2] y) => (bfloat16[2] z) {{ {body} }}")
+    assert operators(graph) == left
+
+
+def test_a_value_that_a_body_captures_is_cast_back() -> None:
+    graph, _ = widened(
+        """g (bfloat16[2] x, bool c) => (bfloat16[2] z) {
+        a = Neg(x)
+        z = If(c) <then_branch = t () => (bfloat16[2] p) { p = Identity(a) },
+                   else_branch = e () => (bfloat16[2] q) { q = Identity(a) }>
+    }"""
+    )
+    assert operators(graph) == ["Cast", "Neg", "Cast", "If"]
+    assert graph.nodes[2].outputs == ("a",)
+
+
+def test_other_types_and_old_casts_are_left_alone() -> None:
+    text = "g (bfloat16[2] x) => (bfloat16[2] z) { z = Neg(x) }"
+    assert widened(text, frozenset((DataType.FLOAT16,)))[1] == 0
+    half = text.replace("bfloat16", "float16")
+    assert widened(half, frozenset((DataType.FLOAT16,)), opset=5)[1] == 0
+
+
+def test_an_input_with_a_default_is_cast_and_not_taken_for_a_constant() -> None:
+    graph, _ = widened(
+        "g (bfloat16[1] x, bfloat16[1] w) => (bfloat16[1] z) <bfloat16[1] w = {2}> "
+        "{ z = Add(x, w) }"
+    )
+    assert operators(graph) == ["Cast", "Cast", "Add", "Cast"]
