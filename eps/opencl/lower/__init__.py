@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.lower import (
     activation,
+    attention,
+    contrib,
     dense,
     einsum,
     elementwise,
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
 
 CONTRIB_DOMAIN = "com.microsoft"
 
-STANDARD = (activation, dense, einsum, elementwise, index, normalise, pooling, resize, shape)
+STANDARD = (
+    activation, attention, contrib, dense, einsum, elementwise, index, normalise, pooling, resize,
+    shape,
+)  # fmt: skip
 
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{("", name): lowering for family in STANDARD for name, lowering in family.LOWERINGS.items()},
     **{
         (CONTRIB_DOMAIN, name): lowering
-        for family in (activation, dense)
+        for family in (activation, attention, contrib, dense)
         for name, lowering in family.CONTRIB.items()
     },
 }
