@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-MAX_RANDOM_INTEGER = 10
-"""Below it: small enough to be a token, an index or a count in most models."""
+RANDOM_BELOW: Mapping[str, int] = {
+    **dict.fromkeys(("bool", "int2", "int32", "int64", "uint32", "uint64"), 2),
+    "uint2": 4,
+    "int4": 8,
+}
+"""Type to the bound of random integers: an index of 0 or 1 is in range of the smallest tables that
+models have (BERT's two kinds of token)."""
+RANDOM_BELOW_ELSE = 10
 
 
 def random_feed(
@@ -51,7 +57,7 @@ def _random_array(
     if dtype.kind == "O":
         return np.full(shape, "text", dtype=object)
     if dtype.kind in "iub" or dtype.name in ("int4", "uint4", "int2", "uint2"):
-        limit = {"bool": 2, "int4": 8, "int2": 2, "uint2": 4}.get(dtype.name, MAX_RANDOM_INTEGER)
+        limit = RANDOM_BELOW.get(dtype.name, RANDOM_BELOW_ELSE)
         return np.asarray(random.integers(0, limit, shape)).astype(dtype)
     return np.asarray(random.standard_normal(shape)).astype(dtype)
 

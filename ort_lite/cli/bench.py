@@ -20,7 +20,7 @@ from ort_lite.cli.output import (
     progress,
     time_text,
 )
-from ort_lite.cli.peers import open_peer
+from ort_lite.cli.peers import open_peer, run_named
 from ort_lite.cli.run_model import make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
 
@@ -96,7 +96,7 @@ def bench(  # noqa: PLR0913 - one parameter an option
         }
         if against is not None:
             peer = open_peer(against, model)
-            runners[f"run, {against}"] = lambda: peer.run(None, feed)
+            runners[f"run, {against}"] = lambda: run_named(peer, feed)
         with progress(f"running {model.name}"):
             timings += _measure_runs(runners, runs, warmup)
         nodes = session.explain().node_counts()

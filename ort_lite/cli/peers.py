@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,22 @@ def open_peer(peer: str, model: Path) -> Any:  # noqa: ANN401 - a session of eit
 
 
 def run_named(session: Any, feed: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401 - a session of either library
-    """All outputs by name."""
+    """All outputs by name.
+
+    Raises:
+        OrtLiteError: ort_lite's session fails.
+        CommandError: onnxruntime's does.
+    """
     names = [arg.name for arg in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(feed)), strict=True))
+    try:
+        found = session.run(names, dict(feed))
+    except OrtLiteError:
+        raise
+    # onnxruntime's exceptions derive from Exception and have no common base.
+    except Exception as exc:
+        raise CommandError(
+            ExitCode.DIFFERENT,
+            f"onnxruntime fails on these inputs: {exc}",
+            hint="random inputs do not suit every model: give arrays with --inputs FILE.npz",
+        ) from exc
+    return dict(zip(names, found, strict=True))
