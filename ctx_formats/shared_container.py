@@ -10,7 +10,6 @@ import io
 import mmap
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from blake3 import blake3
@@ -20,6 +19,7 @@ from ctx_formats.mapped_file import path_of_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 HEAD_SIZE = 1 << 20
 """Bytes left for the index: about 4,000 partitions. A hole in the file, where it can have one."""
@@ -47,9 +47,10 @@ class _Run:
 class SharedContainerWriter:
     """Weights and payloads appended to a file; equal weights are stored once."""
 
-    def __init__(self, out: BinaryIO) -> None:
-        """`out` is empty, seekable, readable, a real file; it is not closed."""
+    def __init__(self, out: BinaryIO, path: Path) -> None:
+        """`out` is an empty, readable file at `path`, which is not closed."""
         self._out = out
+        self._path = path
         self._end = HEAD_SIZE
         self._payloads: list[Entry] = []
         self._runs: list[Entry] = []
@@ -124,7 +125,7 @@ class SharedContainerWriter:
     def path(self) -> str:
         """Under which this process finds the file; all that was added is in it."""
         self._out.flush()
-        return path_of_descriptor(self._out.fileno(), Path(self._out.name))
+        return path_of_descriptor(self._out.fileno(), self._path)
 
     def mark(self) -> Mark:
         """The present state, between two payloads."""

@@ -166,7 +166,7 @@ class Stage:
         if path.exists() or path.is_symlink():
             path = path.with_name(f"{path.stem}-{token_hex(6)}{path.suffix}")
         file, out = _started(path)
-        self._containers[ep] = _Container(file, SharedContainerWriter(out))
+        self._containers[ep] = _Container(file, SharedContainerWriter(out, file.temporary))
         return self._containers[ep]
 
 

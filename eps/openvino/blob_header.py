@@ -13,6 +13,8 @@ from ctx_formats.errors import FormatError
 
 MAGIC = b"RR_UPCVO"
 _HEADER = struct.Struct("<8sIQ")
+_SECTIONS = struct.Struct("<6Q")
+"""Offset and size of custom data, constants and model, from the end of the requirement text."""
 MAX_REQUIREMENTS = 1 << 16
 
 
@@ -41,3 +43,21 @@ def parse_requirements(text: str) -> dict[str, str]:
     """`key=value;key=value` as a dict; a part without "=" keeps an empty value."""
     parts = (part.partition("=") for part in text.split(";") if part)
     return {key.strip(): value.strip() for key, _, value in parts}
+
+
+def constants_of(payload: memoryview) -> memoryview:
+    """The section of a CPU blob that holds its constants.
+
+    Raises:
+        FormatError: A blob that does not begin as OpenVINO 2026.4 begins it.
+    """
+    if bytes(payload[: len(MAGIC)]) != MAGIC:
+        raise FormatError("blob header.magic", repr(bytes(payload[:8])), repr(MAGIC))
+    read_requirements(payload)  # checks the length of the text
+    start = _HEADER.size + _HEADER.unpack_from(payload)[2]
+    if len(payload) < start + _SECTIONS.size:
+        raise FormatError("blob header", f"{len(payload)} bytes", f"{start + _SECTIONS.size}")
+    _, _, offset, size, *_ = _SECTIONS.unpack_from(payload, start)
+    if start + offset + size > len(payload):
+        raise FormatError("blob header.constants", f"[{offset}, +{size})", "inside the blob")
+    return payload[start + offset : start + offset + size]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ort_lite.execution_provider import Value
+    from ort_lite.graph import Graph
 
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making
@@ -38,6 +39,7 @@ class OpenVINOPartition(CompiledPartition):
         name: str,
         order: tuple[Sequence[int], Sequence[int]],
         owner: object = None,
+        source: Graph | None = None,
     ) -> None:
         """Make the first request.
 
@@ -47,7 +49,9 @@ class OpenVINOPartition(CompiledPartition):
             order: Port index of each input and of each output, in the partition's order.
             owner: What the bytes live in that an imported model reads for as long as it or a
                 request exists.
+            source: What was compiled, where it was compiled here.
         """
+        self.source = source
         self.compiled = compiled
         self.name = name
         self._in_order, self._out_order = tuple(order[0]), tuple(order[1])
@@ -73,6 +77,7 @@ class OpenVINOPartition(CompiledPartition):
         self._idle.clear()
         self.compiled = None
         self._owner = None
+        self.source = None
 
     def _request(self) -> _Request:
         if self.compiled is None:

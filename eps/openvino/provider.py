@@ -19,6 +19,7 @@ from eps.openvino.offline import OfflinePartition, offline_identity
 from eps.openvino.ports import PortError, import_order, port_order
 from eps.openvino.records import compatibility_json, info_identity, requirement_identity
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
+from eps.openvino.shared_weights import weightless, weightless_config
 from eps.openvino.support import capability
 from eps.openvino.table import load_table
 from eps.openvino.verdict import Verdicts
@@ -32,12 +33,13 @@ from ort_lite.execution_provider import (
 from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
     from ort_lite.graph import Graph
+    from ort_lite.shared_weights import WeightsFile, WeightsSink
 
 
 class OpenVINOExecutionProvider(ExecutionProvider):
@@ -108,7 +110,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
         except PortError as exc:
             raise ConversionError(str(exc)) from exc
-        return OpenVINOPartition(compiled, name, order)
+        return OpenVINOPartition(compiled, name, order, source=graph)
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
@@ -140,6 +142,31 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
                 hint="load the context without npu_platform on a machine with the NPU",
             )
+        return self._imported(payload, io, import_config(self.options))
+
+    def export_shared(
+        self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
+    ) -> bool:
+        """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
+        if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
+            return False
+        if compiled.source is None:
+            return False
+        blob = weightless(self._opened(), compiled.source, self.options, weights)
+        if blob is None:
+            return False
+        out.write(blob)
+        return True
+
+    def import_shared(
+        self, payload: memoryview, weights: WeightsFile, io: PartitionIo
+    ) -> CompiledPartition:
+        """Import a blob whose constants lie in a file, which OpenVINO maps; as `import_model`."""
+        return self._imported(payload, io, weightless_config(self.options, weights.path))
+
+    def _imported(
+        self, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
+    ) -> CompiledPartition:
         requirements = self._requirements_of(payload)
         buffer = np.frombuffer(payload, dtype=np.uint8)
         if not buffer.flags.writeable:
@@ -148,7 +175,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             compiled = self._opened().import_model(
                 ov.Tensor(buffer, shared_memory=True),
                 self.options.device,
-                import_config(self.options),
+                config,
             )
             inputs, outputs = compiled.inputs, compiled.outputs
         except SDK_ERRORS as exc:

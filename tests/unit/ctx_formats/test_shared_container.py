@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
@@ -13,7 +14,6 @@ from ctx_formats.shared_container import HEAD_SIZE, SharedContainerWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 BIG = random.Random(1).randbytes(100_000)
 OTHER = random.Random(2).randbytes(70_000)
@@ -46,7 +46,7 @@ def content(file: BinaryIO) -> memoryview:
 
 def two_models(file: BinaryIO) -> list[int]:
     """The first brings BIG; the second has BIG too, and brings OTHER."""
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     offsets: list[int] = []
     assert writer.add_payload("a", with_weights(writer, offsets, BIG))
     assert writer.add_payload("b", with_weights(writer, offsets, BIG, OTHER))
@@ -75,13 +75,14 @@ def test_equal_weights_are_stored_once_and_found_by_their_offsets(file: BinaryIO
 
 
 def test_what_is_added_can_be_seen_before_the_container_is_finished(file: BinaryIO) -> None:
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     at = writer.add_weights(memoryview(BIG))
     assert writer.view()[at : at + len(BIG)] == BIG
+    assert Path(writer.path).read_bytes()[at : at + len(BIG)] == BIG
 
 
 def test_a_payload_that_is_not_to_be_takes_its_weights_along(file: BinaryIO) -> None:
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     offsets: list[int] = []
     writer.add_payload("a", with_weights(writer, offsets, BIG))
     before = writer.mark()
@@ -102,7 +103,7 @@ def test_a_payload_that_is_not_to_be_takes_its_weights_along(file: BinaryIO) -> 
 
 
 def test_a_model_that_failed_leaves_nothing(file: BinaryIO) -> None:
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     writer.add_payload("a", writes(b"1"))
     before = writer.mark()
     writer.add_payload("b", with_weights(writer, [], OTHER))
@@ -113,7 +114,7 @@ def test_a_model_that_failed_leaves_nothing(file: BinaryIO) -> None:
 
 
 def test_a_name_is_given_once(file: BinaryIO) -> None:
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     writer.add_payload("a", writes(b"1"))
     with pytest.raises(ValueError, match="two payloads have one name: a"):
         writer.add_payload("a", writes(b"2"))
@@ -121,11 +122,11 @@ def test_a_name_is_given_once(file: BinaryIO) -> None:
 
 def test_an_empty_one_is_not_written(file: BinaryIO) -> None:
     with pytest.raises(ValueError, match="at least one payload"):
-        SharedContainerWriter(file).finish("tests")
+        SharedContainerWriter(file, Path(file.name)).finish("tests")
 
 
 def test_more_than_the_head_has_room_for_is_refused(file: BinaryIO) -> None:
-    writer = SharedContainerWriter(file)
+    writer = SharedContainerWriter(file, Path(file.name))
     writer.add_payload("n" * HEAD_SIZE, writes(b"1"))
     with pytest.raises(ValueError, match=r"an index of .* bytes is over"):
         writer.finish("tests")
