@@ -111,9 +111,9 @@ class ModelCompiler:
             level=GraphOptimizationLevel(graph_optimization_level),
         )
 
-    def set_ep_context_data_write_func(self, func: WriteFunc) -> None:
-        """Give payloads to `func(name, OrtEpContextData)` instead of writing files."""
-        self._settings.write_data = func
+    def set_ep_context_data_write_func(self, write_func: WriteFunc) -> None:
+        """Give payloads to `write_func(name, OrtEpContextData)` instead of writing files."""
+        self._settings.write_data = write_func
 
     def clear_ep_context_data_write_func(self) -> None:
         """Write payload files again."""
@@ -230,7 +230,7 @@ class ModelCompiler:
             graph, _ = optimized(loaded.model, self._options.free_dimensions, settings)
             shop = Workshop(
                 eps=eps,
-                progress=self._settings.progress,
+                progress=self._settings.progress or self._options.progress,
                 canceled=self._options.canceled,
                 fuse=Fuser(self._settings.level, settings.disabled).fused,
                 names={} if target.stage is None else target.stage.names,

@@ -14,6 +14,7 @@ from ctx_formats.atomic_write import publish_new, written_beside
 from ctx_formats.container_writer import write_container
 from ort_lite.context_data import OrtEpContextData
 from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.status import Fail, OrtLiteError
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class PayloadWriter:
         Raises:
             OSError: The folder cannot be written to or is full.
             EPFail: The EP cannot export.
+            Fail: The user's write function raised; its error is the cause.
         """
         target = self.target
         if target.stage is not None:
@@ -100,7 +102,12 @@ class PayloadWriter:
         if self.target.write_data is None:
             return Stored(by_name, memory.getvalue())
         name = self.target.payload_name(ep)
-        self.target.write_data(name, OrtEpContextData(memory.getbuffer()))
+        try:
+            self.target.write_data(name, OrtEpContextData(memory.getbuffer()))
+        except OrtLiteError:
+            raise
+        except Exception as exc:
+            raise Fail(f"the EP context data write function failed for '{name}': {exc}") from exc
         return Stored(by_name, name.encode())
 
 

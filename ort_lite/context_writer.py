@@ -81,16 +81,31 @@ def context_pieces(
 ) -> Iterator[Sequence[bytes | memoryview]]:
     """The context model as bytes, its payloads stored; taken back if the body fails.
 
+    Payloads with which the model would be too large to be one go to a file beside it, if it
+    is known where that is.
+
     Raises:
         Fail: It is over 2 GiB, or something cannot be written (disk full, permissions).
     """
     kept = context_partitions(prepared)
     writer = PayloadWriter(target)
-    try:
+
+    def encoded() -> Sequence[bytes | memoryview]:
         stored = {ep: writer.store(parts, ep) for ep, parts in _by_ep(kept).items()}
-        nodes = _nodes(kept, stored, source, target, provider_options)
+        nodes = _nodes(kept, stored, source, writer.target, provider_options)
         model = _model(prepared, source.model, nodes)
-        yield encode_model(_with_initializers(model, source, target))
+        return encode_model(_with_initializers(model, source, writer.target))
+
+    try:
+        try:
+            pieces = encoded()
+        except FormatError as exc:
+            if not target.embed or target.payload_base is None:
+                raise
+            log.warning("%s: payloads go to a file beside it: %s", target.described, exc)
+            writer.target = replace(target, embed=False)
+            pieces = encoded()
+        yield pieces
     except FormatError as exc:
         writer.withdraw()
         raise Fail(

@@ -55,6 +55,7 @@ class Opening:
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
             canceled=self.options.canceled,
+            progress=self.options.progress,
             pool=self.pool,
         )
 

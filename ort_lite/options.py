@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ort_lite.devices import OrtEpDevice
     from ort_lite.shared_contexts import SharedContexts
 
+    Progress = Callable[[str, int, int], None]
+
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
 
@@ -90,6 +92,7 @@ class SessionOptions:
     _cancel: Cancellation = field(default_factory=lambda: Cancellation(), repr=False)
     _read_data: DataReader | None = field(default=None, repr=False)
     _group: SharedContexts | None = field(default=None, repr=False)
+    _progress: Progress | None = field(default=None, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -167,11 +170,23 @@ class SessionOptions:
         cancel = self._cancel
         return lambda: cancel.requested
 
+    def set_progress_func(self, func: Progress | None) -> None:
+        """Call `func(partition, how many are done, how many there are)` before each compile.
+
+        None calls nothing again. An exception from it stops the loading and compiling.
+        """
+        self._progress = func
+
+    @property
+    def progress(self) -> Progress | None:
+        """What is told before each compile."""
+        return self._progress
+
     def set_ep_context_data_read_func(
-        self, func: ReadFunc, max_data_size: int = DEFAULT_MAX_SIZE
+        self, read_func: ReadFunc, max_data_size: int = DEFAULT_MAX_SIZE
     ) -> None:
-        """Get payloads from `func(name, OrtEpContextDataBuffer)` instead of files."""
-        self._read_data = DataReader(func, max_data_size)
+        """Get payloads from `read_func(name, OrtEpContextDataBuffer)` instead of files."""
+        self._read_data = DataReader(read_func, max_data_size)
 
     def clear_ep_context_data_read_func(self) -> None:
         """Read payload files again."""

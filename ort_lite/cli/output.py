@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SCHEMA_VERSION = 1
 """Of every `--json` output; grows when a field goes or changes its meaning."""
@@ -59,18 +59,37 @@ def print_table(
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[None]:
-    """Show on a terminal what is going on and for how long."""
+def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show on a terminal what is going on and for how long.
+
+    Yields:
+        What takes (partition, how many are done, how many there are) and shows a bar; None
+        where nothing is shown.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.markup import escape
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    text, elapsed = TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), elapsed)
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        shown.add_task(doing, total=None)
-        yield
+        task = shown.add_task(escape(doing), total=None)
+
+        def update(partition: str, done: int, total: int) -> None:
+            told = f"compiling {partition}"
+            shown.update(task, description=escape(told), completed=done, total=total, refresh=True)
+
+        yield update
 
 
 def finite(value: float) -> float | None:

@@ -118,7 +118,8 @@ def open_session(
 
     options = choice.session_options(extra)
     try:
-        with progress(f"loading {model.name}"):
+        with progress(f"loading {model.name}") as update:
+            options.set_progress_func(update)
             return InferenceSession(model, options, providers=choice.providers)
     except EPFail as exc:
         if _opens(options, choice):

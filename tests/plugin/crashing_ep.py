@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 class CrashingExecutionProvider(ExampleExecutionProvider):
     name: ClassVar[str] = "CrashingExecutionProvider"
 
-    def __init__(self, on_import: str, on_run: str) -> None:
+    def __init__(self, on_compile: str, on_import: str, on_run: str) -> None:
         super().__init__("float32")
+        self._on_compile = on_compile
         self._on_import = on_import
         self._on_run = on_run
+
+    def compile(self, fused: Any) -> Any:
+        meet(self._on_compile)
+        return super().compile(fused)
 
     def import_model(self, payload: memoryview, io: Any) -> CompiledPartition:
         meet(self._on_import)
@@ -39,6 +45,8 @@ def meet(fate: str) -> None:
     """End as a vendor's code does that reads past its end."""
     if fate == "abort":
         os.abort()
+    if fate == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
     if fate == "exit":
         os.write(2, b"vendor: fatal \x1b[31m\n")
         os._exit(3)
@@ -48,13 +56,13 @@ def meet(fate: str) -> None:
 
 class _Factory:
     name = CrashingExecutionProvider.name
-    options = MappingProxyType({"on_import": "fate of a loader", "on_run": "fate of a run"})
+    options = MappingProxyType(dict.fromkeys(("on_compile", "on_import", "on_run"), "its fate"))
 
     def probe(self) -> Probe:
         return EXAMPLE.probe()
 
     def create(self, options: Any) -> CrashingExecutionProvider:
-        return CrashingExecutionProvider(options.get("on_import", ""), options.get("on_run", ""))
+        return CrashingExecutionProvider(*(options.get(key, "") for key in self.options))
 
 
 FACTORY = _Factory()

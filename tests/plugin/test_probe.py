@@ -178,6 +178,16 @@ def test_a_place_that_cannot_be_written_is_told(foreign: Made) -> None:
         foreign.load("auto")
 
 
+def test_ctrl_c_while_compiling_leaves_nothing_behind(crashing: Site, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
+    command = ["compile", "m.onnx", "-e", NAME, "-O", "on_compile=interrupt"]
+    done = in_a_child(crashing, "-c", CLI, *command, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted" in done.stderr
+    assert not list(tmp_path.glob("*_ctx*"))
+    assert not list(tmp_path.glob("*.tmp"))
+
+
 def test_the_command_line_ends_with_7(foreign: Made, crashing: Site, tmp_path: Path) -> None:
     entries = ["session.ep_context_probe=auto", f"session.ep_context_cache_dir={foreign.cache}"]
     chosen = [part for entry in entries for part in ("-c", entry)]

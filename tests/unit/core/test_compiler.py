@@ -283,6 +283,43 @@ def test_payloads_go_through_the_users_hands(tmp_path: Path) -> None:
         check(tmp_path / "c.onnx", mlp(), used)
 
 
+@pytest.mark.parametrize("error", [ValueError("vault is full"), ort.Fail("vault is full")])
+def test_a_failing_write_function_is_told_and_leaves_no_file(
+    tmp_path: Path, error: Exception
+) -> None:
+    def write(name: str, data: ort.OrtEpContextData) -> None:
+        raise error
+
+    compiler = ort.ModelCompiler(options(), mlp().SerializeToString())
+    compiler.set_ep_context_data_write_func(write)
+    with pytest.raises(ort.Fail, match="vault is full"):
+        compiler.compile_to_file(tmp_path / "c.onnx")
+    assert names(tmp_path) == []
+
+
+def test_an_embedded_model_over_the_limit_gets_its_payloads_beside_it(
+    source: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The limit is protobuf's 2 GiB; here it is smaller, so that the test need not be large."""
+    monkeypatch.setattr("ctx_formats.model_writer.PROTOBUF_LIMIT", 50_000)
+    ort.ModelCompiler(options(), source, EMBED).compile_to_file()
+    assert f"m_{OPENVINO}.bin" in names(source.parent)
+    assert "payloads go to a file beside it" in caplog.text
+    check(source.with_name("m_ctx.onnx"), sandwich())
+    with pytest.raises(ort.Fail, match=r"With ep\.context_embed_mode=0 payloads"):
+        ort.ModelCompiler(options(), mlp().SerializeToString(), EMBED).compile_to_bytes()
+
+
+def test_a_session_tells_its_progress_too() -> None:
+    told: list[tuple[int, int]] = []
+    used = options()
+    used.set_progress_func(lambda _, done, total: told.append((done, total)))
+    data = sandwich().SerializeToString()
+    ort.InferenceSession(data, used).close()
+    ort.ModelCompiler(used, data, EMBED).compile_to_bytes()
+    assert told == [(0, 3), (1, 3), (2, 3)] * 2
+
+
 def test_a_failing_read_function_falls_back_to_no_file(source: Path) -> None:
     ort.ModelCompiler(options(), source).compile_to_file()
     used = options()

@@ -1,0 +1,49 @@
+"""The progress bar of a compile: on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from small_models import sandwich
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "ort_lite.cli", "compile", "m.onnx"]
+
+
+def seen_on_a_terminal(folder: Path) -> str:
+    """What the command shows where its stderr is a terminal."""
+    terminal, side = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    with subprocess.Popen(
+        COMMAND, cwd=folder, stdout=subprocess.DEVNULL, stderr=side, env=environment
+    ) as child:
+        os.close(side)
+        shown = b""
+        try:
+            while data := os.read(terminal, 1 << 16):
+                shown += data
+        except OSError:
+            pass  # Linux says EIO where nobody holds the other side any more
+    os.close(terminal)
+    assert child.returncode == 0, shown
+    return shown.decode()
+
+
+def test_a_terminal_shows_which_partition_of_how_many(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(sandwich().SerializeToString())
+    shown = seen_on_a_terminal(tmp_path)
+    assert "compiling OpenVINOExecutionProvider_" in shown
+    for count in ("0/3", "1/3", "2/3"):
+        assert count in shown
+
+
+def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(sandwich().SerializeToString())
+    done = subprocess.run(COMMAND, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "compiling" not in done.stderr + done.stdout
