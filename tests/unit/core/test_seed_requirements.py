@@ -1,7 +1,7 @@
-"""The requirements of the EPContext design, S1 to S18, a test each; sharing has its own tests.
+"""The requirements of the EPContext design, S1 to S21, a test each.
 
 Numbers as in the design's checklist: S1 to S4 the node, S5 to S10 options, S11 to S13
-generation, S14 to S18 inference.
+generation, S14 to S18 inference, S19 to S21 sharing.
 """
 
 from __future__ import annotations
@@ -287,3 +287,62 @@ def test_s18_another_driver_another_sdk_and_any_failure_are_invalid_graph(tmp_pa
             made.load()
         assert found.value.code is ort.StatusCode.INVALID_GRAPH
         assert found.value.reason
+
+
+def tied(sign: float) -> ModelProto:
+    """y = Tanh(x @ w) * sign; every such model has the same w of 1 MiB."""
+    w = np.random.default_rng(19).standard_normal((512, 512)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["xw"]),
+        helper.make_node("Tanh", ["xw"], ["t"]),
+        helper.make_node("Mul", ["t", "s"], ["y"]),
+    ]
+    weights = {"w": w, "s": np.full((512,), sign, np.float32)}
+    return model(nodes, [("x", [2, 512])], [("y", [2, 512])], weights)
+
+
+def generate_group(folder: Path, *protos: ModelProto) -> list[Path]:
+    """Context models of one session group; m0.onnx is the first."""
+    folder.mkdir()
+    made = []
+    with ort.SharedContexts() as group:
+        for i, proto in enumerate(protos):
+            options = ort.SessionOptions()
+            options.add_session_config_entry(ENABLE, "1")
+            group.join(options)
+            path = saved(folder, proto, f"m{i}.onnx")
+            ort.InferenceSession(path, options, providers=[OPENVINO]).close()
+            made.append(folder / f"m{i}_ctx.onnx")
+    return made
+
+
+def test_s19_weights_that_several_models_have_are_stored_once(tmp_path: Path) -> None:
+    generate_group(tmp_path / "one", tied(1.0))
+    generate_group(tmp_path / "two", tied(1.0), tied(-1.0))
+    one, two = ((tmp_path / n / f"m0_{OPENVINO}.bin").stat().st_size for n in ("one", "two"))
+    assert two <= 1.2 * one
+
+
+def test_s20_n_models_of_a_group_give_n_plus_one_files(tmp_path: Path) -> None:
+    first, second = generate_group(tmp_path / "group", tied(1.0), tied(-1.0))
+    new = names(tmp_path / "group") - {"m0.onnx", "m1.onnx"}
+    assert new == {first.name, second.name, f"m0_{OPENVINO}.bin"}
+    assert {n.payload_path for path in (first, second) for n in nodes(path)} == {
+        f"m0_{OPENVINO}.bin"
+    }
+    runs(first, tied(1.0))
+    runs(second, tied(-1.0))
+
+
+def test_s21_sessions_of_a_group_read_the_file_once(tmp_path: Path) -> None:
+    """The second finds its graph with the group, and takes it out."""
+    protos = (tied(1.0), tied(-1.0))
+    made = generate_group(tmp_path / "group", *protos)
+    with ort.SharedContexts() as group:
+        for path, proto in zip(made, protos, strict=True):
+            options = ort.SessionOptions()
+            group.join(options)
+            with ort.InferenceSession(path, options, providers=[OPENVINO]) as loaded:
+                np.testing.assert_array_equal(loaded.run(None, feed(proto))[0], answer(proto))
+        assert group.waiting_contexts == ()
+        assert group.workspace.reads == 1
