@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen import lines, scatter
+from eps.opencl.codegen import lines, recurrent, scatter
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
 from eps.opencl.codegen.pointwise import pointwise_kernel
@@ -61,6 +61,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
     Fill: fill_kernel,
     Sample: sample_kernel,
     **lines.GENERATORS,
+    **recurrent.GENERATORS,
     **scatter.GENERATORS,
 }
 

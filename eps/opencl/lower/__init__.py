@@ -14,6 +14,7 @@ from eps.opencl.lower import (
     index,
     normalise,
     pooling,
+    recurrent,
     resize,
     shape,
 )
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 CONTRIB_DOMAIN = "com.microsoft"
 
 STANDARD = (
-    activation, attention, contrib, dense, einsum, elementwise, index, normalise, pooling, resize,
-    shape,
+    activation, attention, contrib, dense, einsum, elementwise, index, normalise, pooling,
+    recurrent, resize, shape,
 )  # fmt: skip
 
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {

@@ -16,6 +16,9 @@ FIXED = {
     "Trilu": (1,),
     "ReduceLogSumExp": (1,),
     "Dropout": (1, 2),
+    "LSTM": (1, 2, 3, 7),
+    "GRU": (1, 2, 3),
+    "RNN": (1, 2, 3),
 }
 """Inputs that a kernel must know when it is compiled."""
 
@@ -27,6 +30,7 @@ NORMS = (
     "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LpPool",
     "GlobalLpPool", "LRN", "Dropout", "BitShift",
 )  # fmt: skip
+RECURRENT = ("LSTM", "GRU", "RNN")
 REFUSED = {
     "test_onehot_with_bfloat16_values": "bfloat16",
     "test_reversesequence_bfloat16": "bfloat16",
@@ -46,7 +50,9 @@ REFUSED = {
 
 
 @pytest.mark.filterwarnings("ignore")  # making the cases overflows on purpose
-@pytest.mark.parametrize("operators", [INDEX, NORMS], ids=["index", "norms"])
+@pytest.mark.parametrize(
+    "operators", [INDEX, NORMS, RECURRENT], ids=["index", "norms", "recurrent"]
+)
 def test_onnx_cases_are_right_on_the_device(operators: tuple[str, ...]) -> None:
     for merged in merge(node_cases(operators), FIXED):
         run(merged)
