@@ -14,6 +14,7 @@ from eps.opencl.lower import (
     index,
     normalise,
     pooling,
+    quantised,
     recurrent,
     resize,
     shape,
@@ -31,7 +32,7 @@ CONTRIB_DOMAIN = "com.microsoft"
 
 STANDARD = (
     activation, attention, contrib, dense, einsum, elementwise, index, normalise, pooling,
-    recurrent, resize, shape,
+    quantised, recurrent, resize, shape,
 )  # fmt: skip
 
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {
