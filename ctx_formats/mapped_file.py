@@ -71,6 +71,16 @@ class MappedFile:
         assert self._descriptor is not None, "opened with keep_open"
         return path_of_descriptor(self._descriptor, self.path)
 
+    def drop_pages(self, offset: int, size: int) -> None:
+        """Give memory behind a range back to the system, which reads it again when it is used.
+
+        Only for ranges that nobody has written to: what was written there is lost.
+        """
+        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if self._map is not None and end > start and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
+
     def close(self) -> None:
         """Let go; the map itself ends when the last view of it does."""
         self._close_descriptor()

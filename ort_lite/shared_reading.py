@@ -69,6 +69,8 @@ class PayloadFile:
                 if run not in self._checked:
                     self.container.verify_weights(run)
                     self._checked.add(run)
+                    entry = self.container.weights[run]
+                    self.mapped.drop_pages(entry.offset, entry.size)  # an SDK maps them itself
         return WeightsFile(self.mapped.view, self.mapped.reopened_as)
 
     def close(self) -> None:

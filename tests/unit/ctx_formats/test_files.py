@@ -363,3 +363,14 @@ die("published")
         done = subprocess.run([sys.executable, "-c", script], check=False)
         assert done.returncode == -signal.SIGKILL
         assert path.read_bytes() == (new if stop == "published" else old)
+
+
+def test_pages_that_were_given_back_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    data = bytes(range(256)) * 100
+    path.write_bytes(data)
+    with MappedFile(path) as mapped:
+        assert mapped.view == data
+        for offset, size in ((0, len(data)), (5000, 9000), (10, 20)):
+            mapped.drop_pages(offset, size)
+            assert mapped.view == data
