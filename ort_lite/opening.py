@@ -108,7 +108,7 @@ def _probe(
     """What tries payloads in a child process, where the options ask for it."""
     if PROBE_KEY not in opening.options.config:
         return None
-    from ort_lite.context_probe import Suspect, prober_of  # noqa: PLC0415 - rarely needed
+    from ort_lite.context_probe import ProbeMode, Suspect, prober_of  # noqa: PLC0415 - rarely needed
 
     prober = prober_of(opening.options, os.environ)
     if prober is None:
@@ -116,21 +116,21 @@ def _probe(
     eps = {ep.name: ep for ep in opening.eps}
 
     def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
-        if found.payload.weights is not None:
+        suspect = Suspect(
+            node=node,
+            payload=found.payload.data,
+            notes=found.notes,
+            io=io,
+            present=eps[node.source].identity,
+            options=opening.provider_options[node.source],
+        )
+        if found.payload.weights is None:
+            prober.judge(suspect)
+        elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
             raise NotImplementedYet(
                 f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
                 f"'{node.name}'); set it to never for contexts of a session group"
             )
-        prober.judge(
-            Suspect(
-                node=node,
-                payload=found.payload.data,
-                notes=found.notes,
-                io=io,
-                present=eps[node.source].identity,
-                options=opening.provider_options[node.source],
-            )
-        )
 
     return probe
 

@@ -23,3 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from ort_lite.cli.app import run_command
 
     sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def share_main() -> None:
+    """`ep_weight_sharing_ctx_gen`, by its old name, is `ort-lite share`."""
+    main(["share", *sys.argv[1:]])

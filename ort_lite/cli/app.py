@@ -19,6 +19,7 @@ from ort_lite.cli.hw import hw
 from ort_lite.cli.inspect_model import inspect
 from ort_lite.cli.output import print_json, print_note
 from ort_lite.cli.run_model import run
+from ort_lite.cli.share import share
 from ort_lite.status import InvalidGraph, OrtLiteError
 from ort_lite.version import VERSION
 
@@ -40,7 +41,8 @@ def root(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
-for command in (devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache):
+COMMANDS = (devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share)
+for command in COMMANDS:
     root.add_command(command)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ort_lite.options import SessionOptions
     from ort_lite.session import InferenceSession
+    from ort_lite.shared_contexts import SharedContexts
 
 SUFFIX = "ExecutionProvider"
 
@@ -29,11 +30,13 @@ class SessionChoice:
         providers: Names with options, in order of preference; None for all that are installed.
         config: Session configuration entries.
         dimensions: Sizes of symbolic dimensions.
+        group: The session group that it is to be in.
     """
 
     providers: tuple[tuple[str, Mapping[str, str]], ...] | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    group: SharedContexts | None = None
 
     def session_options(self, extra: Mapping[str, str] | None = None) -> SessionOptions:
         """The chosen options, with `extra` entries besides."""
@@ -44,7 +47,7 @@ class SessionChoice:
             options.add_session_config_entry(key, value)
         for name, size in self.dimensions.items():
             options.add_free_dimension_override_by_name(name, size)
-        return options
+        return self.group.join(options) if self.group is not None else options
 
 
 def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:

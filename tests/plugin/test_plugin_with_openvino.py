@@ -13,6 +13,7 @@ from plugin.installed_site import EXAMPLE, Site
 from small_models import feed, model
 
 import ort_lite as ort
+from ctx_formats.container import read_container
 from ort_lite.testing import ContextFile
 
 if TYPE_CHECKING:
@@ -115,3 +116,28 @@ def test_the_payload_of_another_ep_is_refused(installed: Site, tmp_path: Path) -
     with pytest.raises(ort.InvalidGraph, match="no payload called") as found:
         ort.InferenceSession(path, providers=THREE)
     assert found.value.reason == "missing_payload"
+
+
+def test_a_group_has_a_payload_file_of_each_ep(installed: Site, tmp_path: Path) -> None:
+    """The example EP shares its weights, OpenVINO has none here; two models, four files."""
+    with ort.SharedContexts() as group:
+        for name in ("m", "n"):
+            (tmp_path / f"{name}.onnx").write_bytes(mixed().SerializeToString())
+            options = group.join(ort.SessionOptions())
+            options.add_session_config_entry("ep.context_enable", "1")
+            ort.InferenceSession(tmp_path / f"{name}.onnx", options, providers=THREE).close()
+    assert sorted(path.name for path in tmp_path.glob("*.bin")) == [
+        f"m_{EXAMPLE}.bin",
+        f"m_{OPENVINO}.bin",
+    ]
+    found = read_container(memoryview((tmp_path / f"m_{EXAMPLE}.bin").read_bytes()))
+    assert sorted(entry.weights for entry in found.entries.values()) == [(), (), ("0",), ("0",)]
+    with ort.SharedContexts() as group:
+        for name in ("m", "n"):
+            options = group.join(ort.SessionOptions())
+            path = tmp_path / f"{name}_ctx.onnx"
+            with ort.InferenceSession(path, options, providers=THREE) as session:
+                found_values = session.run(None, feed(mixed()))[0]
+            np.testing.assert_allclose(found_values, expected(), rtol=1e-5)
+        assert group.waiting_contexts == ()
+        assert group.workspace.reads == 2

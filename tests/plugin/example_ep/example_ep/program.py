@@ -4,6 +4,9 @@
 8    u32      size of the JSON text, little-endian
 12   JSON     {inputs, outputs, steps, constants: [[name, dims], ...], sum_in}
 ...  float32  the constants, one after the other, to the end
+
+Where constants lie in a weights file of several programs, each has its offset there as a third
+element, and nothing follows the JSON text.
 """
 
 from __future__ import annotations
@@ -101,22 +104,30 @@ class Program:
         if missing or self.sum_in not in SUMS:
             raise ProgramError(f"makes no {sorted(missing)}, or adds up in {self.sum_in}")
 
-    def to_bytes(self) -> bytes:
-        """The whole program; it needs nothing else to be loaded."""
+    def to_bytes(self, places: Sequence[int] | None = None) -> bytes:
+        """The whole program, or one whose constants lie at `places` of a weights file."""
+        listed = [[name, value.shape] for name, value in self.constants.items()]
+        if places is not None:
+            listed = [[*one, place] for one, place in zip(listed, places, strict=True)]
         content = {
             "inputs": self.inputs,
             "outputs": self.outputs,
             "steps": self.steps,
-            "constants": [(name, value.shape) for name, value in self.constants.items()],
+            "constants": listed,
             "sum_in": self.sum_in,
         }
         text = json.dumps(content).encode()
-        data = [np.ascontiguousarray(value, "<f4").tobytes() for value in self.constants.values()]
-        return _HEAD.pack(_MAGIC, len(text)) + text + b"".join(data)
+        data = b"" if places is not None else b"".join(map(bytes, self.constant_data()))
+        return _HEAD.pack(_MAGIC, len(text)) + text + data
+
+    def constant_data(self) -> list[memoryview]:
+        """The bytes of each constant."""
+        arrays = [np.ascontiguousarray(value, "<f4") for value in self.constants.values()]
+        return [array.reshape(-1).view(np.uint8).data for array in arrays]
 
     @classmethod
-    def from_bytes(cls, payload: memoryview) -> Program:
-        """Read what `to_bytes` wrote.
+    def from_bytes(cls, payload: memoryview, weights: memoryview | None = None) -> Program:
+        """Read what `to_bytes` wrote, its constants in `weights` where they went there.
 
         Raises:
             ProgramError: Anything else.
@@ -130,7 +141,11 @@ class Program:
                 inputs=tuple(map(_signature, content["inputs"])),
                 outputs=tuple(map(_signature, content["outputs"])),
                 steps=tuple(Step(op, tuple(names), out) for op, names, out in content["steps"]),
-                constants=_constants(content["constants"], payload[_HEAD.size + size :]),
+                constants=(
+                    _constants(content["constants"], payload[_HEAD.size + size :])
+                    if weights is None
+                    else _placed(content["constants"], weights)
+                ),
                 sum_in=content["sum_in"],
             )
             program.check()
@@ -154,4 +169,14 @@ def _constants(listed: Sequence[Any], data: memoryview) -> dict[str, Array]:
         data = data[count * 4 :]
     if data:
         raise ProgramError(f"{len(data)} bytes too many")
+    return found
+
+
+def _placed(listed: Sequence[Any], weights: memoryview) -> dict[str, Array]:
+    found = {}
+    for name, dims, place in listed:
+        count = math.prod(dims)
+        if min((*dims, place)) < 0 or place + count * 4 > len(weights):
+            raise ProgramError(f"constant '{name}' {dims} at {place} of {len(weights)} bytes")
+        found[name] = np.frombuffer(weights, "<f4", count, place).reshape(dims)
     return found

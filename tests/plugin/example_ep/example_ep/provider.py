@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import ValueInfo
     from ort_lite.execution_provider import Compatibility, FusedNode, GraphView, PartitionIo, Value
     from ort_lite.graph import Graph
+    from ort_lite.shared_weights import WeightsFile, WeightsSink
 
 
 INFO = "example-ep "
@@ -86,8 +87,13 @@ class ExampleExecutionProvider(ExecutionProvider):
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
         """Bytes of a producer without digests come here unchecked: trust nothing in them."""
+        return self._loaded(payload, None, io)
+
+    def _loaded(
+        self, payload: memoryview, weights: memoryview | None, io: PartitionIo
+    ) -> CompiledPartition:
         try:
-            program = Program.from_bytes(payload)
+            program = Program.from_bytes(payload, weights)
         except ProgramError as exc:
             raise InvalidGraph(f"no program: {exc}", reason=Reason.VENDOR_REJECTED) from exc
         declared = [one.kind for one in map(signature, (*io.inputs, *io.outputs))]
@@ -112,6 +118,23 @@ class ExampleExecutionProvider(ExecutionProvider):
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
         return HardwareIdentity(sdk_version=info[len(INFO) :]) if info.startswith(INFO) else None
+
+    # And from here on: SupportsWeightSharing. Without these two, payloads hold their constants.
+
+    def export_shared(
+        self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
+    ) -> bool:
+        assert isinstance(compiled, ExamplePartition), "the core gives back what compile gave"
+        if compiled.program is None or not compiled.program.constants:
+            return False
+        places = [weights.add_weights(data) for data in compiled.program.constant_data()]
+        out.write(compiled.program.to_bytes(places))
+        return True
+
+    def import_shared(
+        self, payload: memoryview, weights: WeightsFile, io: PartitionIo
+    ) -> CompiledPartition:
+        return self._loaded(payload, weights.data, io)
 
 
 def refusal(graph: Graph, index: int) -> str:

@@ -1,0 +1,135 @@
+"""`ort-lite share`: several models into context models over one payload file."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, size_text
+from ort_lite.cli.session_choice import open_session, session_choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.cli.session_choice import SessionChoice
+
+NOT_ALLOWED = "ep.context_file_path"
+FORCED = {"ep.context_enable": "1", "ep.context_embed_mode": "0"}
+
+
+@click.command(short_help="Compile models that share weights into one payload file.")
+@click.argument("models", nargs=-1, required=True)
+@click.option(
+    *("-i", "--provider-options"), "provider_pairs", default="", metavar='"KEY|VALUE ..."',
+    help="Options of the one execution provider, as ep_weight_sharing_ctx_gen takes them.",
+)  # fmt: skip
+@click.option(
+    *("-C", "--config-entries"), "config_pairs", default="", metavar='"KEY|VALUE ..."',
+    help="Session configuration entries, in the same form.",
+)  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Log more to stderr.")
+@session_choice
+@json_option
+def share(
+    models: Sequence[str],
+    *,
+    provider_pairs: str,
+    config_pairs: str,
+    verbose: bool,
+    choice: SessionChoice,
+    as_json: bool,
+) -> ExitCode:
+    """Compile MODELS, named apart or separated by commas, as one session group.
+
+    Each gives MODEL_ctx.onnx beside it; all payloads go to one file for each execution
+    provider, named after the first model. The files appear together or not at all.
+    """
+    if verbose:
+        logging.getLogger("ort_lite").setLevel(logging.INFO)
+    paths = [Path(name) for text in models for name in text.split(",") if name]
+    if not paths:
+        raise click.UsageError("no model is named")
+    chosen = _merged(choice, provider_pairs, config_pairs)
+    targets = _compile_group(paths, chosen)
+    files = _files(targets)
+    if as_json:
+        print_json(
+            {
+                "models": [str(path) for path in paths],
+                "files": [{"path": str(p), "bytes": p.stat().st_size} for p in files],
+            }
+        )
+        return ExitCode.OK
+    for path in files:
+        print_line(f"{path}  {size_text(path.stat().st_size)}")
+    return ExitCode.OK
+
+
+def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
+    """The context models, in the order of `paths`."""
+    from ort_lite.shared_contexts import SharedContexts
+
+    with SharedContexts() as group:
+        for path in paths:
+            open_session(path, replace(choice, group=group), FORCED).close()
+        missing = [p for p in paths if _target(p) not in group.waiting_models]
+        if missing:
+            raise CommandError(
+                ExitCode.COMPILE_FAILED,
+                f"nothing in {', '.join(map(str, missing))} was compiled for an execution "
+                "provider that keeps contexts; nothing was written",
+                hint=f"ort-lite explain {missing[0]} says why",
+            )
+    return [_target(path) for path in paths]
+
+
+def _target(path: Path) -> Path:
+    return path.with_name(f"{path.stem}_ctx.onnx")
+
+
+def _files(targets: Sequence[Path]) -> list[Path]:
+    """The context models, and the payload files that they name, each once."""
+    from ort_lite.cli.model_facts import read_facts
+
+    payloads = {
+        target.parent / context.payload: None
+        for target in targets
+        for context in read_facts(target).contexts
+        if context.payload
+    }
+    return [*targets, *payloads]
+
+
+def _merged(choice: SessionChoice, provider_pairs: str, config_pairs: str) -> SessionChoice:
+    options = _pairs(provider_pairs, "-i")
+    providers = choice.providers
+    if options:
+        if providers is None or len(providers) != 1:
+            raise click.UsageError("-i gives options of one execution provider; name it with -e")
+        ((name, known),) = providers
+        providers = ((name, {**known, **options}),)
+    config = {**choice.config, **_pairs(config_pairs, "-C")}
+    if NOT_ALLOWED in config:
+        raise click.UsageError(f"{NOT_ALLOWED} is not for a group: each model has its own")
+    changed = [key for key, value in FORCED.items() if config.get(key, value) != value]
+    if changed:
+        raise click.UsageError(f"{changed[0]} is always {FORCED[changed[0]]} for a group")
+    return replace(choice, providers=providers, config=config)
+
+
+def _pairs(text: str, option: str) -> Mapping[str, str]:
+    """`k|v k|v` taken apart."""
+    found: dict[str, str] = {}
+    for pair in text.split():
+        key, bar, value = pair.partition("|")
+        if not key or not bar or not value:
+            raise click.UsageError(f'{option} "{pair}": expected KEY|VALUE')
+        if key in found:
+            raise click.UsageError(f"{option}: {key} is given twice")
+        found[key] = value
+    return found
