@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
 from ort_lite.cli.output import (
     json_option,
@@ -98,9 +98,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     else:
         running = _here(chosen, workplace(project, out, cache, chosen), wanted)
     results = []
-    for result in running:
-        results.append(result)
-        print_note(one_line(result))
+    try:
+        for result in running:
+            results.append(result)
+            print_note(one_line(result))
+    except OSError as exc:
+        raise CommandError(ExitCode.USAGE, f"a folder cannot be written: {exc}") from exc
     show_results(results, out, as_json=as_json)
     return exit_code(results)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ort_lite.hw.yaml_text import Document, Place
 
 _ROW_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+"""Of axes, their values, and models: they become names of folders and files."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -29,6 +31,7 @@ def check(matrix: Matrix, document: Document) -> None:
     Raises:
         MatrixError: The first such place.
     """
+    _check_names(matrix, document)
     _check_rows(matrix, document)
     _check_combinations(matrix, document)
     _check_suites(matrix, document)
@@ -46,6 +49,16 @@ def _known(document: Document, place: Place, what: str, name: str, names: Iterab
     names = list(names)
     if name not in names:
         raise _fail(document, place, f"there is no {what} '{name}'{suggestion(name, names)}")
+
+
+def _check_names(matrix: Matrix, document: Document) -> None:
+    places: list[Place] = [("models", name) for name in matrix.models]
+    places += [("axes", axis) for axis in matrix.axes]
+    places += [("axes", axis, value) for axis, values in matrix.axes.items() for value in values]
+    for place in places:
+        if not _NAME.fullmatch(str(place[-1])):
+            problem = f"the name '{place[-1]}' has other characters than letters, digits . _ + -"
+            raise _fail(document, place, problem)
 
 
 def _check_rows(matrix: Matrix, document: Document) -> None:

@@ -6,6 +6,7 @@ import ctypes.util
 import os
 import platform
 import shutil
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ PCI_CLASSES: Mapping[str, str] = {"0x03": "GPU", "0x1200": "NPU"}
 NODES = (("GPU", "dri/renderD*"), ("GPU", "nvidia[0-9]*"), ("NPU", "accel/accel*"))
 """Kinds of device to their nodes in /dev; NVIDIA's driver in a container has no render node."""
 LOADERS = ("libOpenCL.so.1", "libze_loader.so.1", "libze_intel_npu.so.1", "libpocl.so.2")
+START_TIMEOUT_S = 20
 LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib",
                    "usr/local/lib")  # fmt: skip
 
@@ -136,4 +138,15 @@ def _group(path: Path) -> str:
 
 def _pythons() -> dict[str, str]:
     names = {f"3.{minor}": shutil.which(f"python3.{minor}") for minor in range(11, 16)}
-    return {version: command for version, command in names.items() if command}
+    return {version: command for version, command in names.items() if command and _starts(command)}
+
+
+def _starts(python: str) -> bool:
+    """Whether an interpreter runs; a version manager's stand-in for a missing one does not."""
+    try:
+        done = subprocess.run(
+            [python, "-c", ""], capture_output=True, check=False, timeout=START_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0

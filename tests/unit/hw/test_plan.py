@@ -140,6 +140,16 @@ def test_facts_are_read_from_the_machine_s_own_files(tmp_path: Path) -> None:
     assert facts.libraries["libodd.so.7"] == find_library(tmp_path, "libodd.so.7") == ""
 
 
+def test_an_interpreter_that_does_not_start_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, line in {"python3.14": "exit 127", "python3.15": "exit 0"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list(read_facts().pythons) == ["3.15"]
+
+
 def test_this_machine_is_told_in_the_words_of_requirements(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -46,6 +46,11 @@ CHANGES = {
         "provider: npy,",
         "hw_matrix.yaml:20: there is no provider 'npy'; did you mean 'npu'?",
     ),
+    "a name that would leave its folder": (
+        "dense: { path",
+        "../dense: { path",
+        "hw_matrix.yaml:26: the name '../dense' has other characters than letters",
+    ),
     "a suite that is not there": (
         "suites: [all]",
         "suites: [al]",
