@@ -112,19 +112,19 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
     """Every result.json in the folders or anywhere under them, by row; a later one wins.
 
     Raises:
-        MatrixError: A folder holds none, or one that is no result.
+        MatrixError: There is none in all of them, or one that is no result.
     """
     found: dict[str, RowResult] = {}
-    for folder in folders:
-        paths = sorted(folder.rglob(RESULT_FILE))
-        if not paths:
-            raise MatrixError(f"{folder}: there is no {RESULT_FILE} in it")
-        for path in paths:
-            try:
-                result = msgspec.json.decode(path.read_bytes(), type=RowResult)
-            except (msgspec.MsgspecError, OSError) as exc:
-                raise MatrixError(f"{path}: no result of ort-lite hw run: {exc}") from exc
-            known = found.get(result.row)
-            if known is None or known.started <= result.started:
-                found[result.row] = result
+    folders = list(folders)
+    for path in [path for folder in folders for path in sorted(folder.rglob(RESULT_FILE))]:
+        try:
+            result = msgspec.json.decode(path.read_bytes(), type=RowResult)
+        except (msgspec.MsgspecError, OSError) as exc:
+            raise MatrixError(f"{path}: no result of ort-lite hw run: {exc}") from exc
+        known = found.get(result.row)
+        if known is None or known.started <= result.started:
+            found[result.row] = result
+    if not found:
+        told = ", ".join(map(str, folders))
+        raise MatrixError(f"{told}: there is no {RESULT_FILE} in it")
     return tuple(found.values())
