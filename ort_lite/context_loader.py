@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.notes import ContextNotes
     from ctx_formats.onnx_model import Node
+    from ort_lite.early_examination import EarlyExamination
     from ort_lite.execution_provider import CompiledPartition, ExecutionProvider
     from ort_lite.graph import Graph
     from ort_lite.load_report import LoadClock
@@ -52,15 +53,17 @@ def reload(
     shop: Workshop,
     options: SessionOptions,
     clock: LoadClock,
+    early: EarlyExamination | None = None,
     probe: Callable[[EpContextNode, Examined, PartitionIo], None] | None = None,
 ) -> PreparedGraph:
     """Import every payload of a context model and prepare the rest of its graph.
 
     Args:
-        loaded: The model.
+        loaded: The context model.
         shop: The EPs and the session's rules.
-        options: The session's.
+        options: Where payloads are, and what is required of them.
         clock: Told how long each step takes.
+        early: What was examined meanwhile, under the same options; stays the caller's.
         probe: Called before a payload is imported; raises where it must not be.
 
     Raises:
@@ -70,7 +73,8 @@ def reload(
     """
     with loading(options) as workspace:
         store = PayloadStore(base_folder(loaded.path, options), loaded.path, options, workspace)
-        importer = _Importer(loaded, shop, options, store, clock)
+        examiner = _Examiner(store, _primaries(loaded), options, early)
+        importer = _Importer(loaded, shop, options, examiner, clock)
         importer.probe = probe
         try:
             prepared = prepare(as_graph(loaded.model), replace(shop, settle=importer.settle))
@@ -243,13 +247,37 @@ def _handed_over(
     return ep.import_shared(payload.data, payload.weights, io)
 
 
-def _primaries(loaded: LoadedModel) -> tuple[EpContextNode, ...]:
-    nodes = [
-        parse_node(node, loaded.described)
+def context_nodes(loaded: LoadedModel) -> tuple[tuple[Node, EpContextNode], ...]:
+    """Every EPContext node of a model, as it is in the graph and parsed.
+
+    Raises:
+        InvalidGraph: One is malformed.
+    """
+    return tuple(
+        (node, parse_node(node, loaded.described))
         for node in all_nodes(loaded.model.graph)
         if is_context_node(node)
-    ]
-    return tuple(node for node in nodes if node.main_context)
+    )
+
+
+def _primaries(loaded: LoadedModel) -> tuple[EpContextNode, ...]:
+    return tuple(parsed for _, parsed in context_nodes(loaded) if parsed.main_context)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examiner:
+    """Examines nodes, or says what was found meanwhile."""
+
+    store: PayloadStore
+    primaries: Sequence[EpContextNode]
+    options: SessionOptions
+    early: EarlyExamination | None
+
+    def of(self, node: Node, parsed: EpContextNode) -> Examined:
+        found = self.early.of(node) if self.early is not None else None
+        if found is None:
+            found = examine(parsed, self.store, self.primaries, self.options)
+        return found
 
 
 class _Importer:
@@ -260,15 +288,14 @@ class _Importer:
         loaded: LoadedModel,
         shop: Workshop,
         options: SessionOptions,
-        store: PayloadStore,
+        examiner: _Examiner,
         clock: LoadClock,
     ) -> None:
         self._loaded = loaded
         self._clock = clock
         self._eps = {ep.name: (i, ep) for i, ep in enumerate(shop.eps)}
         self._options = options
-        self._store = store
-        self._primaries = _primaries(loaded)
+        self._examiner = examiner
         self.probe: Callable[[EpContextNode, Examined, PartitionIo], None] | None = None
         self.imported: list[EpContextNode] = []
 
@@ -291,7 +318,7 @@ class _Importer:
         owner, ep = self._owner(node)
         if not isinstance(ep, SupportsEpContext):
             raise NotImplementedByAny(self._unclaimed(node))
-        found = self._checked(node, ep)
+        found = self._checked(graph.nodes[index], node, ep)
         subgraph = graph.extract([index], node.name)
         io = PartitionIo(
             inputs=tuple(graph.info(name) for name in node.inputs),
@@ -316,9 +343,9 @@ class _Importer:
         )
         return Part(owner, (index,)), partition
 
-    def _checked(self, node: EpContextNode, ep: SupportsEpContext) -> Examined:
+    def _checked(self, raw: Node, node: EpContextNode, ep: SupportsEpContext) -> Examined:
         with self._clock.phase("payload digest"):
-            found = examine(node, self._store, self._primaries, self._options)
+            found = self._examiner.of(raw, node)
         with self._clock.phase("verdict"):
             warning = check_identity(node, found.recorded, ep, self._options)
         if found.seal is not None:

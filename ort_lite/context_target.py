@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ort_lite.external_initializers import ExternalInitializers
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
     from ort_lite.context_data import WriteFunc
     from ort_lite.context_payloads import PayloadPlace
-    from ort_lite.external_initializers import LocationFunc
+    from ort_lite.external_initializers import ExternalInitializers, LocationFunc
     from ort_lite.options import SessionOptions
     from ort_lite.shared_generation import Stage
 
@@ -88,6 +87,10 @@ def session_target(source: Path | None, options: SessionOptions) -> ContextTarge
         Fail: The model came from memory and no path is given, or the output exists.
         InvalidArgument: The path is a folder, or its folder is missing or not writable.
     """
+    from ort_lite.external_initializers import (  # noqa: PLC0415 - only what writes needs it
+        ExternalInitializers,
+    )
+
     given = options.config.get(PATH_KEY, "")
     if not given and source is None:
         raise Fail(

@@ -13,8 +13,6 @@ from ctx_formats.model_reader import read_model
 from ort_lite.external_data import ExternalFiles
 from ort_lite.graph import Graph
 from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
-from ort_lite.transforms.drop_dropout import drop_dropout
-from ort_lite.transforms.lift_constants import lift_constants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,6 +102,8 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     """
     from ort_lite.free_dimensions import bind  # noqa: PLC0415 - plain models only
     from ort_lite.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
+    from ort_lite.transforms.drop_dropout import drop_dropout  # noqa: PLC0415 - see above
+    from ort_lite.transforms.lift_constants import lift_constants  # noqa: PLC0415 - see above
 
     graph = lift_constants(bind(model.graph, free_dimensions))
     graph = drop_dropout(graph, model.opset_imports.get("", 1))

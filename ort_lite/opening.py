@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context_loader import Examined
     from ort_lite.context_target import ContextTarget
+    from ort_lite.early_examination import EarlyExamination
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -40,6 +41,7 @@ class Opening:
         provider_options: What each EP was opened with.
         disabled: Names of transformations that are not to run.
         pool: Runs partitions that do not wait for each other.
+        early: Of the context model's payloads, begun before the EPs were opened.
     """
 
     options: SessionOptions
@@ -48,6 +50,7 @@ class Opening:
     clock: LoadClock
     disabled: tuple[str, ...] = ()
     pool: Executor | None = None
+    early: EarlyExamination | None = None
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
@@ -98,7 +101,10 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     """
     from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
 
-    prepared = reload(loaded, opening.workshop(), opening.options, opening.clock, _probe(opening))
+    shop, clock = opening.workshop(), opening.clock
+    prepared = reload(
+        loaded, shop, opening.options, clock, early=opening.early, probe=_probe(opening)
+    )
     return _placed(Opened(loaded=loaded, prepared=prepared), opening)
 
 

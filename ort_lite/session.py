@@ -6,7 +6,8 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any, Self
 
-from ort_lite import explain, model_loader
+from ort_lite import model_loader
+from ort_lite.context_nodes import has_context_nodes
 from ort_lite.context_target import ENABLE_KEY
 from ort_lite.feeds import Feeds
 from ort_lite.load_report import FIRST_RUN, LoadClock, LoadReport, peak_rss
@@ -19,13 +20,16 @@ from ort_lite.provider_list import open_all, requested, with_threads
 from ort_lite.run_context import RunContext, running
 from ort_lite.run_forms import RunForms
 from ort_lite.session_threads import Surroundings
+from ort_lite.shared_reading import SHARE_KEY
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite import explain
     from ort_lite.assignment_info import OrtEpAssignedSubgraph
+    from ort_lite.early_examination import EarlyExamination
     from ort_lite.execution_provider import ExecutionProvider, Value
     from ort_lite.model_cache.cached_model import CachedModel
     from ort_lite.model_loader import LoadedModel
@@ -106,9 +110,11 @@ class InferenceSession(RunForms):
 
     def _open(self, source: object, wanted: Sequence[Request], *, fallback: bool) -> Opened:
         cached = self._cached(source)
+        early: EarlyExamination | None = None
         if cached is None:
             with self._clock.phase("read model"), self._around.loading(source):
                 self._loaded = model_loader.load(source, self._options)
+            early = self._examined_early(self._loaded)
         try:
             with self._clock.phase("open providers"):
                 self._eps = open_all(wanted, fallback=fallback)
@@ -122,6 +128,7 @@ class InferenceSession(RunForms):
                 clock=self._clock,
                 disabled=self._disabled,
                 pool=self._around.pool(),
+                early=early,
             )
             with self._around.span("session_initialization"):
                 if cached is not None:
@@ -131,6 +138,8 @@ class InferenceSession(RunForms):
                     assert self._loaded is not None, "read above"
                     opened = make_ready(self._loaded, opening)
         finally:
+            if early is not None:
+                early.close()
             if cached is not None and cached.loaded is not self._loaded:
                 cached.close()
         line = placement_line(opened.prepared, opened.loaded.described)
@@ -139,11 +148,18 @@ class InferenceSession(RunForms):
             log.warning("%s%s", f"[{options.logid}] " if options.logid else "", line)
         return opened
 
+    def _examined_early(self, loaded: LoadedModel) -> EarlyExamination | None:
+        if not has_context_nodes(loaded.model.graph):
+            return None
+        from ort_lite.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
+
+        return EarlyExamination(loaded, self._options)
+
     def _cached(self, source: object) -> CachedModel | None:
         """The model, to be looked for in the cache; None where none is wanted."""
         settings = session_cache(self._options.config, os.environ)
         writes = self._options.flag(ENABLE_KEY) or self._options.optimized_model_filepath
-        if settings is None or writes:
+        if settings is None or writes or self._options.flag(SHARE_KEY):
             return None
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
@@ -261,6 +277,8 @@ class InferenceSession(RunForms):
 
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""
+        from ort_lite import explain  # noqa: PLC0415 - a session that is only run needs it not
+
         if self._prepared is None:
             raise Fail("the session is closed")
         return explain.report(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import platform
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
 from eps.cpu.blas_threads import set_blas_threads
-from eps.cpu.compile_graph import GraphCompiler, NodeRefused
-from eps.cpu.kernels import all_kernels
-from eps.cpu.resolve import Resolver
 from ort_lite.execution_provider import Capability, CompileRefused, ExecutionProvider
 from ort_lite.kernel_registry import KernelRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from eps.cpu.resolve import Resolver
     from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
     from ort_lite.kernel_registry import KernelDef
 
@@ -39,15 +38,22 @@ class CPUExecutionProvider(ExecutionProvider):
         Raises:
             Fail: Two of `custom` serve the same versions and types of an operator.
         """
-        users = KernelRegistry(self.name)
+        self._users = KernelRegistry(self.name)
         for definition in custom:
-            users.register(definition)
+            self._users.register(definition)
+        if threads:
+            set_blas_threads(threads)
+
+    @cached_property
+    def _resolver(self) -> Resolver:
+        """All kernels; their import takes longer than a context takes to load without them."""
+        from eps.cpu.kernels import all_kernels  # noqa: PLC0415 - see above
+        from eps.cpu.resolve import Resolver  # noqa: PLC0415 - see above
+
         own = KernelRegistry(self.name)
         for definition in all_kernels():
             own.register(definition)
-        self._resolver = Resolver((users, own))
-        if threads:
-            set_blas_threads(threads)
+        return Resolver((self._users, own))
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -75,6 +81,8 @@ class CPUExecutionProvider(ExecutionProvider):
         return [self._compile(node) for node in fused]
 
     def _compile(self, fused: FusedNode) -> CompiledPartition:
+        from eps.cpu.compile_graph import GraphCompiler, NodeRefused  # noqa: PLC0415 - as above
+
         try:
             return GraphCompiler(fused.graph, self._resolver, fused.bodies).compile()
         except NodeRefused as exc:

@@ -35,7 +35,10 @@ class _Factory:
                 reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
             )
         load_newest_tbb()
-        from eps.openvino.probe import probe_devices
+        try:
+            from eps.openvino.probe import probe_devices
+        except ImportError as exc:
+            return Probe(reason=f"the openvino package cannot be loaded: {exc}")
 
         return probe_devices()
 
@@ -47,7 +50,10 @@ class _Factory:
                 f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
             )
         load_newest_tbb()
-        from eps.openvino.provider import OpenVINOExecutionProvider
+        try:
+            from eps.openvino.provider import OpenVINOExecutionProvider
+        except ImportError as exc:  # a library that it needs is missing or of another system
+            raise EPFail(f"{NAME}: the openvino package cannot be loaded: {exc}") from exc
 
         return OpenVINOExecutionProvider(parsed)
 

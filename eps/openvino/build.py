@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import openvino as ov
-
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
+from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
+    import openvino
+
     from ctx_formats.onnx_model import GraphDef
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.graph import Graph
@@ -36,7 +37,7 @@ def partition_model(graph: Graph) -> Model:
     return Model(graph=graph.definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
 
 
-def read_model(core: ov.Core, graph: Graph) -> ov.Model:
+def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:
     """Convert a partition.
 
     Raises:
@@ -54,7 +55,7 @@ def read_model(core: ov.Core, graph: Graph) -> ov.Model:
         raise ConversionError(sdk_text(exc)) from exc
 
 
-def _through_file(core: ov.Core, model: Model) -> ov.Model:
+def _through_file(core: openvino.Core, model: Model) -> openvino.Model:
     """Weights in a data file, which OpenVINO maps; the folder goes once they are loaded."""
     with tempfile.TemporaryDirectory(prefix="ort_lite_") as folder:
         path = Path(folder)
@@ -78,7 +79,7 @@ def _externalised(graph: GraphDef, weights: io.BufferedWriter) -> GraphDef:
     return replace(graph, initializers={**graph.initializers, **moved})
 
 
-def fix_shapes(model: ov.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
     """Apply `reshape_input` to the inputs it names; check what the device demands.
 
     Raises:
@@ -107,7 +108,7 @@ def fix_shapes(model: ov.Model, graph: Graph, options: OpenVINOOptions) -> None:
         _require_static(model, graph, options)
 
 
-def _require_static(model: ov.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
     free = []
     ready = []
     for port, info in zip(model.inputs, graph.inputs, strict=False):

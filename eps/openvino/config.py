@@ -43,3 +43,8 @@ def import_config(options: OpenVINOOptions) -> dict[str, object]:
     for key in ("CACHE_DIR", "NPU_COMPILATION_MODE_PARAMS"):
         config.pop(key, None)
     return config
+
+
+def weightless_config(options: OpenVINOOptions, path: str) -> dict[str, object]:
+    """Properties for importing a form without constants; OpenVINO maps the file at `path`."""
+    return {**import_config(options), "WEIGHTS_PATH": path, "ENABLE_WEIGHTLESS": True}

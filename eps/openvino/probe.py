@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import openvino as ov
+from typing import TYPE_CHECKING
 
 from eps.openvino.identity import read_identity
 from eps.openvino.options import device_kind
+from eps.openvino.runtime import VERSION, ov
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    import openvino
 
 _ACCEL = Path("/dev/accel")
 _RENDER = Path("/dev/dri")
@@ -25,10 +28,10 @@ def probe_devices() -> Probe:
     except SDK_ERRORS as exc:
         return Probe(reason=f"OpenVINO does not start: {sdk_text(exc)}")
     devices = []
-    tried = [f"OpenVINO {ov.__version__}: available_devices {names}"]
+    tried = [f"OpenVINO {VERSION}: available_devices {names}"]
     for name in names:
         try:
-            identity = read_identity(core, name, ov.__version__)
+            identity = read_identity(core, name, VERSION)
         except EPFail as exc:
             tried.append(f"{name}: {exc.message}")
             continue
@@ -49,7 +52,7 @@ def probe_devices() -> Probe:
     return Probe(tuple(devices), reason, tuple(tried))
 
 
-def _looked(core: ov.Core, kind: str) -> list[str]:
+def _looked(core: openvino.Core, kind: str) -> list[str]:
     """What speaks for or against a device of this kind: its plug-in, its device files."""
     try:
         core.get_property(kind, "FULL_DEVICE_NAME")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import numpy as np
-import openvino as ov
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.blob_header import read_requirements
-from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
-from eps.openvino.config import compile_config, import_config
-from eps.openvino.fallback import find_culprits
+from eps.openvino.config import import_config, weightless_config
 from eps.openvino.identity import read_identity, sdk_version
 from eps.openvino.offline import OfflinePartition, offline_identity
-from eps.openvino.ports import PortError, import_order, port_order
+from eps.openvino.ports import import_order
 from eps.openvino.records import compatibility_json, info_identity, requirement_identity
+from eps.openvino.runtime import VERSION, ov
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
-from eps.openvino.shared_weights import weightless, weightless_config
-from eps.openvino.support import capability
-from eps.openvino.table import load_table
 from eps.openvino.verdict import Verdicts
 from ort_lite.execution_provider import (
     Capability,
     CompiledPartition,
-    CompileRefused,
     ExecutionProvider,
     GraphView,
 )
@@ -35,10 +30,12 @@ from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import openvino
+
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
+    from eps.openvino.table import SupportTable
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
-    from ort_lite.graph import Graph
     from ort_lite.shared_weights import WeightsFile, WeightsSink
 
 
@@ -56,14 +53,13 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """
         self.options = options
         with openvino_errors("starting"):
-            self._core: ov.Core | None = ov.Core()
+            self._core: openvino.Core | None = ov.Core()
         if options.npu_platform:
-            self._identity = offline_identity(self._core, options.npu_platform, ov.__version__)
+            self._identity = offline_identity(self._core, options.npu_platform, VERSION)
         else:
-            self._identity = read_identity(self._core, options.device, ov.__version__)
+            self._identity = read_identity(self._core, options.device, VERSION)
         _require_known(self._core, options)
         self._verdicts = Verdicts(self._core, options, self._identity)
-        self._table = load_table(sdk_version(ov.__version__))
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -77,40 +73,22 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def get_capability(self, view: GraphView) -> Capability:
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
+        from eps.openvino.support import capability  # noqa: PLC0415 - not for a reload
+
         return capability(view, self._table)
+
+    @cached_property
+    def _table(self) -> SupportTable:
+        from eps.openvino.table import load_table  # noqa: PLC0415 - not for a reload
+
+        return load_table(sdk_version(VERSION))
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Convert and compile each partition."""
-        return [self._compile(one) for one in fused]
+        from eps.openvino.compiling import compile_partition  # noqa: PLC0415 - not for a reload
 
-    def _compile(self, fused: FusedNode) -> CompiledPartition:
-        try:
-            return self._built(fused.graph, fused.name)
-        except ConversionError as exc:
-            refused = find_culprits(self._opened(), fused.graph, str(exc))
-            raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc
-
-    def _built(self, graph: Graph, name: str) -> CompiledPartition:
         core = self._opened()
-        model = read_model(core, graph)
-        fix_shapes(model, graph, self.options)
-        try:
-            compiled = core.compile_model(model, self.options.device, compile_config(self.options))
-        except SDK_ERRORS as exc:
-            if self.options.kind != "CPU":
-                raise EPFail(
-                    f"OpenVINO cannot compile {name} for {self.options.device}: {sdk_text(exc)}"
-                ) from exc
-            raise ConversionError(sdk_text(exc)) from exc
-        if self.options.npu_platform:
-            return OfflinePartition(compiled, name, self.options.npu_platform)
-        self._verdicts.learn(compiled)
-        infos = (graph.inputs, graph.outputs)
-        try:
-            order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
-        except PortError as exc:
-            raise ConversionError(str(exc)) from exc
-        return OpenVINOPartition(compiled, name, order, source=graph)
+        return [compile_partition(core, self.options, self._verdicts, one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
@@ -150,6 +128,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
             return False
+        from eps.openvino.shared_weights import weightless  # noqa: PLC0415 - not for a reload
+
         if compiled.source is None:
             return False
         blob = weightless(self._opened(), compiled.source, self.options, weights)
@@ -223,7 +203,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self._core = None
         self._verdicts.release()
 
-    def _opened(self) -> ov.Core:
+    def _opened(self) -> openvino.Core:
         if self._core is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._core
@@ -245,7 +225,7 @@ def _recorded(payload: memoryview) -> str:
         ) from exc
 
 
-def _require_known(core: ov.Core, options: OpenVINOOptions) -> None:
+def _require_known(core: openvino.Core, options: OpenVINOOptions) -> None:
     """Find a property that the device does not know before it looks like a model's fault.
 
     Raises:

@@ -15,13 +15,14 @@ import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
-import openvino as ov
+import openvino
 from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
 from eps.openvino.blob_header import constants_of
 from eps.openvino.build import ConversionError, fix_shapes, read_model
-from eps.openvino.config import compile_config, import_config
+from eps.openvino.config import compile_config, weightless_config
+from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _PRECISIONS = {
 
 
 def weightless(
-    core: ov.Core, graph: Graph, options: OpenVINOOptions, weights: WeightsSink
+    core: openvino.Core, graph: Graph, options: OpenVINOOptions, weights: WeightsSink
 ) -> bytes | None:
     """The compiled form of a partition without its large constants, which go to `weights`.
 
@@ -66,7 +67,8 @@ def weightless(
     try:
         model = read_model(core, graph)
         fix_shapes(model, graph, options)
-        apply_moc_transformations(model, cf=True)  # folds what the plug-in would fold later
+        # Folds what the plug-in would fold later. Takes the package's Model and no other.
+        apply_moc_transformations(openvino.Model(model), cf=True)
         held = _moved(core, model, weights)
         if held is None:
             return None
@@ -84,12 +86,7 @@ def weightless(
     return blob if same else None
 
 
-def weightless_config(options: OpenVINOOptions, path: str) -> dict[str, object]:
-    """Properties for importing such a form; OpenVINO maps the file at `path`."""
-    return {**import_config(options), "WEIGHTS_PATH": path, "ENABLE_WEIGHTLESS": True}
-
-
-def _again(core: ov.Core, blob: bytes, options: OpenVINOOptions, path: str) -> bytes:
+def _again(core: openvino.Core, blob: bytes, options: OpenVINOOptions, path: str) -> bytes:
     """What the form is as a whole one."""
     data = np.frombuffer(blob, np.uint8).copy()  # must live as long as what was imported
     config = weightless_config(options, path)
@@ -99,7 +96,7 @@ def _again(core: ov.Core, blob: bytes, options: OpenVINOOptions, path: str) -> b
 
 
 def _compiled(
-    core: ov.Core, model: ov.Model, options: OpenVINOOptions, more: dict[str, object]
+    core: openvino.Core, model: openvino.Model, options: OpenVINOOptions, more: dict[str, object]
 ) -> bytes:
     config = {**compile_config(options), **more}
     config.pop("CACHE_DIR", None)
@@ -107,7 +104,7 @@ def _compiled(
     return found
 
 
-def _moved(core: ov.Core, model: ov.Model, weights: WeightsSink) -> object | None:
+def _moved(core: openvino.Core, model: openvino.Model, weights: WeightsSink) -> object | None:
     """Replace large constants by constants of an IR whose data is the shared container.
 
     Returns:
@@ -136,19 +133,19 @@ def _moved(core: ov.Core, model: ov.Model, weights: WeightsSink) -> object | Non
     return data, declared
 
 
-def _is_large(node: ov.Node) -> bool:
+def _is_large(node: openvino.Node) -> bool:
     if node.get_element_type().to_string() not in _PRECISIONS:
         return False
     size: int = node.get_byte_size()
     return size >= SHARED_FROM
 
 
-def _bytes_of(node: ov.Node) -> np.ndarray[Any, Any]:
+def _bytes_of(node: openvino.Node) -> np.ndarray[Any, Any]:
     data: np.ndarray[Any, Any] = np.ascontiguousarray(node.data).reshape(-1).view(np.uint8)
     return data
 
 
-def _declaration(nodes: Sequence[ov.Node], places: Sequence[int]) -> str:
+def _declaration(nodes: Sequence[openvino.Node], places: Sequence[int]) -> str:
     """An OpenVINO IR, version 11, of constants and nothing else."""
     layers, edges = [], []
     for i, (node, place) in enumerate(zip(nodes, places, strict=True)):

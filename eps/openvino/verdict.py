@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import openvino as ov
-from openvino import opset13 as ops
-
 from ctx_formats.errors import Reason
 from eps.openvino.blob_header import parse_requirements
 from eps.openvino.options import device_kind
+from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
 from ort_lite.compatibility import compare_identities, unsupported
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
+    import openvino
+
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.execution_provider import Compatibility
@@ -28,9 +28,11 @@ _DEVICES_WITH_REQUIREMENTS = ("CPU", "GPU")
 class Verdicts:
     """Compares what a payload was built for with what is here."""
 
-    def __init__(self, core: ov.Core, options: OpenVINOOptions, basic: HardwareIdentity) -> None:
+    def __init__(
+        self, core: openvino.Core, options: OpenVINOOptions, basic: HardwareIdentity
+    ) -> None:
         """`basic` is the identity without the requirement text, which costs a compile."""
-        self._core: ov.Core | None = core
+        self._core: openvino.Core | None = core
         self._options = options
         self._basic = basic
         self._known = ""
@@ -96,7 +98,7 @@ class Verdicts:
         problem = self._requirement_problem(recorded) if recorded else None
         return self._refusal(problem) if problem is not None else None
 
-    def learn(self, compiled: ov.CompiledModel) -> None:
+    def learn(self, compiled: openvino.CompiledModel) -> None:
         """Take the requirement text from something that was compiled anyway."""
         if not self._known and self._options.kind in _DEVICES_WITH_REQUIREMENTS:
             self._known = _read(compiled)
@@ -127,15 +129,20 @@ class Verdicts:
             return ""
         if self._known:
             return self._known
-        x = ops.parameter([1], ov.Type.f32)
         try:
-            compiled = self._core.compile_model(ov.Model([ops.relu(x)], [x]), self._options.device)
+            compiled = self._core.compile_model(_smallest_model(), self._options.device, {})
         except PROPERTY_ERRORS:
             return ""
         return _read(compiled)
 
 
-def _read(compiled: ov.CompiledModel) -> str:
+def _smallest_model() -> openvino.Model:
+    """A model that only hands on its input."""
+    given = ov.op.Parameter(ov.Type.f32, ov.Shape([1]))
+    return ov.Model([ov.op.Result(given.output(0))], [given], "smallest")
+
+
+def _read(compiled: openvino.CompiledModel) -> str:
     """The requirement text of a compiled model; "" where its plug-in has none."""
     try:
         return str(compiled.get_property(_PROPERTY))

@@ -1,0 +1,64 @@
+"""A partition to a compiled OpenVINO model; nothing of this is imported to reload one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.openvino.build import ConversionError, fix_shapes, read_model
+from eps.openvino.compiled import OpenVINOPartition
+from eps.openvino.config import compile_config
+from eps.openvino.fallback import find_culprits
+from eps.openvino.offline import OfflinePartition
+from eps.openvino.ports import PortError, port_order
+from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
+from ort_lite.execution_provider import CompileRefused
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    import openvino
+
+    from eps.openvino.options import OpenVINOOptions
+    from eps.openvino.verdict import Verdicts
+    from ort_lite.execution_provider import CompiledPartition, FusedNode
+    from ort_lite.graph import Graph
+
+
+def compile_partition(
+    core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, fused: FusedNode
+) -> CompiledPartition:
+    """Convert and compile one partition; `verdicts` learns what its blob will require.
+
+    Raises:
+        CompileRefused: OpenVINO cannot convert some of its nodes.
+        EPFail: The device cannot compile it.
+        InvalidArgument: An option does not fit the model.
+    """
+    try:
+        return _built(core, options, verdicts, fused.graph, fused.name)
+    except ConversionError as exc:
+        refused = find_culprits(core, fused.graph, str(exc))
+        raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc
+
+
+def _built(
+    core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, graph: Graph, name: str
+) -> CompiledPartition:
+    model = read_model(core, graph)
+    fix_shapes(model, graph, options)
+    try:
+        compiled = core.compile_model(model, options.device, compile_config(options))
+    except SDK_ERRORS as exc:
+        if options.kind != "CPU":
+            raise EPFail(
+                f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
+            ) from exc
+        raise ConversionError(sdk_text(exc)) from exc
+    if options.npu_platform:
+        return OfflinePartition(compiled, name, options.npu_platform)
+    verdicts.learn(compiled)
+    infos = (graph.inputs, graph.outputs)
+    try:
+        order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
+    except PortError as exc:
+        raise ConversionError(str(exc)) from exc
+    return OpenVINOPartition(compiled, name, order, source=graph)

@@ -1,0 +1,87 @@
+"""A reload brings OpenVINO's runtime and nothing of the package around it, which still works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from context_models import compile_context
+from small_models import feed, mlp
+
+ROOT = Path(__file__).parents[3]
+
+RELOAD = """
+import ort_lite as ort
+session = ort.InferenceSession({path!r}, providers=["OpenVINOExecutionProvider"])
+answer = session.run(None, {{"x": np.ones((2, 4), np.float32)}})
+"""
+PACKAGE = """
+import openvino as ov
+from openvino import opset13 as ops
+core = ov.Core()
+x = ops.parameter([2, 4], ov.Type.f32)
+compiled = core.compile_model(ov.Model([ops.relu(x)], [x]), "CPU")
+theirs = compiled(np.full((2, 4), -1, np.float32))[0]
+assert isinstance(compiled, ov.CompiledModel) and ov.__version__ and not theirs.any()
+"""
+TELL = """
+import json, sys
+print(json.dumps({"modules": sorted(sys.modules), "answer": answer[0].tolist()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = compile_context(tmp_path_factory.mktemp("m"), mlp(), feed(mlp()), embed=False)
+    return str(made.path)
+
+
+def child(*parts: str) -> dict[str, list[object]]:
+    code = "import numpy as np\n" + "".join(parts) + TELL
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_reload_imports_neither_onnx_nor_the_package(context: str) -> None:
+    modules = {str(name) for name in child(RELOAD.format(path=context))["modules"]}
+    ours = {name for name in modules if name.split(".")[0] == "openvino"}
+    assert {name for name in ours if not name.startswith("openvino._pyopenvino")} == set()
+    assert modules & {"onnx", "urllib.request", "openvino_telemetry", "http.client"} == set()
+    assert {name for name in modules if name.startswith("eps.cpu.kernels")} == set()
+
+
+def test_the_package_works_before_and_after_ours(context: str) -> None:
+    alone = child(RELOAD.format(path=context))["answer"]
+    after = child(RELOAD.format(path=context), PACKAGE)
+    before = child(PACKAGE, RELOAD.format(path=context))
+    again = child(RELOAD.format(path=context), PACKAGE, RELOAD.format(path=context))
+    assert alone == after["answer"] == before["answer"] == again["answer"]
+    assert "openvino.opset13" in after["modules"]
+
+
+def test_a_package_that_cannot_be_loaded_is_an_error_that_says_so(tmp_path: Path) -> None:
+    broken = tmp_path / "openvino"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("")
+    suffix = __import__("importlib.machinery").machinery.EXTENSION_SUFFIXES[0]
+    (broken / f"_pyopenvino{suffix}").write_bytes(b"no library")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import ort_lite as ort
+from eps.openvino import FACTORY
+assert "cannot be loaded" in FACTORY.probe().reason
+try:
+    FACTORY.create({{}})
+except ort.EPFail as exc:
+    assert "cannot be loaded" in exc.message
+    answer = [__import__("numpy").zeros(1)]
+"""
+    assert child(code)["answer"] == [0.0]
