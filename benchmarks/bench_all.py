@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("accuracy.py", "sessions.py", "latency.py", "opencl.py")
+SCRIPTS = ("accuracy.py", "sessions.py", "startup.py", "latency.py", "opencl.py")
 NO_MODELS = "imports.py"
 
 

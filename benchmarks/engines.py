@@ -31,6 +31,10 @@ class Engine(ABC):
     def open(self, model: Path) -> Any:  # noqa: ANN401 - each engine's own session
         """A session with onnxruntime's `run`."""
 
+    def use_cache(self, folder: Path) -> None:
+        """Open plain models through the engine's own cache from now on."""
+        raise AbsentError(f"{type(self).__name__} has no cache to put into {folder}")
+
     @abstractmethod
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """Compile `model` and write the context model `target`."""
@@ -47,10 +51,21 @@ class OrtLite(Engine):
         # Nodes that are not on OpenVINO are in the tables; a warning for each session hides them.
         logging.getLogger("ort_lite").setLevel(logging.ERROR)
         self._ort = ort_lite
+        self._config: dict[str, str] = {}
+
+    def use_cache(self, folder: Path) -> None:
+        """See Engine."""
+        self._config = {
+            "session.ep_context_cache": "1",
+            "session.ep_context_cache_dir": str(folder),
+        }
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        return self._ort.InferenceSession(model, providers=self.providers)
+        options = self._ort.SessionOptions()
+        for key, value in self._config.items():
+            options.add_session_config_entry(key, value)
+        return self._ort.InferenceSession(model, options, providers=self.providers)
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """See Engine."""
@@ -152,6 +167,10 @@ class RawOpenVino(Engine):
         self._core = openvino.Core()
         self._tensor = openvino.Tensor
         self._map = np.memmap
+
+    def use_cache(self, folder: Path) -> None:
+        """See Engine."""
+        self._core.set_property({"CACHE_DIR": str(folder)})
 
     def open(self, model: Path) -> RawSession:
         """A plain model, or a payload that `write_context` left."""

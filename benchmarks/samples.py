@@ -46,11 +46,22 @@ class Sample:
     feed: Path
 
 
-def ask(description: str | None, turns: int, extra: Sequence[str] = ()) -> Asked:
-    """Read the command line; `extra` are models beside those of the set."""
+def ask(
+    description: str | None, turns: int, extra: Sequence[str] = (), default: Sequence[str] = ()
+) -> Asked:
+    """Read the command line.
+
+    Args:
+        description: Of the benchmark.
+        turns: Without `--turns`.
+        extra: Models beside those of the set.
+        default: Those meant where none is named; all, if it is empty.
+    """
     known = (*load_manifest(), *extra)
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("models", nargs="*", help=f"default: all of {', '.join(known)}")
+    parser.add_argument(
+        "models", nargs="*", help=f"of {', '.join(known)}; default: {', '.join(default) or 'all'}"
+    )
     parser.add_argument("--turns", type=int, default=turns, help="how often each is timed")
     parser.add_argument("--json", type=Path, help="write all measurements to this file, too")
     found = parser.parse_args()
@@ -59,7 +70,7 @@ def ask(description: str | None, turns: int, extra: Sequence[str] = ()) -> Asked
         parser.error(f"unknown model {', '.join(unknown)}; known: {', '.join(known)}")
     if found.turns < 1:
         parser.error(f"--turns {found.turns}, expected 1 or more")
-    return Asked(models=tuple(found.models or known), turns=found.turns, json=found.json)
+    return Asked(models=tuple(found.models or default or known), turns=found.turns, json=found.json)
 
 
 def make_sample(name: str, folder: Path) -> Sample:
