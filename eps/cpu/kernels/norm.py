@@ -204,8 +204,9 @@ def _batch_norm(info: KernelInfo) -> KernelFn:
 
     constants = tuple(info.constant(i) for i in range(1, 5))
     prepared: dict[int, tuple[Array, Array]] = {}
-    if all(c is not None for c in constants):
-        prepared = {rank: folded(constants, rank) for rank in range(2, 7)}
+    if not training and all(c is not None for c in constants):
+        with np.errstate(all="ignore"):  # what a run would give: infinities are no errors
+            prepared = {rank: folded(constants, rank) for rank in range(2, 7)}
 
     def infer(x: Array, *stats: Array) -> Array:
         factor, offset = prepared.get(x.ndim) or folded(stats, x.ndim)
