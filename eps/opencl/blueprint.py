@@ -11,6 +11,7 @@ import numpy as np
 
 from eps.opencl.codegen.select import kernels_of
 from eps.opencl.fuse import fuse
+from eps.opencl.ir import Unsupported
 from eps.opencl.layout import lay_out
 from eps.opencl.plan import MemoryPlan, nbytes, plan_memory
 from eps.opencl.trace import trace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ARENA, WEIGHTS = "arena", "weights"
 BUILD_OPTIONS = "-cl-mad-enable"
+MAX_ELEMENTS = (1 << 31) - 1
 PRELUDE = "codegen/prelude.cl"
 
 
@@ -103,6 +105,9 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
     """
     schedule = lay_out(fuse(trace(graph, shapes)))
     kernels = [kernel for step in schedule.steps for kernel in kernels_of(step, target)]
+    largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
+    if largest > MAX_ELEMENTS:
+        raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     source, names = _source(kernels, target)
     return Blueprint(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
-from eps.opencl.icd import prepare_loader
+from eps.opencl.icd import drivers_shown
 from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail
 
@@ -67,8 +68,10 @@ class Target:
 
 @cache
 def loader_note() -> str:
-    """Prepare the loader, once in a process because it looks only once; what was done."""
-    return prepare_loader()
+    """Have the loader look for drivers, which it does once in a process; what it was shown."""
+    with drivers_shown() as note, suppress(*SDK_ERRORS):
+        cl.get_platforms()
+    return note
 
 
 def find_devices() -> tuple[Found, ...]:

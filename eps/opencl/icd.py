@@ -8,28 +8,30 @@ instead of in /etc/OpenCL/vendors: the private folder made here holds the system
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import logging
 import os
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Iterator, MutableMapping
 
 log = logging.getLogger(__name__)
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
-CHOSEN_BY_USER = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
+VARIABLE = "OCL_ICD_VENDORS"
+CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
 
 
 def show_intel_runtime(
     environ: MutableMapping[str, str],
+    folder: Path,
     *,
     prefix: Path = Path(sys.prefix),
     system: Path = SYSTEM_VENDORS,
@@ -38,6 +40,7 @@ def show_intel_runtime(
 
     Args:
         environ: `os.environ`; the loader reads the process's own environment.
+        folder: An empty one, for the .icd files.
         prefix: Where the wheel was installed.
         system: Folder of the system's .icd files.
 
@@ -56,12 +59,10 @@ def show_intel_runtime(
         told = f"{library} does not load: {exc}. {_advice(str(exc))}"
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told
-    folder = Path(tempfile.mkdtemp(prefix="ort_lite_icd_"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for entry in sorted(system.glob("*.icd")) if system.is_dir() else ():
         shutil.copyfile(entry, folder / entry.name)
     (folder / "ort_lite_intel.icd").write_text(f"{library}\n", encoding="utf-8")
-    environ["OCL_ICD_VENDORS"] = str(folder)
+    environ[VARIABLE] = str(folder)
     return f"{library} shown to the loader"
 
 
@@ -74,6 +75,21 @@ def _advice(problem: str) -> str:
     return "pip install intel-cmplr-lib-rt"
 
 
-def prepare_loader() -> str:
-    """`show_intel_runtime` for this process; only before the first platform query."""
-    return show_intel_runtime(os.environ) if sys.platform == "linux" else "the system's loader"
+@contextmanager
+def drivers_shown() -> Iterator[str]:
+    """For the first platform query of the process: every driver is shown to the loader.
+
+    Gives the line of `show_intel_runtime`. The environment is as before afterwards, so that
+    child processes do not inherit a folder that is gone.
+    """
+    if sys.platform != "linux":
+        yield "the system's loader"
+        return
+    with tempfile.TemporaryDirectory(prefix="ort_lite_icd_") as folder:
+        before = os.environ.get(VARIABLE)
+        note = show_intel_runtime(os.environ, Path(folder))
+        try:
+            yield note
+        finally:
+            if before is None:
+                os.environ.pop(VARIABLE, None)

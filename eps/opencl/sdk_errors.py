@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SDK_ERRORS = (cl.Error, MemoryError)
 """cl.Error covers pyopencl's MemoryError, LogicError and RuntimeError."""
 
-_LOST = ("DEVICE_NOT_AVAILABLE", "OUT_OF_RESOURCES")
+_LOST = "DEVICE_NOT_AVAILABLE"
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def opencl_errors(doing: str) -> Iterator[None]:
         yield
     except SDK_ERRORS as exc:
         text = sdk_text(exc)
-        if any(word in text for word in _LOST):
+        if _LOST in text:
             raise DeviceReset(f"the OpenCL device failed while {doing}: {text}") from exc
         raise EPFail(f"OpenCL failed while {doing}: {text}") from exc
 

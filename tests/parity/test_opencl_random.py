@@ -204,13 +204,13 @@ def check(write: Callable[[Draft], None], seed: int, platform: str) -> None:
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5 * largest + 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("write", [network, encoder, arithmetic], ids=lambda w: w.__name__)
 def test_it_gives_the_references_numbers(write: Callable[[Draft], None], seed: int) -> None:
     check(write, seed, "")
 
 
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", range(100, 102))
 @pytest.mark.parametrize("write", [network, encoder, arithmetic], ids=lambda w: w.__name__)
 def test_pocl_gives_the_references_numbers(write: Callable[[Draft], None], seed: int) -> None:
     check(write, seed, "portable")

@@ -49,7 +49,8 @@ def test_an_openvino_that_was_loaded_by_hand_before_is_named() -> None:
     code = (
         "import openvino, os\n"
         "from eps.opencl.icd import show_intel_runtime\n"
-        "print(show_intel_runtime(os.environ))\n"
+        "import pathlib, tempfile\n"
+        "print(show_intel_runtime(os.environ, pathlib.Path(tempfile.mkdtemp())))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -63,22 +64,26 @@ def test_an_openvino_that_was_loaded_by_hand_before_is_named() -> None:
 def test_the_private_folder_holds_the_systems_drivers_too(tmp_path: Path) -> None:
     (tmp_path / "vendor.icd").write_text("libvendor.so\n")
     environ: dict[str, str] = {}
-    assert "shown to the loader" in show_intel_runtime(environ, system=tmp_path)
-    folder = Path(environ["OCL_ICD_VENDORS"])
+    folder = tmp_path / "private"
+    folder.mkdir()
+    assert "shown to the loader" in show_intel_runtime(environ, folder, system=tmp_path)
+    assert environ["OCL_ICD_VENDORS"] == str(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["ort_lite_intel.icd", "vendor.icd"]
     assert (folder / "ort_lite_intel.icd").read_text().strip() == str(PREFIX / "lib" / LIBRARY)
 
 
 @pytest.mark.parametrize("key", ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"])
-def test_what_the_user_chose_is_left_alone(key: str) -> None:
+def test_what_the_user_chose_is_left_alone(tmp_path: Path, key: str) -> None:
     environ = {key: "/somewhere"}
-    assert f"{key}=/somewhere decides" in show_intel_runtime(environ)
+    assert f"{key}=/somewhere decides" in show_intel_runtime(environ, tmp_path)
     assert environ == {key: "/somewhere"}
 
 
 def test_without_the_runtime_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     environ: dict[str, str] = {}
-    assert "pip install 'ort-lite[opencl-intel]'" in show_intel_runtime(environ, prefix=tmp_path)
+    assert "pip install 'ort-lite[opencl-intel]'" in show_intel_runtime(
+        environ, tmp_path, prefix=tmp_path
+    )
     assert environ == {}
     assert not load_newest_tbb(tmp_path)
 
@@ -87,7 +92,7 @@ def test_a_runtime_that_does_not_load_is_said_and_left_out(tmp_path: Path) -> No
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / LIBRARY).write_bytes(b"no library")
     environ: dict[str, str] = {}
-    told = show_intel_runtime(environ, prefix=tmp_path)
+    told = show_intel_runtime(environ, tmp_path, prefix=tmp_path)
     assert "does not load" in told
     assert "pip install intel-cmplr-lib-rt" in told
     assert environ == {}

@@ -9,11 +9,14 @@ import pytest
 from onnx import helper, numpy_helper
 from small_models import model
 
+from eps.opencl.blueprint import draw
 from eps.opencl.codegen.kernel import Kernel
+from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.expression import Arg, Call, Literal, Writer, is_vectorisable
 from eps.opencl.fuse import fuse
-from eps.opencl.ir import Concat, Convolution, KernelGraph, Op, Pointwise
+from eps.opencl.ir import Concat, Convolution, KernelGraph, Op, Pointwise, Unsupported
 from eps.opencl.layout import lay_out
+from eps.opencl.options import OpenCLOptions
 from eps.opencl.plan import nbytes, plan_memory
 from eps.opencl.trace import trace
 from eps.opencl.views import Buffer, View, ordered_strides, plain_strides, reshaped
@@ -203,3 +206,13 @@ def test_transposing_heads_moves_nothing() -> None:
 def test_strides_of_an_order() -> None:
     assert ordered_strides((2, 3, 4, 5), (0, 2, 3, 1)) == (60, 1, 15, 3)
     assert plain_strides((2, 3, 4)) == (12, 4, 1)
+
+
+def test_a_tensor_beyond_32_bit_indices_is_refused() -> None:
+    """Before any memory of that size is asked for."""
+    nodes = [helper.make_node("Add", ["x", "y"], ["z"])]
+    proto = model(nodes, [("x", [65536, 1]), ("y", [1, 65536])], [("z", [65536, 65536])])
+    target = describe_target(choose(find_devices(), OpenCLOptions()))
+    shapes = {"x": (65536, 1), "y": (1, 65536)}
+    with pytest.raises(Unsupported, match="4294967296 elements"):
+        draw(graph_of(proto), shapes, target)
