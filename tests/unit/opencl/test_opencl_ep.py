@@ -116,16 +116,16 @@ def test_two_eps_keep_their_partitions_in_one_context(tmp_path: Path) -> None:
     pytest.importorskip("openvino", reason="package openvino is not installed")
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
-        helper.make_node("Unsqueeze", ["a", "axis"], ["a3"], name="deepen"),
-        helper.make_node("GRU", ["a3", "wx", "wh"], ["", "t3"], name="gru", hidden_size=4),
-        helper.make_node("Squeeze", ["t3", "axis"], ["t"], name="flatten"),
+        helper.make_node("Unsqueeze", ["a", "axes"], ["a4"], name="deepen"),
+        helper.make_node("GridSample", ["a4", "grid"], ["t4"], name="sample"),
+        helper.make_node("Squeeze", ["t4", "axes"], ["t"], name="flatten"),
         helper.make_node("Det", ["t"], ["d"], name="det"),
         helper.make_node("Add", ["t", "d"], ["y"], name="last"),
     ]
     random = np.random.default_rng(1)
-    shapes = {"w": (4, 4), "wx": (1, 12, 4), "wh": (1, 12, 4)}
+    shapes = {"w": (4, 4), "grid": (1, 4, 4, 2)}
     weights = {n: random.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
-    weights["axis"] = np.array([0])
+    weights["axes"] = np.array([0, 1])
     proto = model(nodes, [("x", [4, 4])], [("y", [4, 4])], weights)
     options = ort.SessionOptions()
     options.add_session_config_entry("ep.context_enable", "1")
