@@ -211,12 +211,12 @@ class Writer:
 
 
 def _cast(expr: Call, text: str) -> str:
-    """Scalars only: float to integer rounds toward zero, to bool compares with zero."""
+    """Scalars only: float to integer rounds toward zero, to bool compares with zero.
+
+    A cast of C does that; Intel's `convert_<type>_rtz` was five times slower (2026.22).
+    """
     if expr.dtype == "bool":
         return f"({text} != 0)"
-    source = expr.args[0].dtype
-    if "float" in source and "int" in expr.dtype:
-        return f"convert_{C_TYPES[expr.dtype]}_rtz({text})"
     return f"({C_TYPES[expr.dtype]}){text}"
 
 
