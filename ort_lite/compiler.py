@@ -223,7 +223,7 @@ class ModelCompiler:
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
         wanted = requested(self._options, None, None)
-        eps = open_all(wanted, fallback=False)
+        eps = open_all(wanted, fallback=False, kernels=self._options.custom_kernels)
         self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
         try:
             settings = settings_of(self._options, eps, self._settings.level)

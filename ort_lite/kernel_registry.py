@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ort_lite.execution_provider import Value
 from ort_lite.kernel_info import KernelInfo
@@ -23,6 +23,7 @@ __all__ = [
     "KernelInfo",
     "KernelRegistry",
     "Match",
+    "SupportsKernels",
     "kernel",
 ]
 
@@ -62,6 +63,19 @@ class KernelDef:
         """Whether `version` of the schema is in range: kernel_registry.cc VerifyVersion."""
         start, end = self.since
         return version == start or (end is not None and start <= version <= end)
+
+
+@runtime_checkable
+class SupportsKernels(Protocol):
+    """An EP that runs a user's kernels: `SessionOptions.register_custom_kernel`."""
+
+    def register_kernel(self, definition: KernelDef) -> None:
+        """Look at `definition` before the EP's own kernels; called before any graph is shown.
+
+        Raises:
+            Fail: A registered one serves the same versions and types.
+        """
+        ...
 
 
 def kernel(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ort_lite.context_data import ReadFunc
     from ort_lite.devices import OrtEpDevice
+    from ort_lite.kernel_registry import KernelDef
     from ort_lite.shared_contexts import SharedContexts
 
     Progress = Callable[[str, int, int], None]
@@ -93,6 +94,7 @@ class SessionOptions:
     _read_data: DataReader | None = field(default=None, repr=False)
     _group: SharedContexts | None = field(default=None, repr=False)
     _progress: Progress | None = field(default=None, repr=False)
+    _kernels: list[KernelDef] = field(default_factory=list, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -146,6 +148,27 @@ class SessionOptions:
                 ep_devices, provider_options or {}, argument="add_provider_for_devices"
             )
         )
+
+    def register_custom_kernel(self, definition: KernelDef) -> None:
+        """Run an operator with a kernel of the user's own, before those of the CPU EP.
+
+        Args:
+            definition: From `ort_lite.kernel_registry.kernel`; see docs/custom_kernels.md.
+
+        Raises:
+            Fail: A kernel registered before serves the same versions and types.
+        """
+        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - few need it
+
+        registry = KernelRegistry("SessionOptions")
+        for known in (*self._kernels, definition):
+            registry.register(known)
+        self._kernels.append(definition)
+
+    @property
+    def custom_kernels(self) -> tuple[KernelDef, ...]:
+        """Those registered, in order."""
+        return tuple(self._kernels)
 
     def has_providers(self) -> bool:
         """Whether an execution provider was added."""
@@ -229,6 +252,7 @@ class SessionOptions:
             _config=dict(self._config),
             _providers=[(name, dict(options)) for name, options in self._providers],
             _dimensions=dict(self._dimensions),
+            _kernels=list(self._kernels),
         )
 
     def flag(self, key: str) -> bool:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ort_lite import catalog
+from ort_lite.kernel_registry import SupportsKernels
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.kernel_registry import KernelDef
     from ort_lite.options import SessionOptions
 
 log = logging.getLogger(__name__)
@@ -107,16 +109,19 @@ def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]
     return tuple(found)
 
 
-def open_all(requests: Sequence[Request], *, fallback: bool) -> list[ExecutionProvider]:
+def open_all(
+    requests: Sequence[Request], *, fallback: bool, kernels: Sequence[KernelDef] = ()
+) -> list[ExecutionProvider]:
     """Open the requested EPs.
 
     Args:
         requests: From `requested`.
         fallback: Whether an explicit EP that cannot be opened is left out with a warning
             (`enable_fallback=1`, which the user must ask for).
+        kernels: The user's, for each EP that runs such.
 
     Raises:
-        InvalidArgument: An unknown provider name or option.
+        InvalidArgument: An unknown provider name or option; kernels, and no EP runs such.
         EPFail: An explicit EP's SDK, driver or device is not there.
     """
     installed = catalog.entries()
@@ -144,7 +149,19 @@ def open_all(requests: Sequence[Request], *, fallback: bool) -> list[ExecutionPr
         except InvalidArgument:
             _close(opened)
             raise
+    if kernels:
+        _register(kernels, opened)
     return opened
+
+
+def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
+    takers = [provider for provider in opened if isinstance(provider, SupportsKernels)]
+    if not takers:
+        _close(opened)
+        raise InvalidArgument("custom kernels are registered, and no execution provider runs them")
+    for provider in takers:
+        for definition in kernels:
+            provider.register_kernel(definition)
 
 
 def _close(opened: Sequence[ExecutionProvider]) -> None:

@@ -117,7 +117,8 @@ class InferenceSession(RunForms):
             early = self._examined_early(self._loaded)
         try:
             with self._clock.phase("open providers"):
-                self._eps = open_all(wanted, fallback=fallback)
+                kernels = self._options.custom_kernels
+                self._eps = open_all(wanted, fallback=fallback, kernels=kernels)
             self._provider_options = {
                 ep.name: dict(r.options) for ep in self._eps for r in wanted if r.name == ep.name
             }

@@ -12,7 +12,7 @@ from ort_lite.execution_provider import Capability, CompileRefused, ExecutionPro
 from ort_lite.kernel_registry import KernelRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from eps.cpu.resolve import Resolver
     from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
@@ -28,19 +28,13 @@ class CPUExecutionProvider(ExecutionProvider):
         ("MatMulAddFusion", "GeluFusion", "LayerNormFusion")
     )
 
-    def __init__(self, *, threads: int = 0, custom: Iterable[KernelDef] = ()) -> None:
+    def __init__(self, *, threads: int = 0) -> None:
         """Register all kernels.
 
         Args:
             threads: Of matrix products, process-wide; 0 leaves BLAS as it is.
-            custom: A user's kernels, looked at before our own.
-
-        Raises:
-            Fail: Two of `custom` serve the same versions and types of an operator.
         """
         self._users = KernelRegistry(self.name)
-        for definition in custom:
-            self._users.register(definition)
         if threads:
             set_blas_threads(threads)
 
@@ -59,6 +53,10 @@ class CPUExecutionProvider(ExecutionProvider):
     def identity(self) -> HardwareIdentity:
         """The host's architecture."""
         return HardwareIdentity(device="CPU", architecture=platform.machine())
+
+    def register_kernel(self, definition: KernelDef) -> None:
+        """A user's kernel, looked at before our own; see SupportsKernels."""
+        self._users.register(definition)
 
     def get_capability(self, view: GraphView) -> Capability:
         """Every node for which there is a kernel, a reference or a function body."""
