@@ -57,7 +57,9 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Sc
     if groups == 0 or heads % groups or v.shape[1] != groups:
         raise ValueError(f"{heads} heads cannot share {groups} key and {v.shape[1]} value heads")
     # Heads of a group are one longer block of queries, so that keys are not repeated.
-    queries = (q * q.dtype.type(how.scale)).reshape(batch, groups, -1, q.shape[3])
+    queries = (q * q.dtype.type(how.scale)).reshape(
+        batch, groups, heads // groups * length, q.shape[3]
+    )
     scores = (queries @ k.swapaxes(2, 3)).reshape(batch, heads, length, k.shape[2])
     kept = scores.copy() if how.keep == "product" else None
     if how.softcap:
@@ -73,7 +75,8 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Sc
     weights = _guarded_softmax(scores, bias)
     if how.keep == "softmax":
         kept = weights
-    mixed = weights.reshape(batch, groups, -1, k.shape[2]) @ v
+    rows = heads // groups * length
+    mixed = weights.reshape(batch, groups, rows, k.shape[2]) @ v
     return Scores(y=mixed.reshape(batch, heads, length, v.shape[3]), kept=kept)
 
 

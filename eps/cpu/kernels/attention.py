@@ -30,12 +30,13 @@ def split_heads(x: Array, heads: int) -> Array:
     """
     if heads <= 0 or x.shape[2] % heads:
         raise ValueError(f"{x.shape[2]} columns cannot be split into {heads} heads")
-    return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
 
 
 def merge_heads(x: Array) -> Array:
     """[B, heads, L, D] as [B, L, heads * D]."""
-    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    batch, heads, length, size = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,7 @@ def _rotary_embedding(info: KernelInfo) -> KernelFn:
 def _by_head(x: Array, heads: int) -> Array:
     if heads <= 0 or x.shape[2] % heads:
         raise ValueError(f"{x.shape[2]} columns cannot be split into {heads} heads")
-    return x.reshape(*x.shape[:2], heads, -1)
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads)
 
 
 KERNELS: tuple[KernelDef, ...] = (

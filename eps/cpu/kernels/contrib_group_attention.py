@@ -137,7 +137,8 @@ class _GroupAttention:
         k, v = widened(cache[0]), widened(cache[1])
         groups, total = k.shape[1:3]
         wide = widened(q) * np.float32(self.scale or 1 / math.sqrt(size))
-        scores = wide.reshape(batch, groups, -1, size) @ k.swapaxes(2, 3)
+        rows = heads // groups * length
+        scores = wide.reshape(batch, groups, rows, size) @ k.swapaxes(2, 3)
         scores = scores.reshape(batch, heads, length, total)
         if self.softcap:
             scores = np.tanh(scores / np.float32(self.softcap)) * np.float32(self.softcap)
@@ -147,9 +148,9 @@ class _GroupAttention:
         raw = np.where(seen, scores, np.float32(0)) if self.keep == 1 else None
         scores = np.where(seen, scores, np.float32(-np.inf))
         weights = self._softmax(scores, sink)
-        mixed = weights.reshape(batch, groups, -1, total) @ v
+        mixed = weights.reshape(batch, groups, rows, total) @ v
         kept = weights if self.keep == 2 else raw
-        return mixed.reshape(batch, heads, length, -1), kept
+        return mixed.reshape(batch, heads, length, size), kept
 
     def _seen(self, before: Array, length: int, total: int) -> Array:
         """Boolean [B, 1, L, T]: which keys a query attends to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -57,11 +58,12 @@ def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[...
         bound = largest_shifted(x, x_zero) * filters.bound
         axes = windows(x.shape[2:], w.shape[2:])
         left = shifted(x, x_zero, empty)
-        depth = w[0].size
-        part = max(FLOAT32_EXACT // max(bound * depth // w.shape[1], 1), 1)
+        depth = math.prod(w.shape[1:])
+        each = depth // max(w.shape[1], 1)
+        part = max(FLOAT32_EXACT // max(bound * each, 1), 1)
         if part >= w.shape[1] and left.dtype == np.float32:
             return convolve(left, filters.values, axes, group, empty)
-        if group > 1 or bound * depth // w.shape[1] > FLOAT32_EXACT // 2:
+        if group > 1 or bound * each > FLOAT32_EXACT // 2:
             wide = left.astype(np.float64), filters.values.astype(np.float64)
             return to_int32(convolve(*wide, axes, group, empty))
         total = None

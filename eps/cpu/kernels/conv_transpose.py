@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,11 +78,13 @@ def _conv_transpose(info: KernelInfo) -> KernelFn:
             raise ValueError(f"X of shape {x.shape} and W of shape {w.shape} do not fit")
         space, kernel_shape = x.shape[2:], w.shape[2:]
         each = x.shape[1] // group
-        rows = w.reshape(group, each, -1).swapaxes(1, 2)
+        rows = w.reshape(group, each, math.prod(w.shape[1:])).swapaxes(1, 2)
         filters = w.shape[1] * group
         parts = info.empty((x.shape[0], filters, *kernel_shape, *space), np.result_type(x, w))
-        columns = x.reshape(x.shape[0], group, each, -1)
-        np.matmul(rows, columns, out=parts.reshape(x.shape[0], group, rows.shape[1], -1))
+        points = math.prod(space)
+        columns = x.reshape(x.shape[0], group, each, points)
+        target = parts.reshape(x.shape[0], group, rows.shape[1], points)
+        np.matmul(rows, columns, out=target)
         steps, spreads = geometry.steps(rank)
         cut = geometry.cut(space, kernel_shape)
         full = [
