@@ -43,8 +43,6 @@ class LoadReport:
         peak_rss: High-water mark of the process's resident memory in bytes; None where the
             system does not tell.
         cache: What the model cache did.
-        background: "" without `session.ep_compile_in_background`, else "running", "done" or
-            "failed: ..." with the reason.
     """
 
     phases: Mapping[str, float]
@@ -53,7 +51,6 @@ class LoadReport:
     payload_bytes: int
     peak_rss: int | None
     cache: CacheOutcome
-    background: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -68,7 +65,6 @@ class LoadReport:
                 "reason": self.cache.reason,
                 "key": self.cache.key,
             },
-            "background": self.background,
         }
 
     def __str__(self) -> str:
