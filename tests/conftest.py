@@ -14,6 +14,7 @@ from model_set.example_inputs import make_inputs
 from model_set.manifest import load_manifest
 from model_set.store import ensure_models
 
+from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite import catalog
 from ort_lite.hw.facts import read_facts
 from ort_lite.hw.plan import required_libraries
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 ROOT = Path(__file__).parents[1]
+
+load_newest_tbb()  # some tests import openvino themselves, before any session does
 
 REQUIRED = "ORT_LITE_REQUIRE_EPS"
 """Environment variable: comma-separated folders of eps/ that must work here, or nothing runs."""
