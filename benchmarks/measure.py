@@ -1,22 +1,29 @@
 """Repeated timing of several variants in turns, each in a process of its own.
 
-A, B, C, then B, C, A, then C, A, B: what else the machine does falls on all of them alike, each
-comes after each other one, whose threads and caches it meets, and a ratio is the median over the
-turns, each against the peer's time in the same turn. A variant is a program that speaks turns.py's
-protocol.
+In each turn every variant has its go, in an order drawn anew and after a rest: what else the
+machine does falls on all of them alike, none always meets the caches of the same one before it, nor
+its threads, which go on spinning for a while (numpy's BLAS, onnxruntime's pool). A ratio is the
+median over the turns, each against the peer's time in the same turn. A variant is a program that
+speaks turns.py's protocol.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import random
 import subprocess
+import time
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+
+REST = 0.1
+"""Seconds before each go; OpenBLAS's threads spin for about 30 ms, onnxruntime's for less."""
 
 
 class MeasureError(Exception):
@@ -73,9 +80,10 @@ def interleave(variants: Sequence[Variant], turns: int) -> dict[str, Measurement
         hello = {variant.name: _ask(variant, process, None) for variant, process in servers}
         present = [(v, process) for v, process in servers if not hello[v.name]["absent"]]
         times: dict[str, list[float]] = {variant.name: [] for variant, _ in present}
-        for turn in range(turns):
-            first = turn % max(len(present), 1)
-            for variant, process in (*present[first:], *present[:first]):
+        order = random.Random(0)  # the same orders in every run
+        for _ in range(turns):
+            for variant, process in order.sample(present, len(present)):
+                time.sleep(REST)
                 times[variant.name].append(median(_ask(variant, process, "turn")["seconds"]))
         last = {variant.name: _ask(variant, process, "end") for variant, process in present}
     for name, said in hello.items():
