@@ -145,7 +145,7 @@ def _contract(
             x.strides[1],
         ),
         w_steps=(kw * line, line, tile.channels, kh * kw * line),
-        y_steps=y_view.strides[2:],  # type: ignore[arg-type]
+        y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
     return write_contraction(spec, tile, replace(place.finish, views=views), target)
 
