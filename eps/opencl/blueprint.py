@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eps.opencl.codegen.select import kernels_of
+from eps.opencl.codegen.source import write_source
 from eps.opencl.fuse import fuse
 from eps.opencl.ir import Unsupported
 from eps.opencl.layout import lay_out
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 ARENA, WEIGHTS = "arena", "weights"
 BUILD_OPTIONS = "-cl-mad-enable"
 MAX_ELEMENTS = (1 << 31) - 1
-PRELUDE = "codegen/prelude.cl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
     if largest > MAX_ELEMENTS:
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
-    source, names = _source(kernels, target)
+    source, names = write_source(kernels, target)
     return Blueprint(
         source=source,
         options=BUILD_OPTIONS,
@@ -119,35 +117,6 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
     )
-
-
-def _source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[str]]:
-    """The program, equal kernels once, and the name of each call's kernel."""
-    texts: dict[str, str] = {}
-    names = []
-    for kernel in kernels:
-        head = f"({kernel.parameters()})"
-        key = hashlib.sha256(f"{head}{kernel.body}".encode()).hexdigest()[:12]
-        texts.setdefault(
-            f"k{key}", f"{target.attributes} __kernel void k{key}{head} {{\n{kernel.body}\n}}\n"
-        )
-        names.append(f"k{key}")
-    body = "\n".join(texts.values())
-    return f"{_prelude(body)}\n{body}", names
-
-
-def _prelude(body: str) -> str:
-    lines = []
-    if "double" in body:
-        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
-    if "ol_" in body:
-        lines.append(files("eps.opencl").joinpath(PRELUDE).read_text(encoding="utf-8"))
-        lines += [
-            f"OL_FUNCTIONS(float{w}, int{w}, convert_int{w}, as_float{w}, convert_float{w})"
-            for w in (2, 4, 8, 16)
-            if f"float{w}" in body
-        ]
-    return "\n".join(lines)
 
 
 def _call(kernel: Kernel, name: str, plan: MemoryPlan) -> Call:

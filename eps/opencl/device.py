@@ -55,6 +55,7 @@ class Target:
         double: Whether float64 is there.
         alignment: In bytes, of a buffer's parts.
         late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
+        calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
     """
 
     vector: int
@@ -64,6 +65,7 @@ class Target:
     double: bool
     alignment: int
     late_binaries: bool
+    calls_builtins: bool
 
 
 @cache
@@ -152,4 +154,5 @@ def describe_target(found: Found) -> Target:
         double="cl_khr_fp64" in device.extensions,
         alignment=max(128, device.mem_base_addr_align // 8),
         late_binaries=pocl,
+        calls_builtins=pocl,
     )

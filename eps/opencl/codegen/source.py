@@ -1,0 +1,52 @@
+"""The text of a program: what its kernels share, then each different kernel once."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.codegen.kernel import Kernel
+    from eps.opencl.device import Target
+
+
+def write_source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[str]]:
+    """The program, and the name of each call's kernel."""
+    texts: dict[str, str] = {}
+    names = []
+    for kernel in kernels:
+        head = f"({kernel.parameters()})"
+        key = hashlib.sha256(f"{head}{kernel.body}".encode()).hexdigest()[:12]
+        texts.setdefault(
+            f"k{key}", f"{target.attributes} __kernel void k{key}{head} {{\n{kernel.body}\n}}\n"
+        )
+        names.append(f"k{key}")
+    body = "\n".join(texts.values())
+    return f"{_shared(body, target)}\n{body}", names
+
+
+def _shared(body: str, target: Target) -> str:
+    """What `body` needs before it."""
+    lines = [inlined()] if target.calls_builtins else []
+    if "double" in body:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if "ol_" in body:
+        lines.append(_text("prelude.cl"))
+        lines += [
+            f"OL_FUNCTIONS(float{w}, int{w}, convert_int{w}, as_float{w}, convert_float{w})"
+            for w in (2, 4, 8, 16)
+            if f"float{w}" in body
+        ]
+    return "\n".join(lines)
+
+
+def inlined() -> str:
+    """OpenCL's functions in terms of the language, for a driver that would call its own."""
+    return _text("inlined.cl")
+
+
+def _text(name: str) -> str:
+    return files("eps.opencl.codegen").joinpath(name).read_text(encoding="utf-8")
