@@ -62,7 +62,7 @@ def crossload(  # noqa: PLR0913 - one parameter an option
     """
     from ort_lite.hw.cross_load import cross_load
 
-    project = read_project(file)
+    project = read_project(file, outdated=True)
     chosen = cross_rows(project, rows)
     place = workplace(project, out / "crossload", cache, chosen)
     with _telling() as tell, usage_errors():

@@ -81,6 +81,7 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
 @json_option
 def probe(*, as_json: bool) -> ExitCode:
     """Show what rows can require of this machine: CPU, chips, device files, drivers, devices."""
+    from ort_lite.hw.chips import NPU_CHIPS
     from ort_lite.hw.facts import read_facts
 
     with progress("looking at this machine"):
@@ -98,7 +99,9 @@ def probe(*, as_json: bool) -> ExitCode:
             for device in found.devices
         ]
         missing = {ep: found.reason for ep, found in probes.items() if found.reason}
-        print_json({**asdict(facts), "devices": devices, "missing": {**missing, **broken}})
+        npus = {chip: asdict(NPU_CHIPS[chip]) for chip in facts.pci if chip in NPU_CHIPS}
+        told = {"npus": npus, "devices": devices, "missing": {**missing, **broken}}
+        print_json({**asdict(facts), **told})
         return ExitCode.OK
     print_table(("requirement", "this machine"), _fact_lines(facts))
     columns = ("execution provider", "device", "vendor", "architecture", "driver", "sdk")
@@ -125,11 +128,18 @@ def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
         ("machine", facts.machine),
         ("CPU", f"{facts.cpu}, {facts.cores} logical cores"),
         ("isa", ", ".join(flag for flag in TOLD_ISA if flag in facts.isa)),
-        ("pci", ", ".join(f"{chip} ({kind})" for chip, kind in facts.pci.items()) or "none"),
+        ("pci", ", ".join(_chip_lines(facts)) or "none"),
         ("device files", ", ".join(nodes) or "no /dev/dri/renderD*, no /dev/accel"),
         *((f"library {name}", path or "not found") for name, path in facts.libraries.items()),
         ("python", ", ".join(facts.pythons)),
     ]
+
+
+def _chip_lines(facts: Facts) -> list[str]:
+    from ort_lite.hw.chips import NPU_CHIPS, chip_text
+
+    pairs = facts.pci.items()
+    return [chip_text(c) if c in NPU_CHIPS else f"{c} ({kind})" for c, kind in pairs]
 
 
 @click.command(short_help="Print the JSON Schema of hw_matrix.yaml.")

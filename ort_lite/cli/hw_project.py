@@ -64,8 +64,12 @@ def usage_errors() -> Iterator[None]:
         raise CommandError(ExitCode.USAGE, str(exc)) from exc
 
 
-def read_project(file: Path) -> Project:
+def read_project(file: Path, *, outdated: bool = False) -> Project:
     """Read and check a matrix.
+
+    Args:
+        file: Where it lies.
+        outdated: Take evidence that no longer answers to its row.
 
     Raises:
         CommandError: There is none, or it is wrong.
@@ -78,5 +82,5 @@ def read_project(file: Path) -> Project:
             ExitCode.USAGE, f"{file} is not there", hint="ort-lite hw init writes one"
         )
     with usage_errors():
-        matrix = read_matrix(file)
+        matrix = read_matrix(file, outdated=outdated)
     return Project(file, matrix, expand(matrix))

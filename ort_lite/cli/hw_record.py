@@ -28,13 +28,13 @@ def record(results: Sequence[Path], *, file: Path, as_json: bool) -> ExitCode:
     from ort_lite.hw.record import refusal, with_evidence, write_states
     from ort_lite.hw.result import read_results
 
-    project = read_project(file)
+    project = read_project(file, outdated=True)
     with usage_errors():
         found = read_results(results)
         strangers = [result.row for result in found if result.row not in project.rows]
         if strangers:
             raise CommandError(ExitCode.USAGE, f"{file} has no row {', '.join(strangers)}")
-        refused = {r.row: refusal(r, project.rows[r.row]) for r in found}
+        refused = {r.row: refusal(r, project.rows[r.row], project.matrix) for r in found}
         good = [result for result in found if not refused[result.row]]
         if good:
             write_states(file, with_evidence(project.matrix, good))

@@ -54,7 +54,7 @@ def report(
     from ort_lite.hw.report_html import html_page
     from ort_lite.hw.report_markdown import markdown
 
-    project = read_project(file)
+    project = read_project(file, outdated=True)
     folders = results or [Path("hw-results")]
     with usage_errors():
         made = make_report(project.matrix.project, folders, previous)

@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     what it requires is wrong-hardware (exit code 3). Each row leaves result.json, junit.xml and
     log.txt in a folder of its own.
     """
-    project = read_project(file)
+    project = read_project(file, outdated=True)
     chosen = chosen_rows(project, rows, lane)
     wanted = known_suites(project, suites)
     if scheduler:

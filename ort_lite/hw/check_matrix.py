@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.hw.errors import MatrixError, suggestion
+from ort_lite.hw.row_digest import row_digest
 from ort_lite.hw.rows import expand
 from ort_lite.hw.schema import ConformanceSuite
 from ort_lite.hw.version_range import is_range
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ort_lite.hw.rows import ExpandedRow
-    from ort_lite.hw.schema import Matrix, Require, RowState
+    from ort_lite.hw.schema import Limit, Matrix, Ratio, Require, RowState
     from ort_lite.hw.yaml_text import Document, Place
 
 _ROW_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -25,8 +26,13 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def check(matrix: Matrix, document: Document) -> None:
+def check(matrix: Matrix, document: Document, *, outdated: bool) -> None:
     """Refuse a matrix that names what it does not have, or claims what it does not show.
+
+    Args:
+        matrix: What the file says.
+        document: Its places.
+        outdated: Take evidence that answers to another row or other suites than there are now.
 
     Raises:
         MatrixError: The first such place.
@@ -35,9 +41,12 @@ def check(matrix: Matrix, document: Document) -> None:
     _check_rows(matrix, document)
     _check_combinations(matrix, document)
     _check_suites(matrix, document)
+    _check_limits(matrix, document)
     _check_requirements(matrix, document)
     rows = expand(matrix)
     _check_states(matrix, rows, document)
+    if not outdated:
+        _check_evidence(matrix, rows, document)
     _check_patterns(matrix, rows, document)
 
 
@@ -112,6 +121,20 @@ def _check_suites(matrix: Matrix, document: Document) -> None:
             _known(document, place, "reason", reason, reasons)
 
 
+def _check_limits(matrix: Matrix, document: Document) -> None:
+    found: dict[Place, Mapping[Ratio, Limit]] = {}
+    for i, row in enumerate(matrix.rows):
+        found["rows", i, "limits"] = row.limits
+    for axis, values in matrix.axes.items():
+        for value, meaning in values.items():
+            found["axes", axis, value, "limits"] = meaning.limits
+    for place, limits in found.items():
+        for ratio, limit in limits.items():
+            if not limit.why.strip():
+                problem = "a platform's own limit says why it is another, as `why`"
+                raise _fail(document, (*place, ratio), problem)
+
+
 def _check_requirements(matrix: Matrix, document: Document) -> None:
     found: dict[Place, Require] = {}
     for name, machine in matrix.machines.items():
@@ -131,15 +154,26 @@ def _check_requirements(matrix: Matrix, document: Document) -> None:
 def _check_states(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
     for name in matrix.states:
         _known(document, ("states", name), "row", name, rows)
-    for name, row in rows.items():
+    for name in rows:
         if name not in matrix.states:
             raise _fail(document, ("states",), f"the row '{name}' has no state")
-        problem = _state_problem(row, matrix.states[name])
+        problem = _state_problem(matrix.states[name])
         if problem:
             raise _fail(document, ("states", name), f"{name}: {problem}")
 
 
-def _state_problem(row: ExpandedRow, state: RowState) -> str:
+def _check_evidence(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
+    for name, row in rows.items():
+        evidence = matrix.states[name].evidence
+        if evidence is not None and evidence.row_digest != row_digest(row, matrix):
+            problem = (
+                f"{name}: the row, or what its suites ask, has changed since it was verified; "
+                "run and record it again, or call it expected"
+            )
+            raise _fail(document, ("states", name), problem)
+
+
+def _state_problem(state: RowState) -> str:
     evidence = state.evidence
     if state.state == "unsupported":
         return "" if state.reason else "an unsupported row says why, as `reason`"
@@ -149,8 +183,6 @@ def _state_problem(row: ExpandedRow, state: RowState) -> str:
         return "verified without evidence; ort-lite hw record writes both from a real run"
     if not _COMMIT.fullmatch(evidence.commit) or not evidence.identity.get("device"):
         return "evidence needs a whole commit and the device's identity"
-    if evidence.row_digest != row.digest():
-        return "the row has changed since it was verified; run and record it again"
     return ""
 
 

@@ -10,6 +10,7 @@ import msgspec
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.fleet_task import FleetJob, run_job
 from ort_lite.hw.result import RowResult
+from ort_lite.hw.row_digest import row_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,7 +89,7 @@ def _collect(
     orphaned: dict[Any, float] = {}
     while waiting:
         for future in [future for future in waiting if future.done()]:
-            yield _result(future, waiting.pop(future))
+            yield _result(future, waiting.pop(future), matrix)
         for future, row in list(waiting.items()):
             wanted = matrix.machines[row.machine].resources
             if _fits(client, wanted):
@@ -111,14 +112,14 @@ def _fits(client: Any, wanted: Mapping[str, float]) -> bool:  # noqa: ANN401 - D
     )
 
 
-def _result(future: Any, row: ExpandedRow) -> RowResult:  # noqa: ANN401 - Dask's future
+def _result(future: Any, row: ExpandedRow, matrix: Matrix) -> RowResult:  # noqa: ANN401 - Dask's future
     if future.cancelled():
         return _lost(row, "the scheduler dropped it")
     problem = future.exception()
     if problem is not None:
         return _lost(row, " ".join(f"{type(problem).__name__}: {problem}".split()))
     result = msgspec.json.decode(future.result(), type=RowResult)
-    if result.row_digest == row.digest():
+    if result.row_digest == row_digest(row, matrix):
         return result
     told = "the worker's project has another matrix than the one here"
     return msgspec.structs.replace(result, status="environment", lacks=(told,))

@@ -44,7 +44,7 @@ def run_job(job: FleetJob) -> bytes:
         OSError: The artifacts cannot be stored.
     """
     file = Path(job.file)
-    matrix = read_matrix(file)
+    matrix = read_matrix(file, outdated=True)
     row = expand(matrix)[job.row]
     with tempfile.TemporaryDirectory(prefix="ort-lite-row-") as folder:
         place = Workplace(

@@ -23,8 +23,12 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.+)`$")
 _ANY = "..."
 
 
-def read_matrix(path: Path) -> Matrix:
+def read_matrix(path: Path, *, outdated: bool = False) -> Matrix:
     """The matrix in a file, checked.
+
+    Args:
+        path: The file.
+        outdated: Take evidence that no longer answers to its row, as a run that renews it must.
 
     Raises:
         MatrixError: What is wrong, where, and what may have been meant.
@@ -34,7 +38,7 @@ def read_matrix(path: Path) -> Matrix:
         matrix = msgspec.convert(document.value, Matrix, strict=False)
     except msgspec.ValidationError as exc:
         raise MatrixError(_told(document, str(exc))) from exc
-    check(matrix, document)
+    check(matrix, document, outdated=outdated)
     return matrix
 
 

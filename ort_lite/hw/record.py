@@ -12,6 +12,7 @@ import yaml
 from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.result import counts_text
+from ort_lite.hw.row_digest import row_digest
 from ort_lite.hw.schema import Evidence, RowState
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ TOLD_PACKAGES = ("ort-lite", "numpy", "onnx", "onnxruntime", "openvino", "pyopen
 _STATES = re.compile(r"^states:.*\Z", re.MULTILINE | re.DOTALL)
 
 
-def refusal(result: RowResult, row: ExpandedRow) -> str:
+def refusal(result: RowResult, row: ExpandedRow, matrix: Matrix) -> str:
     """Why a result is no evidence; "" if it is."""
     if result.status != "passed":
         return f"the row is {result.status.replace('_', '-')}"
@@ -36,8 +37,8 @@ def refusal(result: RowResult, row: ExpandedRow) -> str:
         return "the project is not under git, so there is no commit to name"
     if not result.clean:
         return "files differed from the commit when it ran"
-    if result.row_digest != row.digest():
-        return "the row has changed since it ran"
+    if result.row_digest != row_digest(row, matrix):
+        return "the row, or what its suites ask, has changed since it ran"
     missing = [suite for suite in row.suites if not result.of_suite(suite)]
     if missing or not row.suites:
         return f"the suites {', '.join(missing) or '(none)'} did not run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
+from ort_lite.hw.chips import chip_text
 from ort_lite.hw.version_range import is_within
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def _seen(require: Require, facts: Facts) -> Iterator[str]:
     if missing:
         yield f"needs a CPU with {', '.join(missing)}; {facts.cpu} has not"
     if require.pci and not set(require.pci) & set(facts.pci):
-        have = ", ".join(facts.pci) or "no accelerator or display controller"
-        yield f"needs the chip {' or '.join(require.pci)}, on the PCI bus is {have}"
+        wanted = " or ".join(map(chip_text, require.pci))
+        have = ", ".join(map(chip_text, facts.pci)) or "no accelerator or display controller"
+        yield f"needs the chip {wanted}, on the PCI bus is {have}"
     for library in require.libraries:
         if not facts.libraries.get(library):
             yield f"needs {library}, which is not in the usual folders"
@@ -61,7 +63,11 @@ def _device_file(kind: str, facts: Facts) -> list[str]:
     if not nodes:
         folder = "/dev/accel" if kind == "NPU" else "/dev/dri"
         chips = [chip for chip, of in facts.pci.items() if of == kind]
-        seen = f"; on the PCI bus is {', '.join(chips)}, without a driver" if chips else ""
+        seen = (
+            f"; on the PCI bus is {', '.join(map(chip_text, chips))}, without a driver"
+            if chips
+            else ""
+        )
         return [f"needs a {kind}; {folder} has none{seen}"]
     if any(node.usable for node in nodes):
         return []

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, TypeVar
 
 from ort_lite.hw.errors import MatrixError, suggestion
 from ort_lite.hw.schema import Require
@@ -17,7 +13,10 @@ from ort_lite.hw.wildcard import fits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.hw.schema import AxisValue, Matrix, Row, RowState
+    from ort_lite.hw.schema import AxisValue, Limit, Matrix, Ratio, Row, RowState
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +27,7 @@ class ExpandedRow:
         id: `row` or `row[axis=value,...]`, in the order of the row's axes.
         packages: Requirements of its environment.
         env: Variables of its processes; {env} is the environment's folder.
+        limits: Thresholds of `bench` that it has instead of the suite's.
         requires: Every one must be met.
     """
 
@@ -46,6 +46,7 @@ class ExpandedRow:
     config: Mapping[str, str] = field(default_factory=dict)
     sdk_modules: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
+    limits: Mapping[Ratio, Limit] = field(default_factory=dict)
     requires: tuple[Require, ...] = ()
     allow_failure: bool = False
 
@@ -53,13 +54,6 @@ class ExpandedRow:
     def folder(self) -> str:
         """The id as a name for a folder."""
         return self.id.replace("[", "-").replace("]", "").replace(",", "-").replace("=", "-")
-
-    def digest(self) -> str:
-        """Of all that shapes a run; texts about the row do not."""
-        told = {"about", "lane", "allow_failure"}
-        plain = {key: value for key, value in asdict(self).items() if key not in told}
-        plain["requires"] = [msgspec.to_builtins(require) for require in self.requires]
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def expand(matrix: Matrix) -> dict[str, ExpandedRow]:
@@ -133,10 +127,11 @@ def _expanded(matrix: Matrix, row: Row, choice: Mapping[str, str]) -> ExpandedRo
         config=_merged(*(value.config for value in values)),
         sdk_modules=provider.sdk_modules,
         suites=row.suites,
+        limits=_merged(row.limits, *(value.limits for value in values)),
         requires=tuple(require for require in requires if require != Require()),
         allow_failure=row.allow_failure,
     )
 
 
-def _merged(*parts: Mapping[str, str]) -> dict[str, str]:
+def _merged(*parts: Mapping[Key, Value]) -> dict[Key, Value]:
     return {key: value for part in parts for key, value in part.items()}

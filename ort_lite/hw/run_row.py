@@ -16,6 +16,7 @@ from ort_lite.hw.expectations import apply_expectations
 from ort_lite.hw.junit import junit_xml
 from ort_lite.hw.requirements import device_lacks, machine_lacks
 from ort_lite.hw.result import RowResult, write_result
+from ort_lite.hw.row_digest import row_digest
 from ort_lite.hw.row_setup import prepare_environment
 from ort_lite.hw.suites import ended_badly, run_suite
 
@@ -132,7 +133,7 @@ def _begun(row: ExpandedRow, place: Workplace, suites: tuple[str, ...]) -> RowRe
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit,
         clean=clean,
-        row_digest=row.digest(),
+        row_digest=row_digest(row, place.matrix),
         ep=row.ep,
         device=row.device,
         host=_host(place.facts),

@@ -19,6 +19,9 @@ Verdict = Literal[
 ]
 
 
+Ratio = Literal["run", "reload", "payload"]
+
+
 class Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping with these keys and no others."""
 
@@ -105,6 +108,13 @@ class Machine(Closed, frozen=True):
     require: Require = Require()
 
 
+class Limit(Closed, frozen=True):
+    """The largest ratio that a platform promises in place of the suite's, and why another."""
+
+    at_most: float
+    why: str
+
+
 class AxisValue(Closed, frozen=True):
     """What choosing one value of an axis does to a row.
 
@@ -113,6 +123,7 @@ class AxisValue(Closed, frozen=True):
         env: Environment variables of the row's processes; {env} is the environment's folder.
         options: Provider options.
         config: Session configuration entries.
+        limits: Thresholds of `bench` that this platform has instead of the suite's.
     """
 
     about: str = ""
@@ -121,11 +132,16 @@ class AxisValue(Closed, frozen=True):
     env: dict[str, str] = {}
     options: dict[str, str] = {}
     config: dict[str, str] = {}
+    limits: dict[Ratio, Limit] = {}
     require: Require = Require()
 
 
 class Row(Closed, frozen=True):
-    """One line of the matrix; one expanded row for each combination of its axes' values."""
+    """One line of the matrix; one expanded row for each combination of its axes' values.
+
+    Attributes:
+        limits: Thresholds of `bench` that this row has instead of the suite's; an axis's win.
+    """
 
     id: str
     provider: str
@@ -136,6 +152,7 @@ class Row(Closed, frozen=True):
     suites: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     env: dict[str, str] = {}
+    limits: dict[Ratio, Limit] = {}
     require: Require = Require()
     allow_failure: bool = False
 
@@ -198,7 +215,7 @@ class BenchSuite(Closed, frozen=True, tag_field="kind", tag="bench"):
     models: tuple[str, ...]
     runs: int = 20
     against: Literal["onnxruntime", "cpu"] = "onnxruntime"
-    thresholds: dict[Literal["run", "reload", "payload"], float] = {}
+    thresholds: dict[Ratio, float] = {}
     timeout_s: float | None = None
 
 
@@ -266,7 +283,8 @@ class Evidence(Closed, frozen=True):
     """A real run, written by `ort-lite hw record`.
 
     Attributes:
-        row_digest: Of the expanded row as it was run; another one needs another run.
+        row_digest: Of the row and of what its suites asked (ort_lite.hw.row_digest); another one
+            needs another run.
         identity: Device, driver and SDK, as the EP reported them.
         packages: Distributions in the row's environment.
         suites: Name to counts, such as "84 passed, 1 expected failure".

@@ -143,14 +143,16 @@ def _bench(
     if "metrics" not in answer:
         return _not_answered(suite, name, ended, answer)
     metrics: dict[str, float] = answer["metrics"]
-    limits = {key: limit for key, limit in bench.thresholds.items() if key in metrics}
+    own = {key: limit.at_most for key, limit in ready.row.limits.items()}
+    limits = {key: limit for key, limit in (bench.thresholds | own).items() if key in metrics}
     over = [f"{k} {metrics[k]:.2f} over {v:.2f}" for k, v in limits.items() if metrics[k] > v]
+    told = [f"{k} is held to {v.at_most:.2f}: {v.why}" for k, v in ready.row.limits.items()]
     return Case(
         suite=suite,
         name=name,
         outcome="failed" if over else "passed",
         seconds=ended.seconds,
-        message="; ".join(over),
+        message="; ".join([*over, *told]),
         metrics=metrics,
         placement=answer["placement"],
     )

@@ -53,6 +53,7 @@ def read_yaml(path: Path) -> Document:
     except (OSError, UnicodeDecodeError) as exc:
         raise MatrixError(f"{path}: cannot be read: {exc}") from exc
     try:
+        _refuse_references(text, path.name)
         root = yaml.compose(text, yaml.SafeLoader)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
@@ -62,6 +63,16 @@ def read_yaml(path: Path) -> Document:
         raise MatrixError(f"{path.name}:1: the file is empty")
     lines: dict[Place, int] = {}
     return Document(path, _value(root, (), lines, path.name), lines)
+
+
+def _refuse_references(text: str, file: str) -> None:
+    """A value stands where it is used: no anchors, aliases or tags."""
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise MatrixError(
+                f"{file}:{line}: anchors, aliases and tags are not read; write it out"
+            )
 
 
 def _value(node: yaml.Node, place: Place, lines: dict[Place, int], file: str) -> Any:  # noqa: ANN401 - any YAML

@@ -40,16 +40,18 @@ axes:
     lie: {{ options: {{ do: lie }} }}
     newer: {{ options: {{ sdk: "1.1" }} }}
     other: {{ options: {{ chip: b }} }}
+    roomy: {{ limits: {{ payload: {{ at_most: 1000, why: contexts are padded }} }} }}
     embedded: {{ config: {{ ep.context_embed_mode: "1" }} }}
     wrong-pin: {{ packages: ["./no-such-package-here"] }}
     other-pin: {{ require: {{ sdk: "==2.0" }} }}
 rows:
   - {{ id: cpu, provider: cpu, machine: any, suites: [models] }}
-  - {{ id: odd, provider: odd, machine: any, axes: {{ do: [] }}, suites: [models] }}
+  - {{ id: odd, provider: odd, machine: any, axes: {{ do: [] }}, suites: [{suites}] }}
 models:
   dense: {{ path: dense.onnx, oracle: {oracle} }}
 suites:
   models: {{ kind: models, models: [dense] }}
+  bench: {{ kind: bench, models: [dense], runs: 2, against: cpu, thresholds: {thresholds} }}
 cross_load:
   models: [dense]
   rows: ["odd*"]
@@ -64,6 +66,7 @@ states:
   "odd[do=lie]": {{ state: expected }}
   "odd[do=newer]": {{ state: expected }}
   "odd[do=other]": {{ state: expected }}
+  "odd[do=roomy]": {{ state: expected }}
   "odd[do=embedded]": {{ state: expected }}
   "odd[do=wrong-pin]": {{ state: expected }}
   "odd[do=other-pin]": {{ state: unsupported, reason: there is no version 2 }}
@@ -89,6 +92,10 @@ class OddProject:
     capsys: pytest.CaptureFixture[str]
 
     @property
+    def file(self) -> Path:
+        return self.root / "hw_matrix.yaml"
+
+    @property
     def results(self) -> Path:
         return self.root / "results"
 
@@ -99,19 +106,25 @@ class OddProject:
         oracle: str = "cpu",
         expectations: str = "",
         cross: list[tuple[str, str, str, str]] | None = None,
+        bench: dict[str, float] | None = None,
     ) -> None:
         lines = [
             f'    - {{ from: "{a}", to: "{b}", verdict: {v}, reasons: [{r}], why: a rule }}'
             for a, b, v, r in cross or CROSS
         ]
         text = MATRIX.format(
-            timeout_s=timeout_s, oracle=oracle, expectations=expectations, cross="\n".join(lines)
+            timeout_s=timeout_s,
+            oracle=oracle,
+            expectations=expectations,
+            cross="\n".join(lines),
+            suites="models" if bench is None else "models, bench",
+            thresholds=json.dumps(bench or {}).replace('"', ""),
         )
-        (self.root / "hw_matrix.yaml").write_text(text, encoding="utf-8")
+        self.file.write_text(text, encoding="utf-8")
 
     def call(self, command: str, *arguments: object) -> tuple[int, dict[str, Any]]:
         """`ort-lite hw COMMAND --json`: its exit code and what it says."""
-        told = ["hw", command, "-f", self.root / "hw_matrix.yaml", "--json", *arguments]
+        told = ["hw", command, "-f", self.file, "--json", *arguments]
         self.capsys.readouterr()
         code = run_command([str(part) for part in told])
         return code, json.loads(self.capsys.readouterr().out)

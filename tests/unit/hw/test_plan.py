@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,7 +36,8 @@ def test_what_a_machine_lacks_keeps_a_row_from_running(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert plan["plain"].runnable
     assert plan["npu"].why_not == (
-        "needs the chip 8086:643e, on the PCI bus is no accelerator or display controller",
+        "needs the chip 8086:643e (NPU 4000, Lunar Lake), "
+        "on the PCI bus is no accelerator or display controller",
         "needs a NPU; /dev/accel has none",
     )
     assert "needs Python 3.10, here is 3.1" in plan["mixed[python=3.10,embed=0]"].why_not[0]
@@ -140,6 +142,16 @@ def test_facts_are_read_from_the_machine_s_own_files(tmp_path: Path) -> None:
     assert facts.libraries["libodd.so.7"] == find_library(tmp_path, "libodd.so.7") == ""
 
 
+def test_an_npu_of_another_platform_is_named(tmp_path: Path) -> None:
+    other = replace(LAPTOP, pci={"8086:fd3e": "NPU"}, device_files=())
+    assert plan_of(tmp_path, other)["npu"].why_not == (
+        "needs the chip 8086:643e (NPU 4000, Lunar Lake), "
+        "on the PCI bus is 8086:fd3e (NPU 5020, Wildcat Lake)",
+        "needs a NPU; /dev/accel has none; "
+        "on the PCI bus is 8086:fd3e (NPU 5020, Wildcat Lake), without a driver",
+    )
+
+
 def test_an_interpreter_that_does_not_start_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,5 +167,6 @@ def test_this_machine_is_told_in_the_words_of_requirements(
 ) -> None:
     assert run_command(["hw", "probe", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {"os", "machine", "isa", "pci", "libraries", "device_files", "devices"} <= set(told)
+    words = {"os", "machine", "isa", "pci", "npus", "libraries", "device_files", "devices"}
+    assert words <= set(told)
     assert any(d["execution_provider"] == "CPUExecutionProvider" for d in told["devices"])

@@ -10,6 +10,8 @@ from unit.hw.small_matrix import TEXT, matrix_of
 
 from ort_lite.cli.app import run_command
 from ort_lite.hw.errors import MatrixError
+from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.row_digest import row_digest
 from ort_lite.hw.rows import expand, select
 
 if TYPE_CHECKING:
@@ -92,6 +94,21 @@ CHANGES = {
         "project: mine\nproject: yours",
         "hw_matrix.yaml:3: the key 'project' is there twice",
     ),
+    "an anchor": (
+        "project: mine",
+        "project: &me mine",
+        "hw_matrix.yaml:2: anchors, aliases and tags are not read; write it out",
+    ),
+    "a tag": (
+        "project: mine",
+        "project: !!python/name:os.system mine",
+        "hw_matrix.yaml:2: anchors, aliases and tags are not read; write it out",
+    ),
+    "a limit of one's own without a reason": (
+        "lane: quick }",
+        'lane: quick, limits: { run: { at_most: 9, why: "" } } }',
+        "hw_matrix.yaml:18: a platform's own limit says why it is another, as `why`",
+    ),
     "no YAML": ("project: mine", "project: [mine", "hw_matrix.yaml:3: not YAML: "),
 }
 
@@ -105,18 +122,75 @@ def test_a_mistake_is_told_with_its_line(change: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(expected)
 
 
-def test_evidence_of_a_row_that_has_changed_since_is_refused(tmp_path: Path) -> None:
-    evidence = (
-        "{ date: 2026-11-20, commit: " + "0" * 40 + ", row_digest: DIGEST, "
-        "identity: { device: NPU }, packages: {}, suites: {} }"
+EVIDENCE = """\
+  plain:
+    state: verified
+    evidence:
+      { date: 2026-11-20, commit: COMMIT, row_digest: DIGEST, identity: { device: CPU },
+        packages: {}, suites: {} }
+"""
+ASKED = {
+    "a pin": ("packages: [numpy]", "packages: [numpy, onnx]"),
+    "a requirement": ("require: { os: linux } }", "require: { os: linux, isa: [avx2] } }"),
+    "a suite": ("suites: [all], lane", "suites: [all, speed], lane"),
+    "a threshold": ("thresholds: { run: 3.0 }", "thresholds: { run: 4.0 }"),
+    "a limit": ("at_most: 9", "at_most: 10"),
+    "the number of runs": ("runs: 20", "runs: 2"),
+    "a tolerance": ("share: 1.0e-4", "share: 1.0e-3"),
+    "an oracle": ("oracle: onnxruntime", "oracle: cpu"),
+    "a failure that is expected": (
+        "states:",
+        "expectations: [{ row: plain, test: all::*, reason: x, until: 2999-01-01 }]\nstates:",
+    ),
+}
+NOT_ASKED = {
+    "the lane": ("lane: quick", "lane: slow"),
+    "a reason": ("why: slow", "why: very slow"),
+    "a limit of time": ("runs: 20", "runs: 20, timeout_s: 5"),
+    "another row": (">=32.0.100", ">=32.0.101"),
+    "another suite": ("kind: conformance", "kind: conformance, timeout_s: 5"),
+}
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> str:
+    """A matrix whose row `plain` is verified and asks for a model and for speed."""
+    text = TEXT.replace("packages: [numpy]", "packages: [numpy]\n  tolerance: { share: 1.0e-4 }")
+    text = text.replace("path: dense.onnx", "path: dense.onnx, oracle: onnxruntime")
+    limit = "limits: { run: { at_most: 9, why: slow } }"
+    text = text.replace("lane: quick", f"lane: quick, {limit}")
+    suites = (
+        "  all: { kind: bench, models: [dense], runs: 20, thresholds: { run: 3.0 } }\n"
+        "  speed: { kind: bench, models: [dense] }\n"
+        "  promises: { kind: conformance }\n"
     )
-    state = f"  npu: {{ state: verified, evidence: {evidence} }}\n"
-    text = TEXT.replace("  npu: { state: expected }\n", state)
-    digest = expand(matrix_of(tmp_path))["npu"].digest()
-    assert matrix_of(tmp_path, text.replace("DIGEST", digest)).states["npu"].state == "verified"
-    changed = text.replace("DIGEST", digest).replace(">=32.0.100", ">=32.0.101")
-    with pytest.raises(MatrixError, match="has changed since it was verified"):
-        matrix_of(tmp_path, changed)
+    text = text.replace("  all: { kind: models, models: [dense] }\n", suites)
+    matrix = matrix_of(tmp_path, text)
+    digest = row_digest(expand(matrix)["plain"], matrix)
+    evidence = EVIDENCE.replace("COMMIT", "0" * 40).replace("DIGEST", digest)
+    return text.replace("  plain: { state: expected }\n", evidence)
+
+
+@pytest.mark.parametrize("change", ASKED)
+def test_evidence_answers_only_to_what_was_asked(
+    change: str, verified: str, tmp_path: Path
+) -> None:
+    assert matrix_of(tmp_path, verified).states["plain"].state == "verified"
+    old, new = ASKED[change]
+    assert verified.count(old) == 1
+    with pytest.raises(MatrixError, match="or what its suites ask, has changed since it was"):
+        matrix_of(tmp_path, verified.replace(old, new))
+    again = read_matrix(tmp_path / "hw_matrix.yaml", outdated=True)
+    assert again.states["plain"].state == "verified"
+
+
+@pytest.mark.parametrize("change", NOT_ASKED)
+def test_evidence_outlives_what_no_run_depends_on(
+    change: str, verified: str, tmp_path: Path
+) -> None:
+    old, new = NOT_ASKED[change]
+    assert verified.count(old) == 1
+    assert matrix_of(tmp_path, verified.replace(old, new)).states["plain"].state == "verified"
 
 
 def test_a_version_stays_the_text_that_was_written(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -160,6 +160,42 @@ def test_a_run_at_a_clean_commit_verifies_its_row(odd: Make) -> None:
     assert state.evidence.suites == {"models": "2 passed"}
     lines = yaml.safe_load((project.root / "hw_matrix.yaml").read_text("utf-8"))["states"]
     assert lines["cpu"] == {"state": "expected"}
+
+
+def test_a_changed_threshold_takes_the_evidence_back_until_the_row_has_run_again(
+    odd: Make,
+) -> None:
+    project = odd(bench={"payload": 1000})
+    (project.root / ".gitignore").write_text("/results/\n")
+    project.git("init", "-q")
+
+    def run_and_record() -> dict[str, Any]:
+        project.git("add", "-A")
+        project.git("commit", "-qm", "all")
+        project.run(RIGHT)
+        return project.call("record", project.results)[1]
+
+    assert run_and_record()["verified"] == [RIGHT]
+    assert project.call("plan")[0] == 0
+    recorded = project.file.read_text("utf-8")
+    project.file.write_text(recorded.replace("payload: 1000", "payload: 999"), "utf-8")
+    code, told = project.call("plan")
+    assert (code, "what its suites ask, has changed" in told["error"]["message"]) == (2, True)
+    code, told = project.call("record", project.results)
+    assert told["refused"] == {RIGHT: "the row, or what its suites ask, has changed since it ran"}
+    assert run_and_record()["verified"] == [RIGHT]
+    assert project.call("plan")[0] == 0
+
+
+def test_a_platform_s_own_limit_holds_in_place_of_the_suite_s(odd: Make) -> None:
+    project = odd(bench={"payload": 1.001})
+    rows = ("odd[do=other]", "odd[do=roomy]")
+    _, results = project.run(*rows, "--suite", "bench")
+    strict, roomy = (results[row]["cases"][0] for row in rows)
+    assert (strict["outcome"], roomy["outcome"]) == ("failed", "passed")
+    assert 1.001 < roomy["metrics"]["payload"] < 1000
+    assert strict["message"] == f"payload {strict['metrics']['payload']:.2f} over 1.00"
+    assert roomy["message"] == "payload is held to 1000.00: contexts are padded"
 
 
 def test_a_run_among_uncommitted_files_is_no_evidence(odd: Make) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ort_lite.catalog import entries
+from ort_lite.hw.chips import NPU_CHIPS
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.rows import expand
@@ -53,6 +54,23 @@ def test_a_verified_row_shows_its_run(tmp_path: Path) -> None:
     (tmp_path / "hw_matrix.yaml").write_text(hoped, "utf-8")
     with pytest.raises(MatrixError, match="verified without evidence"):
         read_matrix(tmp_path / "hw_matrix.yaml")
+
+
+def test_every_npu_that_the_vendor_names_has_a_row_with_its_chips() -> None:
+    promised = {
+        row.row.removeprefix("openvino-npu-"): {
+            chip for require in row.requires for chip in require.pci
+        }
+        for row in ROWS.values()
+        if row.device == "NPU"
+    }
+    named: dict[str, set[str]] = {}
+    for chip, npu in NPU_CHIPS.items():
+        named.setdefault(npu.platform, set()).add(chip)
+    assert promised == named
+    for platform in named:
+        row = next(r for r in ROWS.values() if r.row == f"openvino-npu-{platform}")
+        assert [r.architecture for r in row.requires if r.architecture] == [platform]
 
 
 def test_every_test_of_hardware_names_a_row(rules: Any) -> None:
