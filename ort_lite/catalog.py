@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ort_lite.status import EPFail, Fail, InvalidArgument
+from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,6 +82,20 @@ def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
     order = sorted(found.keys() - shipped) + sorted(shipped, reverse=True)
     order.sort(key=lambda name: name == DEFAULT_PROVIDER)
     return {name: found[name] for name in order}
+
+
+def require_installed(name: str, installed: Mapping[str, Entry]) -> Entry:
+    """The entry of an execution provider among those installed.
+
+    Raises:
+        UnknownProvider: None of this name is.
+    """
+    if name not in installed:
+        raise UnknownProvider(
+            f"Unknown Provider Type: {name}. Installed: {list(installed)}. "
+            "pip install 'ort-lite[all]' brings those of ort_lite."
+        )
+    return installed[name]
 
 
 def get_available_providers() -> list[str]:

@@ -128,7 +128,14 @@ class SessionOptions:
     def add_provider(
         self, provider_name: str, provider_options: Mapping[str, str] | None = None
     ) -> None:
-        """Append an execution provider; the order of calls is the order of preference."""
+        """Append an execution provider; the order of calls is the order of preference.
+
+        Raises:
+            UnknownProvider: It is not installed; an InvalidArgument, and a RuntimeError, too.
+        """
+        from ort_lite import catalog  # noqa: PLC0415 - not for every session
+
+        catalog.require_installed(provider_name, catalog.entries())
         self._providers.append((provider_name, dict(provider_options or {})))
 
     def add_provider_for_devices(

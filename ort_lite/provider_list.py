@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ort_lite import catalog
 from ort_lite.kernel_registry import SupportsKernels
-from ort_lite.status import EPFail, InvalidArgument
+from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,25 +121,21 @@ def open_all(
         kernels: The user's, for each EP that runs such.
 
     Raises:
-        InvalidArgument: An unknown provider name or option; kernels, and no EP runs such.
+        UnknownProvider: A name that is not installed.
+        InvalidArgument: An unknown option; kernels, and no EP runs such.
         EPFail: An explicit EP's SDK, driver or device is not there.
     """
     installed = catalog.entries()
     opened: list[ExecutionProvider] = []
     for request in requests:
-        entry = installed.get(request.name)
-        if entry is None:
-            problem = (
-                f"Unknown Provider Type: {request.name}. Installed: {list(installed)}. "
-                "pip install 'ort-lite[all]' brings those of ort_lite."
-            )
+        try:
+            entry = catalog.require_installed(request.name, installed)
+            opened.append(catalog.open_provider(entry, request.options))
+        except UnknownProvider as exc:
             if not fallback:
                 _close(opened)
-                raise InvalidArgument(problem)
-            log.warning("%s Going on without it.", problem)
-            continue
-        try:
-            opened.append(catalog.open_provider(entry, request.options))
+                raise
+            log.warning("%s Going on without it.", exc.message)
         except EPFail as exc:
             if request.explicit and not fallback:
                 _close(opened)

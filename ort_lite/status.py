@@ -60,6 +60,14 @@ class InvalidArgument(OrtLiteError):
     code = StatusCode.INVALID_ARGUMENT
 
 
+class UnknownProvider(InvalidArgument, RuntimeError):
+    """INVALID_ARGUMENT: no execution provider of this name is installed.
+
+    onnxruntime's binding raises RuntimeError for a name that it has never heard of, and
+    INVALID_ARGUMENT for one that its build lacks; code written for it may catch either.
+    """
+
+
 class NoSuchFile(OrtLiteError):
     """NO_SUCHFILE: a model file is not there."""
 

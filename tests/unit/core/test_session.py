@@ -280,6 +280,15 @@ def test_an_unknown_provider_is_an_error_unless_fallback_was_asked_for(
     assert "Unknown Provider Type: Nope" in caplog.text
 
 
+@pytest.mark.parametrize("error", [ort.InvalidArgument, RuntimeError])
+def test_adding_an_unknown_provider_fails_at_once(error: type[Exception]) -> None:
+    """In onnxruntime RuntimeError for a name nobody has, INVALID_ARGUMENT for one not built."""
+    options = ort.SessionOptions()
+    with pytest.raises(error, match=r"Unknown Provider Type: Nope\. Installed:"):
+        options.add_provider("Nope")
+    assert not options.has_providers()
+
+
 def test_provider_lists_that_do_not_fit_are_refused() -> None:
     data = mlp().SerializeToString()
     with pytest.raises(ValueError, match="not the string 'CPUExecutionProvider'"):
