@@ -2,73 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite import catalog, model_loader
-from ort_lite.context_loader import (
-    RECOMPILE,
-    base_folder,
-    check_identity,
-    examine,
-    parse_node,
-    refused,
-)
-from ort_lite.context_nodes import all_nodes, is_context_node
+from ort_lite.context_examination import base_folder, context_nodes, examine, primaries_of
+from ort_lite.context_mending import recompile
+from ort_lite.context_nodes import interface, is_context_node
+from ort_lite.context_verdict import require_fit, require_identity
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
     ReadsRecords,
     SupportsEpContext,
 )
+from ort_lite.node_verdict import NodeVerdict, refusal
+from ort_lite.opening import PROBE_KEY
 from ort_lite.options import SessionOptions
 from ort_lite.payload_store import PayloadStore
-from ort_lite.provider_list import open_all, requested
+from ort_lite.provider_list import open_all, requested, with_threads
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode
-    from ctx_formats.identity import HardwareIdentity
-    from ort_lite.context_loader import Examined
-    from ort_lite.execution_provider import ExecutionProvider
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeVerdict:
-    """The verdict on one EPContext node.
-
-    Attributes:
-        node: Its name.
-        source: The EP that it is for.
-        reason: Of the closed list; None unless the verdict is EP_UNSUPPORTED.
-        message: For a person; "" when optimal.
-        hint: What mends it, or "".
-        integrity: "verified", or "not recorded" for a producer that writes no digests.
-        recorded: What the payload was built for.
-        present: What is here; None where no SDK had to be asked.
-    """
-
-    node: str
-    source: str
-    verdict: CompiledModelCompatibility
-    reason: Reason | None = None
-    message: str = ""
-    hint: str = ""
-    integrity: str = ""
-    recorded: HardwareIdentity | None = None
-    present: HardwareIdentity | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            **asdict(self),
-            "verdict": self.verdict.name,
-            "recorded": self.recorded.to_mapping() if self.recorded else None,
-            "present": self.present.to_mapping() if self.present else None,
-        }
+    from ctx_formats.onnx_model import Node
+    from ort_lite.context_examination import Examined
+    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
+    from ort_lite.graph import Graph
+    from ort_lite.model_loader import LoadedModel
+    from ort_lite.provider_list import Request
 
 
 def check_compatibility(
@@ -79,77 +44,57 @@ def check_compatibility(
     """The verdict that a session would reach, for each EPContext node of a model.
 
     What the files alone decide (a damaged, missing or misplaced payload, an unknown source)
-    is decided before any SDK is imported. No payload is given to an SDK.
+    is decided before any SDK is imported. No payload is given to an SDK in this process; with
+    `session.ep_context_probe` one is tried in a child process where a session would try it.
 
     Args:
         path_or_bytes: A context model; a model without EPContext nodes gives no verdicts.
         sess_options: For `ep.context_file_path` and the like.
-        providers: The EPs that the session would have; None for those the nodes name.
+        providers: The EPs that the session would have; None for those of `sess_options`, or
+            else those the nodes name.
 
     Raises:
-        OrtLiteError: The model itself cannot be read.
+        OrtLiteError: The model itself cannot be read, or a payload that is to be tried in a
+            child process cannot be.
     """
     options = sess_options or SessionOptions()
     loaded = model_loader.load(path_or_bytes, options)
     try:
-        nodes = _context_nodes(loaded)
-        if isinstance(nodes, InvalidGraph):
-            return (_refusal("", "", nodes),)
-        store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
         try:
-            return _verdicts(nodes, store, options, providers)
-        finally:
-            store.close()
+            nodes = context_nodes(loaded)
+        except InvalidGraph as exc:
+            return (refusal(exc, node="", source=""),)
+        with PayloadStore(base_folder(loaded.path, options), loaded.path, options) as store:
+            by_file = _by_file(nodes, store, options)
+            sources = tuple(dict.fromkeys(v.source for _, v, found in by_file if found))
+            judge = _Judge(loaded, options, _wanted(options, providers, sources))
+            try:
+                return tuple(
+                    verdict if found is None else judge.verdict(*node, verdict, found)
+                    for node, verdict, found in by_file
+                )
+            finally:
+                judge.release()
     finally:
         loaded.close()
 
 
-def _context_nodes(
-    loaded: model_loader.LoadedModel,
-) -> tuple[EpContextNode, ...] | InvalidGraph:
-    try:
-        return tuple(
-            parse_node(node, loaded.described)
-            for node in all_nodes(loaded.model.graph)
-            if is_context_node(node)
-        )
-    except InvalidGraph as exc:
-        return exc
-
-
-def _verdicts(
-    nodes: Sequence[EpContextNode],
-    store: PayloadStore,
+def _wanted(
     options: SessionOptions,
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
-) -> tuple[NodeVerdict, ...]:
-    primaries = [node for node in nodes if node.main_context]
-    by_file = [_from_file(node, store, primaries, options) for node in nodes]
-    names = list(dict.fromkeys(v.source for v, _ in by_file if v.reason is None))
-    asked = requested(options, providers if providers is not None else names, None)
-    eps: dict[str, ExecutionProvider | EPFail] = {}
-    verdicts = []
-    for node, (verdict, found) in zip(nodes, by_file, strict=True):
-        if found is None:
-            verdicts.append(verdict)
-            continue
-        if node.source not in eps:
-            eps[node.source] = _opened(node.source, asked)
-        verdicts.append(_with_ep(node, verdict, found, eps[node.source], options))
-    for ep in eps.values():
-        if not isinstance(ep, EPFail):
-            ep.release()
-    return tuple(verdicts)
+    sources: Sequence[str],
+) -> tuple[Request, ...]:
+    """The EPs that a session would have, with the options that it would give them."""
+    named = sources if providers is None and not options.has_providers() else providers
+    return with_threads(requested(options, named, None), options.intra_op_num_threads)
 
 
-def _opened(name: str, asked: Sequence[Any]) -> ExecutionProvider | EPFail:
-    wanted = [request for request in asked if request.name == name]
-    if not wanted:
-        return EPFail(f"{name} is not among the providers asked for")
-    try:
-        return open_all(wanted, fallback=False)[0]
-    except EPFail as exc:
-        return exc
+def _by_file(
+    nodes: Sequence[tuple[Node, EpContextNode]], store: PayloadStore, options: SessionOptions
+) -> list[tuple[tuple[Node, EpContextNode], NodeVerdict, Examined | None]]:
+    """What the files alone say; None besides where they decide against the payload."""
+    primaries = primaries_of(nodes)
+    return [(node, *_from_file(node[1], store, primaries, options)) for node in nodes]
 
 
 def _from_file(
@@ -158,11 +103,10 @@ def _from_file(
     primaries: Sequence[EpContextNode],
     options: SessionOptions,
 ) -> tuple[NodeVerdict, Examined | None]:
-    """What the files alone say; None besides where they decide against the payload."""
     try:
         found = examine(node, store, primaries, options)
     except InvalidGraph as exc:
-        return _refusal(node.name, node.source, exc), None
+        return refusal(exc, node=node.name, source=node.source), None
     if node.source not in catalog.entries():
         known = ", ".join(catalog.entries())
         unknown = NodeVerdict(
@@ -185,53 +129,90 @@ def _from_file(
     return good, found
 
 
-def _with_ep(
-    node: EpContextNode,
-    verdict: NodeVerdict,
-    found: Examined,
-    ep: ExecutionProvider | EPFail,
-    options: SessionOptions,
-) -> NodeVerdict:
-    """What the EP adds: the identity of this machine."""
-    if isinstance(ep, EPFail) or not isinstance(ep, SupportsEpContext):
-        message = ep.message if isinstance(ep, EPFail) else f"{ep.name} keeps no contexts"
-        return replace(
-            verdict,
-            verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
-            reason=Reason.DEVICE_MISSING,
-            message=message,
-            hint="ort-lite doctor says what is missing",
-        )
-    better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
-    try:
-        warning = check_identity(node, found.recorded, ep, options)
-        if found.seal is not None:
-            raise refused(found.seal, recorded=found.recorded)
-        if isinstance(ep, ReadsRecords):
-            check_identity(node, ep.identity_of_payload(found.payload.data), ep, options)
-    except Fail as exc:
-        return replace(
-            verdict, verdict=better, message=exc.message, hint=RECOMPILE, present=ep.identity
-        )
-    except InvalidGraph as exc:
-        return replace(_refusal(node.name, node.source, exc), integrity=verdict.integrity)
-    return replace(
-        verdict,
-        verdict=better if warning else verdict.verdict,
-        message=warning,
-        hint=RECOMPILE if warning else "",
-        present=ep.identity,
-    )
+class _Judge:
+    """What the EPs add: the identity of this machine. Each is opened when it is first asked."""
+
+    def __init__(
+        self, loaded: LoadedModel, options: SessionOptions, wanted: Sequence[Request]
+    ) -> None:
+        self._loaded = loaded
+        self._options = options
+        self._wanted = {request.name: request for request in wanted}
+        self._eps: dict[str, ExecutionProvider | EPFail] = {}
+        self._interfaces: dict[int, PartitionIo] | None = None
+
+    def release(self) -> None:
+        """Let go of the EPs."""
+        for ep in self._eps.values():
+            if not isinstance(ep, EPFail):
+                ep.release()
+
+    def verdict(
+        self, raw: Node, node: EpContextNode, verdict: NodeVerdict, found: Examined
+    ) -> NodeVerdict:
+        """The verdict on a node of which the files say nothing bad."""
+        ep = self._opened(node.source)
+        if isinstance(ep, EPFail) or not isinstance(ep, SupportsEpContext):
+            message = ep.message if isinstance(ep, EPFail) else f"{ep.name} keeps no contexts"
+            return replace(
+                verdict,
+                verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
+                reason=Reason.DEVICE_MISSING,
+                message=message,
+                hint="ort-lite doctor says what is missing",
+            )
+        better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
+        verdict = replace(verdict, present=ep.identity)
+        again = recompile(node.onnx_model_filename)
+        try:
+            file = self._loaded.described
+            warning = require_fit(node, found, ep, self._options, file=file)
+            if isinstance(ep, ReadsRecords):
+                says = ep.identity_of_payload(found.payload.data)
+                require_identity(node, says, ep, self._options)
+            self._probe(raw, node, found, ep)
+        except Fail as exc:
+            return replace(verdict, verdict=better, message=exc.message, hint=again)
+        except InvalidGraph as exc:
+            told = refusal(exc, node=node.name, source=node.source, integrity=verdict.integrity)
+            return replace(told, hint=told.hint or again)
+        if not warning:
+            return verdict
+        return replace(verdict, verdict=better, message=warning, hint=again)
+
+    def _opened(self, name: str) -> ExecutionProvider | EPFail:
+        if name not in self._eps:
+            request = self._wanted.get(name)
+            try:
+                self._eps[name] = (
+                    open_all([request], fallback=False)[0]
+                    if request is not None
+                    else EPFail(f"{name} is not among the providers asked for")
+                )
+            except EPFail as exc:
+                self._eps[name] = exc
+        return self._eps[name]
+
+    def _probe(
+        self, raw: Node, node: EpContextNode, found: Examined, ep: ExecutionProvider
+    ) -> None:
+        """Try the payload in a child process, or remember how that went, as a session would."""
+        if PROBE_KEY not in self._options.config:
+            return
+        from ort_lite.context_probe import probe_of  # noqa: PLC0415 - rarely needed
+
+        probe = probe_of(self._options, [ep], {ep.name: self._wanted[ep.name].options})
+        if probe is None:
+            return
+        if self._interfaces is None:
+            self._interfaces = dict(_interfaces(model_loader.as_graph(self._loaded.model)))
+        probe(node, found, self._interfaces[id(raw)])
 
 
-def _refusal(name: str, source: str, exc: InvalidGraph) -> NodeVerdict:
-    return NodeVerdict(
-        node=name,
-        source=source,
-        verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
-        reason=exc.reason,
-        message=exc.message,
-        hint=exc.hint,
-        recorded=exc.recorded,
-        present=exc.present,
-    )
+def _interfaces(graph: Graph) -> Iterator[tuple[int, PartitionIo]]:
+    """What each EPContext node takes and gives, by the node's id."""
+    for index, node in enumerate(graph.nodes):
+        if is_context_node(node):
+            yield id(node), interface(graph, node)
+        for body in graph.bodies(index).values():
+            yield from _interfaces(body)

@@ -9,42 +9,33 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from ctx_formats.atomic_write import write_file
-from ctx_formats.container import payload_digest
-from ctx_formats.container_writer import write_container
-from ctx_formats.ep_context import DOMAIN, EpContextNode
 from ctx_formats.errors import Reason
-from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import GraphDef, Model
+from ort_lite.context_mending import recompile
 from ort_lite.model_cache.settings import cache_settings
 from ort_lite.opening import PROBE_KEY
+from ort_lite.probe_trial import Suspect, came_down
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph
-from ort_lite.version import PRODUCER
+from ort_lite.status import NotImplemented as NotImplementedYet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-    from ctx_formats.identity import HardwareIdentity
-    from ctx_formats.notes import ContextNotes
-    from ort_lite.execution_provider import PartitionIo
+    from ctx_formats.ep_context import EpContextNode
+    from ort_lite.context_examination import Examined
+    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.options import SessionOptions
+
+    Probe = Callable[[EpContextNode, Examined, PartitionIo], None]
+    """Lets a payload through, or raises: what a session asks before it imports one."""
 
 LIMIT_KEY = "session.ep_context_probe_seconds"
 DEFAULT_LIMIT = "60"
-MODEL, PAYLOAD, REQUEST = "probe.onnx", "payload.bin", "request.json"
-_TOLD = 300
-"""Characters of what the child said last."""
 
 
 class ProbeMode(StrEnum):
@@ -53,33 +44,6 @@ class ProbeMode(StrEnum):
     NEVER = "never"
     AUTO = "auto"
     ALWAYS = "always"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
-    """A payload that passed every check of ours.
-
-    Attributes:
-        present: Device and SDK that would load it.
-        options: Provider options of the session.
-    """
-
-    node: EpContextNode
-    payload: memoryview
-    notes: ContextNotes | None
-    io: PartitionIo
-    present: HardwareIdentity
-    options: Mapping[str, str]
-
-    def key(self) -> str:
-        """What a verdict is remembered under: payload, EP, options, device, driver and SDK."""
-        digest = self.notes.payload_blake3 if self.notes else payload_digest(self.payload)
-        parts = [digest, self.node.source, self.present.to_mapping(), sorted(self.options.items())]
-        return blake3(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    def made_here(self) -> bool:
-        """Whether its sealed notes have its digest, and exactly this device and SDK build."""
-        return self.notes is not None and self.notes.identity == self.present
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +76,45 @@ class Prober:
         if self.mode is ProbeMode.AUTO and suspect.made_here():
             problem = ""
         else:
-            problem = _tried(suspect, self.limit)
+            problem = came_down(suspect, self.limit)
         _remember(record, problem)
         if problem:
             raise _crashed(suspect, problem)
+
+
+def probe_of(
+    options: SessionOptions,
+    eps: Sequence[ExecutionProvider],
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> Probe | None:
+    """What tries payloads, where a session's options ask for it.
+
+    Raises:
+        InvalidArgument: An entry has a value that it cannot have.
+    """
+    prober = prober_of(options, os.environ)
+    if prober is None:
+        return None
+    opened = {ep.name: ep for ep in eps}
+
+    def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
+        suspect = Suspect(
+            node=node,
+            payload=found.payload.data,
+            notes=found.notes,
+            io=io,
+            present=opened[node.source].identity,
+            options=provider_options[node.source],
+        )
+        if found.payload.weights is None:
+            prober.judge(suspect)
+        elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
+            raise NotImplementedYet(
+                f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
+                f"'{node.name}'); set it to never for contexts of a session group"
+            )
+
+    return probe
 
 
 def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober | None:
@@ -134,77 +133,6 @@ def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober
         raise InvalidArgument(f"{LIMIT_KEY} is '{text}', expected whole seconds, at least 1")
     folder = cache_settings(options.config, environment).folder / "probes"
     return Prober(ProbeMode(value), folder, float(text))
-
-
-def _tried(suspect: Suspect, limit: float) -> str:
-    """Import the payload and run it once in a child; how it came down, or ""."""
-    with tempfile.TemporaryDirectory(prefix="ort_lite_probe_") as place:
-        folder = Path(place)
-        _lay_out(suspect, folder)
-        command = [sys.executable, "-m", "ort_lite.probe_child", place]
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-        try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=limit,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"did not come back within {limit:.0f} seconds"
-        except OSError as exc:
-            raise Fail(f"{PROBE_KEY}: {sys.executable} cannot be started: {exc}") from exc
-    if not done.returncode:
-        return ""
-    return f"{_ending(done.returncode)}: {_last_words(done.stderr)}"
-
-
-def _lay_out(suspect: Suspect, folder: Path) -> None:
-    """A model of one node with the payload beside it, for a session in the child."""
-    node = suspect.node
-    name = node.partition_name or node.name
-    with (folder / PAYLOAD).open("w+b") as file:
-        write_container(file, [(name, lambda out: _copy(suspect.payload, out))], PRODUCER)
-    alone = replace(
-        node,
-        main_context=True,
-        embed_mode=False,
-        ep_cache_context=PAYLOAD.encode(),
-        notes="",
-        partition_name=name,
-    )
-    graph = GraphDef(
-        name="probe",
-        nodes=(alone.to_node(),),
-        inputs=tuple({info.name: info for info in suspect.io.inputs}.values()),
-        outputs=suspect.io.outputs,
-    )
-    model = Model(graph=graph, ir_version=10, opset_imports={"": 17, DOMAIN: 1})
-    (folder / MODEL).write_bytes(model_bytes(model))
-    request = {"source": node.source, "options": dict(suspect.options)}
-    (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
-
-
-def _copy(payload: memoryview, out: object) -> None:
-    out.write(payload)  # type: ignore[attr-defined] # a BinaryIO
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with code {code}"
-    try:
-        return f"died of {signal.Signals(-code).name}"
-    except ValueError:
-        return f"died of signal {-code}"
-
-
-def _last_words(stderr: bytes) -> str:
-    """The end of what was said, on one line: a vendor's text may hold anything."""
-    text = " ".join(stderr.decode(errors="replace").split())
-    shown = "".join(c if c.isprintable() else "?" for c in text[-_TOLD:])
-    return shown or "without a word"
 
 
 def _remembered(record: Path) -> str | None:
@@ -235,7 +163,7 @@ def _remember(record: Path, problem: str) -> None:
 
 
 def _crashed(suspect: Suspect, problem: str) -> InvalidGraph:
-    hint = "compile the model again on this machine: ort-lite compile MODEL"
+    hint = recompile(suspect.node.onnx_model_filename)
     return InvalidGraph(
         f"EPContext node '{suspect.node.name}': a child process that imported the payload "
         f"{problem} (reason: {Reason.VENDOR_CRASHED}). To mend it: {hint}.",

@@ -19,6 +19,7 @@ from ort_lite.context_payloads import PayloadWriter
 from ort_lite.context_target import exists_already
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.external_initializers import located, write_external
+from ort_lite.max_size import SharesWorkingMemory
 from ort_lite.placement import all_partitions
 from ort_lite.status import Fail
 from ort_lite.values import OrtValue
@@ -220,6 +221,7 @@ def _nodes(
     """
     nodes: dict[str, Node] = {}
     holders: set[str] = set()
+    sizes = {ep: _max_size(parts) for ep, parts in _by_ep(kept).items()}
     for part in kept:
         store = stored[part.ep.name]
         main = not target.embed or part.ep.name not in holders
@@ -238,6 +240,7 @@ def _nodes(
             hardware_architecture=identity.architecture,
             onnx_model_filename=source.file_name,
             partition_name=name,
+            max_size=sizes[part.ep.name] if main else 0,
         )
         notes = ContextNotes(
             producer=PRODUCER,
@@ -250,3 +253,11 @@ def _nodes(
         )
         nodes[part.name] = notes.sealed_into(node).to_node()
     return nodes
+
+
+def _max_size(parts: Sequence[Partition]) -> int:
+    """Working memory that the largest of one EP's partitions needs; 0 where it needs none."""
+    return max(
+        part.ep.max_size(part.compiled) if isinstance(part.ep, SharesWorkingMemory) else 0
+        for part in parts
+    )

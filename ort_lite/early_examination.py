@@ -5,14 +5,19 @@ from __future__ import annotations
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from ort_lite.context_loader import base_folder, context_nodes, examine
+from ort_lite.context_examination import (
+    base_folder,
+    context_nodes,
+    examine,
+    primaries_of,
+)
 from ort_lite.payload_store import PayloadStore
 from ort_lite.shared_reading import SHARE_KEY
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
-    from ort_lite.context_loader import Examined
+    from ort_lite.context_examination import Examined
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
 
@@ -77,7 +82,7 @@ class EarlyExamination:
             nodes = context_nodes(self._loaded)
         except OrtLiteError:
             return  # a malformed node; whoever reads it next says so
-        primaries = [parsed for _, parsed in nodes if parsed.main_context]
+        primaries = primaries_of(nodes)
         for node, parsed in nodes:
             try:
                 self._found[id(node)] = examine(parsed, self.store, primaries, self._options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -12,18 +11,14 @@ from ort_lite.context_target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.placement import check_placement
 from ort_lite.preparation import Workshop, prepare
-from ort_lite.status import Fail
-from ort_lite.status import NotImplemented as NotImplementedYet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
-    from ctx_formats.ep_context import EpContextNode
-    from ort_lite.context_loader import Examined
     from ort_lite.context_target import ContextTarget
     from ort_lite.early_examination import EarlyExamination
-    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
+    from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model_loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.preparation import PreparedGraph
@@ -102,43 +97,13 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
 
     shop, clock = opening.workshop(), opening.clock
-    prepared = reload(
-        loaded, shop, opening.options, clock, early=opening.early, probe=_probe(opening)
-    )
+    probe = None
+    if PROBE_KEY in opening.options.config:
+        from ort_lite.context_probe import probe_of  # noqa: PLC0415 - rarely needed
+
+        probe = probe_of(opening.options, opening.eps, opening.provider_options)
+    prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
     return _placed(Opened(loaded=loaded, prepared=prepared), opening)
-
-
-def _probe(
-    opening: Opening,
-) -> Callable[[EpContextNode, Examined, PartitionIo], None] | None:
-    """What tries payloads in a child process, where the options ask for it."""
-    if PROBE_KEY not in opening.options.config:
-        return None
-    from ort_lite.context_probe import ProbeMode, Suspect, prober_of  # noqa: PLC0415 - rarely needed
-
-    prober = prober_of(opening.options, os.environ)
-    if prober is None:
-        return None
-    eps = {ep.name: ep for ep in opening.eps}
-
-    def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
-        suspect = Suspect(
-            node=node,
-            payload=found.payload.data,
-            notes=found.notes,
-            io=io,
-            present=eps[node.source].identity,
-            options=opening.provider_options[node.source],
-        )
-        if found.payload.weights is None:
-            prober.judge(suspect)
-        elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
-            raise NotImplementedYet(
-                f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
-                f"'{node.name}'); set it to never for contexts of a session group"
-            )
-
-    return probe
 
 
 def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
@@ -162,14 +127,14 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
 
 def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None) -> Opened:
     stage = target.stage if target is not None else None
-    opened = _compiled(loaded, opening, {} if stage is None else stage.names)
+    opened = _placed(_compiled(loaded, opening, {} if stage is None else stage.names), opening)
     try:
         with opening.clock.phase("write"):
             _write(opened, target, opening)
     except BaseException:
         opened.prepared.release()
         raise
-    return _placed(opened, opening)
+    return opened
 
 
 def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
@@ -200,9 +165,10 @@ def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> No
 
 
 def _placed(opened: Opened, opening: Opening) -> Opened:
+    """What was opened, if the session's rules let every node run where it would."""
     try:
         check_placement(opened.prepared, opening.options)
-    except Fail:
+    except BaseException:
         opened.prepared.release()
         raise
     return opened

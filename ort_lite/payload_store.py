@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ctx_formats.container import MAGIC, payload_digest, read_container
 from ctx_formats.errors import FormatError, Reason
@@ -108,6 +108,14 @@ class PayloadStore:
                 reason=Reason.INTEGRITY,
             )
         return Payload(payload, self._weights(container, name))
+
+    def __enter__(self) -> Self:
+        """The store itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close."""
+        self.close()
 
     def taken(self, node: EpContextNode) -> None:
         """A session has this node's partition: it is no longer the group's."""

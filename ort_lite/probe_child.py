@@ -11,9 +11,9 @@ import numpy as np
 
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import TensorType
-from ort_lite.context_probe import MODEL, REQUEST
 from ort_lite.opening import PROBE_KEY
 from ort_lite.options import SessionOptions
+from ort_lite.probe_trial import MODEL, REQUEST
 from ort_lite.session import InferenceSession
 from ort_lite.status import OrtLiteError
 from ort_lite.tensor_values import numpy_dtype

@@ -11,9 +11,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import publish, publish_new, written_beside
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.model_reader import read_model
+from ctx_formats.model_writer import encode_model
 from ctx_formats.shared_container import Mark, SharedContainerWriter
 from ort_lite.context_payloads import Stored, exporter
 from ort_lite.context_target import exists_already
+from ort_lite.max_size import largest_in, with_max_size
 from ort_lite.shared_weights import SupportsWeightSharing
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.version import PRODUCER
@@ -130,6 +134,7 @@ class Stage:
         """
         done: list[Path] = []
         try:
+            self._agree_on_max_size()
             for container in self._containers.values():
                 if container.writer.names:
                     container.writer.finish(PRODUCER)
@@ -160,6 +165,32 @@ class Stage:
             model.file.discard()
         self._containers.clear()
         self._models.clear()
+
+    def _agree_on_max_size(self) -> None:
+        """Let every context record the size of the largest, where contexts record one.
+
+        Raises:
+            FormatError: A model is over 2 GiB.
+            OSError: The folder cannot be written to or is full.
+        """
+        smaller: list[_File] = []
+        with ExitStack() as maps:
+            written = [
+                read_model(maps.enter_context(MappedFile(model.file.temporary)).view)
+                for model in self._models
+            ]
+            sizes = largest_in(written)
+            for model, read in zip(self._models, written, strict=True):
+                agreed = with_max_size(read, sizes)
+                if agreed is read:
+                    continue
+                smaller.append(model.file)
+                model.file, out = _started(model.file.path)
+                for piece in encode_model(agreed):
+                    out.write(piece)
+                model.file.finish()
+        for file in smaller:
+            file.discard()
 
     def _opened(self, ep: str, target: ContextTarget) -> _Container:
         path = target.payload_path(ep)

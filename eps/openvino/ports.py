@@ -85,7 +85,6 @@ def import_order(
         raise InvalidGraph(
             f"the payload does not fit its EPContext node: {exc} (reason: {Reason.SHAPE})",
             reason=Reason.SHAPE,
-            hint="compile the model again: ort-lite compile MODEL",
         ) from exc
 
 

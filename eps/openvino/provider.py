@@ -167,7 +167,6 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 f"payload: {sdk_text(exc)} (reason: {Reason.VENDOR_REJECTED})",
                 reason=Reason.VENDOR_REJECTED,
                 present=self._identity,
-                hint="compile the model again: ort-lite compile MODEL",
             ) from exc
         order = import_order(io, inputs, outputs)
         return OpenVINOPartition(compiled, "an imported partition", order, owner=(buffer, payload))
@@ -219,9 +218,7 @@ def _recorded(payload: memoryview) -> str:
         return read_requirements(payload)
     except FormatError as exc:
         raise InvalidGraph(
-            f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})",
-            reason=exc.reason,
-            hint="compile the model again: ort-lite compile MODEL",
+            f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
         ) from exc
 
 

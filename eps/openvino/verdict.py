@@ -104,12 +104,10 @@ class Verdicts:
             self._known = _read(compiled)
 
     def _refusal(self, problem: Compatibility) -> InvalidGraph:
-        hint = "compile the model again on this machine: ort-lite compile MODEL"
         return InvalidGraph(
-            f"{problem.message} (reason: {problem.reason}). To mend it: {hint}.",
+            f"{problem.message} (reason: {problem.reason})",
             reason=problem.reason,
             present=self._basic,
-            hint=hint,
         )
 
     def _requirement_problem(self, recorded: str) -> Compatibility | None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.check import NodeVerdict
     from ort_lite.cli.session_choice import SessionChoice
+    from ort_lite.node_verdict import NodeVerdict
 
 
 @click.command(short_help="Say whether a compiled model may run here.")
@@ -27,7 +27,8 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
     """Say whether the compiled MODEL may run here; exit code 4 (INVALID_GRAPH) if not.
 
     Damaged, missing and misplaced payloads are found before any vendor's SDK is imported,
-    and no payload is given to one.
+    and no payload is given to one, except in a child process where session.ep_context_probe
+    asks for that: exit code 7 if it comes down.
     """
     from ort_lite.check import check_compatibility
 
@@ -52,6 +53,8 @@ def _exit_code(verdicts: Sequence[NodeVerdict]) -> ExitCode:
     bad = [v for v in verdicts if v.verdict is CompiledModelCompatibility.EP_UNSUPPORTED]
     if not bad:
         return ExitCode.OK
+    if any(v.reason is Reason.VENDOR_CRASHED for v in bad):
+        return ExitCode.VENDOR_CRASHED
     absent = all(v.reason is Reason.DEVICE_MISSING for v in bad)
     return ExitCode.NO_HARDWARE if absent else ExitCode.INVALID_GRAPH
 

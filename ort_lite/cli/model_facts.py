@@ -14,7 +14,7 @@ from ctx_formats.notes import read_notes
 from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
-from ort_lite.context_loader import recorded_identity
+from ort_lite.context_examination import recorded_identity
 from ort_lite.context_nodes import all_nodes, is_context_node
 from ort_lite.model_info import NodeArg
 from ort_lite.model_loader import load

@@ -196,6 +196,29 @@ def test_the_error_names_both_sides_and_the_way_out(made: ContextModel) -> None:
     assert "ort-lite compile" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("m.onnx", "ort-lite compile m.onnx"),
+        ("my model.onnx", "ort-lite compile 'my model.onnx'"),
+        ("", "ort-lite compile <the original model>"),
+        ("-o", "ort-lite compile <the original model>"),
+        ("m\x1b[31m.onnx", "ort-lite compile <the original model>"),
+        ("m" * 300, "ort-lite compile <the original model>"),
+    ],
+    ids=["recorded", "quoted", "none", "option", "control", "long"],
+)
+def test_the_way_out_names_the_original_model(made: ContextModel, name: str, told: str) -> None:
+    made.edit(set_attribute("notes", None))  # as somebody else's: no seal over the name
+    made.edit(set_attribute("onnx_model_filename", name))
+    made.edit(set_attribute("ep_sdk_version", "2024.1.0"))
+    error = refusal(made, "sdk_version")
+    assert error.hint.endswith(told)
+    assert "\x1b" not in str(error)
+    (verdict,) = ort.check_compatibility(made.path)
+    assert verdict.hint == error.hint
+
+
 def test_a_payload_for_another_cpu_is_refused_before_openvino_sees_it(
     external: ContextModel,
 ) -> None:

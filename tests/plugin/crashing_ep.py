@@ -56,13 +56,15 @@ def meet(fate: str) -> None:
 
 class _Factory:
     name = CrashingExecutionProvider.name
-    options = MappingProxyType(dict.fromkeys(("on_compile", "on_import", "on_run"), "its fate"))
+    fates = ("on_compile", "on_import", "on_run")
+    options = MappingProxyType({**dict.fromkeys(fates, "its fate"), "threads": "of one run"})
+    threads_option = "threads"
 
     def probe(self) -> Probe:
         return EXAMPLE.probe()
 
     def create(self, options: Any) -> CrashingExecutionProvider:
-        return CrashingExecutionProvider(*(options.get(key, "") for key in self.options))
+        return CrashingExecutionProvider(*(options.get(key, "") for key in self.fates))
 
 
 FACTORY = _Factory()

@@ -53,6 +53,15 @@ class Made:
         assert "ort-lite compile" in found.value.hint
         return found.value
 
+    def checked(self, mode: str, **fate: str) -> ort.CompiledModelCompatibility | str:
+        """What a check without a session says: the reason, or the verdict."""
+        options = ort.SessionOptions()
+        options.add_session_config_entry("session.ep_context_probe", mode)
+        options.add_session_config_entry("session.ep_context_cache_dir", str(self.cache))
+        (verdict,) = ort.check_compatibility(self.file.path, options, [(NAME, fate)])
+        assert bool(verdict.hint) == bool(verdict.reason)
+        return str(verdict.reason) if verdict.reason else verdict.verdict
+
     def verdicts(self) -> list[str]:
         files = (self.cache / "probes").glob("*.json")
         return [json.loads(path.read_text())["problem"] for path in files]
@@ -178,6 +187,41 @@ def test_a_place_that_cannot_be_written_is_told(foreign: Made) -> None:
         foreign.load("auto")
 
 
+OPTIMAL = ort.CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
+
+
+def test_a_check_says_what_is_remembered(foreign: Made) -> None:
+    foreign.refusal("auto", on_import="abort")
+    assert foreign.checked("auto", on_import="abort") == "vendor_crashed"
+    assert foreign.checked("auto") is OPTIMAL, "a verdict belongs to the options"
+
+
+def test_a_check_tries_a_payload_where_a_session_would(foreign: Made) -> None:
+    assert foreign.checked("auto", on_run="abort") == "vendor_crashed"
+    assert "remembered in" in foreign.refusal("auto", on_run="abort").message
+    assert foreign.checked("never", on_run="abort") is OPTIMAL
+
+
+def test_a_check_lets_through_what_was_made_here_unless_always(own: Made) -> None:
+    assert own.checked("auto", on_import="abort") is OPTIMAL
+    assert own.checked("always", on_import="abort") == "vendor_crashed"
+    assert own.checked("auto", on_import="abort") == "vendor_crashed", "remembered"
+
+
+def test_a_remembered_verdict_is_the_same_with_threads(foreign: Made) -> None:
+    """The number of threads may become an option of the EP, under which verdicts are kept."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    for key, value in (("probe", "auto"), ("cache_dir", str(foreign.cache))):
+        options.add_session_config_entry(f"session.ep_context_{key}", value)
+    options.add_provider(NAME, {"on_import": "abort"})
+    with pytest.raises(ort.InvalidGraph):
+        ort.InferenceSession(foreign.file.path, options)
+    (verdict,) = ort.check_compatibility(foreign.file.path, options)
+    assert verdict.reason == "vendor_crashed"
+    assert "remembered in" in verdict.message
+
+
 def test_ctrl_c_while_compiling_leaves_nothing_behind(crashing: Site, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     command = ["compile", "m.onnx", "-e", NAME, "-O", "on_compile=interrupt"]
@@ -192,7 +236,8 @@ def test_the_command_line_ends_with_7(foreign: Made, crashing: Site, tmp_path: P
     entries = ["session.ep_context_probe=auto", f"session.ep_context_cache_dir={foreign.cache}"]
     chosen = [part for entry in entries for part in ("-c", entry)]
     provider = ["-e", NAME, "-O", "on_import=abort"]
-    command = ["run", str(foreign.file.path), *provider, *chosen]
-    done = in_a_child(crashing, "-c", CLI, *command, cwd=tmp_path)
-    assert done.returncode == 7, done.stderr
-    assert "vendor_crashed" in done.stderr
+    for name in ("run", "check"):
+        command = [name, str(foreign.file.path), *provider, *chosen]
+        done = in_a_child(crashing, "-c", CLI, *command, cwd=tmp_path)
+        assert done.returncode == 7, done.stderr
+        assert "vendor_crashed" in (done.stderr if name == "run" else done.stdout)

@@ -148,6 +148,23 @@ def test_a_context_with_a_node_left_to_the_cpu_ep_is_refused_where_that_is_forbi
         load(tmp_path / "m_ctx.onnx", sandwich(), session__disable_cpu_ep_fallback="1")
 
 
+@pytest.mark.parametrize("entry", ["ep.context_enable", "optimized"])
+def test_nothing_is_written_where_the_cpu_ep_is_forbidden_and_needed(
+    tmp_path: Path, entry: str
+) -> None:
+    """ONNX Runtime writes the files, and fails then."""
+    source = tmp_path / "m.onnx"
+    source.write_bytes(sandwich().SerializeToString())
+    used = options({"session.disable_cpu_ep_fallback": "1"})
+    if entry == "optimized":
+        used.optimized_model_filepath = str(tmp_path / "o.onnx")
+    else:
+        used.add_session_config_entry(entry, "1")
+    with pytest.raises(ort.Fail, match="fallback to CPU EP has been explicitly disabled"):
+        ort.InferenceSession(source, used, providers=[OPENVINO])
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
 @pytest.mark.parametrize("embed", ["0", "1"])
 def test_the_prefix_is_in_every_name(tmp_path: Path, embed: str) -> None:
     (tmp_path / "m.onnx").write_bytes(sandwich().SerializeToString())

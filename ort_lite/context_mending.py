@@ -1,0 +1,51 @@
+"""What a user is told to do about a compiled model that does not run here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import Reason
+from ort_lite.status import InvalidGraph
+
+if TYPE_CHECKING:
+    from ctx_formats.errors import FormatError
+    from ctx_formats.identity import HardwareIdentity
+
+UNKNOWN_MODEL = "<the original model>"
+_MAX_NAME = 255
+
+
+def recompile(onnx_model_filename: str) -> str:
+    """How to compile again, given the name that an EPContext node records ("" for none).
+
+    The name may be anybody's: what could hide in a terminal, or be taken for an option, is
+    left out.
+    """
+    import shlex  # noqa: PLC0415 - what loads needs no way out
+
+    name = onnx_model_filename
+    told = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
+    model = shlex.quote(name) if told else UNKNOWN_MODEL
+    return f"compile the model again on this machine: ort-lite compile {model}"
+
+
+def refused(
+    exc: FormatError, onnx_model_filename: str, *, recorded: HardwareIdentity | None = None
+) -> InvalidGraph:
+    """A file's problem as the session's error, with what mends it."""
+    again = recompile(onnx_model_filename)
+    hint = {
+        Reason.MISSING_PAYLOAD: (
+            "put the payload file beside the model, or name the model's folder through "
+            f"ep.context_file_path, or {again}"
+        ),
+        Reason.UNSAFE_PATH: (
+            "keep the payload beside the model; get the files from a source you trust"
+        ),
+    }.get(exc.reason, again)
+    return InvalidGraph(
+        f"{exc} (reason: {exc.reason}). To mend it: {hint}.",
+        reason=exc.reason,
+        recorded=recorded,
+        hint=hint,
+    )
