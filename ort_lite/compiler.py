@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 STREAM_CHUNK = 1 << 16
 
 
+def refuse_compiled(loaded: LoadedModel) -> None:
+    """Refuse a model with EPContext nodes: there is nothing left in it to compile.
+
+    Raises:
+        InvalidGraph: It has one, in a body perhaps.
+    """
+    if has_context_nodes(loaded.model.graph):
+        raise InvalidGraph(
+            "Encountered an invalid node while compiling a model. Please ensure the input model "
+            "is not already compiled."
+        )
+
+
 class OrtCompileApiFlags(IntFlag):
     """OrtCompileApiFlags of onnxruntime_c_api.h."""
 
@@ -205,11 +218,7 @@ class ModelCompiler:
         with ExitStack() as open_things:
             loaded = model_loader.load(self._source, self._options)
             open_things.callback(loaded.close)
-            if has_context_nodes(loaded.model.graph):
-                raise InvalidGraph(
-                    "Encountered an invalid node while compiling a model. Please ensure the "
-                    "input model is not already compiled."
-                )
+            refuse_compiled(loaded)
             target = open_things.enter_context(staged(target, self._options))
             prepared = open_things.enter_context(self._prepared(loaded, target))
             if not context_partitions(prepared):

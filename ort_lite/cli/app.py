@@ -86,7 +86,8 @@ def _tell(
 ) -> ExitCode:
     line = " ".join(message.split())
     label = f"{status}: " if status else ""
-    print_note(f"error: {label}{line}" + (f" Hint: {hint}." if hint else ""))
+    stop = "" if line.endswith((".", "!", "?")) else "."
+    print_note(f"error: {label}{line}" + (f"{stop} Hint: {hint}." if hint else ""))
     if as_json:
         error = {"status": status, "reason": reason, "message": message, "hint": hint}
         print_json({"error": error, "exit_code": int(code)})

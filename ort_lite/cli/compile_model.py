@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def compile_model(
     model: Path, *, output: Path | None, embed: bool, choice: SessionChoice, as_json: bool
 ) -> ExitCode:
     """Compile MODEL and write it as a context model. An existing file is never replaced."""
+    _refuse_compiled(model, choice)
     target = output or model.with_name(f"{model.stem}_ctx.onnx")
     entries = {
         "ep.context_enable": "1",
@@ -61,6 +63,15 @@ def compile_model(
         f"nodes: {counts}; {len(report.partitions)} partitions; {time_text(seconds)} with loading"
     )
     return ExitCode.OK
+
+
+def _refuse_compiled(model: Path, choice: SessionChoice) -> None:
+    """A session would load what is compiled already, and have nothing to write."""
+    from ort_lite.compiler import refuse_compiled
+    from ort_lite.model_loader import load
+
+    with closing(load(model, choice.session_options())) as loaded:
+        refuse_compiled(loaded)
 
 
 def _payload_files(target: Path) -> list[Path]:

@@ -131,6 +131,12 @@ def test_compiling_for_a_provider_without_contexts_says_so(invoke, model: Path) 
     assert list(model.parent.glob("*_ctx*")) == []
 
 
+def test_a_compiled_model_is_not_compiled_again(invoke, context: Path) -> None:
+    result = invoke("compile", context, "-o", context.with_name("again.onnx"))
+    refused(result, ExitCode.INVALID_GRAPH, "not already compiled")
+    assert not context.with_name("again.onnx").exists()
+
+
 def test_check_of_a_damaged_payload_is_invalid_graph(invoke, context: Path, payload: Path) -> None:
     data = bytearray(payload.read_bytes())
     data[65_536 + 100] ^= 1  # inside the first payload
