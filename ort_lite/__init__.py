@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ort_lite.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
     from ort_lite.catalog import get_available_providers
     from ort_lite.check import check_compatibility
     from ort_lite.compatibility_info import (
@@ -20,12 +21,22 @@ if TYPE_CHECKING:
     )
     from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
     from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
+    from ort_lite.device_policy import OrtExecutionProviderDevicePolicy
     from ort_lite.devices import (
         OrtEpDevice,
         OrtHardwareDevice,
         OrtHardwareDeviceType,
         get_ep_devices,
         get_hardware_devices,
+    )
+    from ort_lite.environment import (
+        disable_telemetry_events,
+        enable_telemetry_events,
+        get_all_providers,
+        get_build_info,
+        get_device,
+        get_version_string,
+        has_collective_ops,
     )
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.external_initializers import OrtExternalInitializerInfo
@@ -37,6 +48,11 @@ if TYPE_CHECKING:
         GraphOptimizationLevel,
         RunOptions,
         SessionOptions,
+    )
+    from ort_lite.random_seed import set_seed
+    from ort_lite.registered_libraries import (
+        register_execution_provider_library,
+        unregister_execution_provider_library,
     )
     from ort_lite.session import InferenceSession
     from ort_lite.shared_contexts import SharedContexts
@@ -63,6 +79,19 @@ if TYPE_CHECKING:
     from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
+    "OrtExecutionProviderDevicePolicy",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "set_seed",
+    "register_execution_provider_library",
+    "unregister_execution_provider_library",
+    "OrtEpAssignedNode",
+    "OrtEpAssignedSubgraph",
     "CompiledModelCompatibility",
     "DeviceReset",
     "EPFail",
@@ -112,6 +141,25 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ort_lite.device_policy": ("OrtExecutionProviderDevicePolicy",),
+    "ort_lite.environment": (
+        "disable_telemetry_events",
+        "enable_telemetry_events",
+        "get_all_providers",
+        "get_build_info",
+        "get_device",
+        "get_version_string",
+        "has_collective_ops",
+    ),
+    "ort_lite.random_seed": ("set_seed",),
+    "ort_lite.registered_libraries": (
+        "register_execution_provider_library",
+        "unregister_execution_provider_library",
+    ),
+    "ort_lite.assignment_info": (
+        "OrtEpAssignedNode",
+        "OrtEpAssignedSubgraph",
+    ),
     "ort_lite.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.compatibility_info": (

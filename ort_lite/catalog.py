@@ -24,6 +24,9 @@ DEFAULT_PROVIDER = "CPUExecutionProvider"
 
 log = logging.getLogger(__name__)
 
+registered: dict[str, Entry] = {}
+"""By registration name, what `ort_lite.registered_libraries` added to this process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -45,8 +48,21 @@ class Entry:
         Raises:
             EPFail: The distribution is broken; says what is wrong with it.
         """
+        factory = self.load_any_name()
+        if factory.name != self.name:
+            raise EPFail(
+                f"{self._where()} makes '{factory.name}', whose contexts nobody would find"
+            )
+        return factory
+
+    def load_any_name(self) -> EpFactory:
+        """Import the factory, whatever the execution provider is that it makes.
+
+        Raises:
+            EPFail: As `load`.
+        """
         module, _, attribute = self.target.partition(":")
-        where = f"the execution provider '{self.name}' is installed but its factory {self.target}"
+        where = self._where()
         try:
             factory = getattr(import_module(module), attribute)
         except Exception as exc:
@@ -54,16 +70,18 @@ class Entry:
         missing = [part for part in FACTORY_PARTS if not hasattr(factory, part)]
         if missing:
             raise EPFail(f"{where} is no factory: it has no {', '.join(missing)}")
-        if factory.name != self.name:
-            raise EPFail(f"{where} makes '{factory.name}', whose contexts nobody would find")
         return cast("EpFactory", factory)
+
+    def _where(self) -> str:
+        whose = f"the execution provider '{self.name}'" if self.name else self.distribution
+        return f"{whose} is installed but its factory {self.target}"
 
 
 def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
-    """Installed EPs in order of preference, the default EP last.
+    """Installed and registered EPs in order of preference, the default EP last.
 
-    What somebody installed besides comes first, by name, then what ships with ort_lite, by
-    name from Z to A; who has another preference names providers.
+    What somebody registered or installed besides comes first, by name, then what ships with
+    ort_lite, by name from Z to A; who has another preference names providers.
     Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
     importlib.metadata takes longer to import than a cached model takes to load.
 
@@ -71,7 +89,8 @@ def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
         Fail: Two distributions provide the same name with different targets.
     """
     found: dict[str, Entry] = {}
-    for entry in _scan(sys.path if search_path is None else search_path):
+    brought = registered.values() if search_path is None else ()
+    for entry in (*brought, *_scan(sys.path if search_path is None else search_path)):
         known = found.setdefault(entry.name, entry)
         if known.target != entry.target:
             raise Fail(

@@ -16,6 +16,7 @@ from ort_lite.context_nodes import has_context_nodes
 from ort_lite.context_target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
 from ort_lite.context_writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.external_initializers import ExternalInitializers
+from ort_lite.model_info import ModelMetadata
 from ort_lite.optimization import optimized, settings_of
 from ort_lite.options import GraphOptimizationLevel, SessionOptions
 from ort_lite.placement import check_placement
@@ -231,6 +232,10 @@ class ModelCompiler:
 
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
+        if self._options.selects_devices:
+            from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few ask
+
+            add_providers(self._options, lambda: ModelMetadata.of(loaded.model))
         wanted = requested(self._options, None, None)
         eps = open_all(wanted, fallback=False, kernels=self._options.custom_kernels)
         self._settings.provider_options = {r.name: dict(r.options) for r in wanted}

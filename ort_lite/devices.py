@@ -128,11 +128,12 @@ def _ep_device(entry: Entry, device: DeviceInfo) -> OrtEpDevice:
         ep_vendor=entry.distribution,
         ep_metadata={key: value for key, value in versions.items() if value},
         ep_options=dict(device.options),
-        device=_hardware(device),
+        device=hardware_of(device),
     )
 
 
-def _hardware(device: DeviceInfo) -> OrtHardwareDevice:
+def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
+    """What one execution provider found, in the form of onnxruntime."""
     told = f"{device.identity.vendor or device.description}".lower()
     words = told.replace("(", " ").split()
     ids = [VENDOR_IDS[word] for word in words if word in VENDOR_IDS]

@@ -52,6 +52,7 @@ class ModelMetadata:
     """Descriptions in a model file; `version` is onnxruntime's sentinel where none is set."""
 
     producer_name: str
+    producer_version: str
     graph_name: str
     graph_description: str
     domain: str
@@ -64,6 +65,7 @@ class ModelMetadata:
         """From a decoded model."""
         return cls(
             producer_name=model.producer_name,
+            producer_version=model.producer_version,
             graph_name=model.graph.name,
             graph_description=model.graph.doc_string,
             domain=model.domain,

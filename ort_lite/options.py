@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.context_data import ReadFunc
+    from ort_lite.device_policy import Delegate, OrtExecutionProviderDevicePolicy
     from ort_lite.devices import OrtEpDevice
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.shared_contexts import SharedContexts
@@ -95,6 +96,8 @@ class SessionOptions:
     _group: SharedContexts | None = field(default=None, repr=False)
     _progress: Progress | None = field(default=None, repr=False)
     _kernels: list[KernelDef] = field(default_factory=list, repr=False)
+    _policy: OrtExecutionProviderDevicePolicy | None = field(default=None, repr=False)
+    _delegate: Delegate | None = field(default=None, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -155,6 +158,34 @@ class SessionOptions:
                 ep_devices, provider_options or {}, argument="add_provider_for_devices"
             )
         )
+
+    def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy) -> None:
+        """Choose execution providers by their devices, where the user names none."""
+        self._policy, self._delegate = policy, None
+
+    def set_provider_selection_policy_delegate(self, delegate: Delegate) -> None:
+        """Let `delegate` choose execution providers, where the user names none.
+
+        Args:
+            delegate: Gets the devices (best first), the model's metadata, a reserved mapping
+                and how many it may give at most; gives those that it wants, in order.
+        """
+        self._policy, self._delegate = None, delegate
+
+    @property
+    def selects_devices(self) -> bool:
+        """Whether a policy or a delegate is set."""
+        return self._policy is not None or self._delegate is not None
+
+    @property
+    def selection_policy(self) -> OrtExecutionProviderDevicePolicy | None:
+        """The policy, where one is set."""
+        return self._policy
+
+    @property
+    def selection_delegate(self) -> Delegate | None:
+        """The delegate, where one is set."""
+        return self._delegate
 
     def register_custom_kernel(self, definition: KernelDef) -> None:
         """Run an operator with a kernel of the user's own, before those of the CPU EP.

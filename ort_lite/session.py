@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import model_loader
@@ -80,6 +81,10 @@ class InferenceSession(RunForms):
         """
         self._clock = LoadClock()
         self._options = (sess_options or SessionOptions()).snapshot()
+        if not providers and self._options.selects_devices:
+            from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
+
+            add_providers(self._options, lambda: self._metadata_of(path_or_bytes))
         wanted = with_threads(
             requested(self._options, providers, provider_options),
             self._options.intra_op_num_threads,
@@ -148,6 +153,10 @@ class InferenceSession(RunForms):
         if line is not None and options.log_severity_level <= WARNING_SEVERITY:
             log.warning("%s%s", f"[{options.logid}] " if options.logid else "", line)
         return opened
+
+    def _metadata_of(self, source: object) -> ModelMetadata:
+        with closing(model_loader.load(source, self._options)) as loaded:
+            return ModelMetadata.of(loaded.model)
 
     def _examined_early(self, loaded: LoadedModel) -> EarlyExamination | None:
         if not has_context_nodes(loaded.model.graph):

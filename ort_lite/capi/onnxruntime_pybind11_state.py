@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ort_lite.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
 from ort_lite.catalog import get_available_providers
 from ort_lite.compatibility_info import (
     OrtCompiledModelCompatibility,
@@ -11,12 +12,26 @@ from ort_lite.compatibility_info import (
 )
 from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
 from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
+from ort_lite.device_incompatibility import (
+    OrtDeviceEpIncompatibilityReason,
+    get_hardware_device_ep_incompatibility_details,
+)
+from ort_lite.device_policy import OrtExecutionProviderDevicePolicy
 from ort_lite.devices import (
     OrtEpDevice,
     OrtHardwareDevice,
     OrtHardwareDeviceType,
     get_ep_devices,
     get_hardware_devices,
+)
+from ort_lite.environment import (
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
+    get_build_info,
+    get_device,
+    get_version_string,
+    has_collective_ops,
 )
 from ort_lite.external_initializers import OrtExternalInitializerInfo
 from ort_lite.model_info import ModelMetadata, NodeArg
@@ -26,6 +41,11 @@ from ort_lite.options import (
     GraphOptimizationLevel,
     RunOptions,
     SessionOptions,
+)
+from ort_lite.random_seed import set_seed
+from ort_lite.registered_libraries import (
+    register_execution_provider_library,
+    unregister_execution_provider_library,
 )
 from ort_lite.session import InferenceSession
 from ort_lite.status import (
@@ -47,6 +67,21 @@ from ort_lite.status import (
 )
 
 __all__ = [
+    "OrtDeviceEpIncompatibilityReason",
+    "get_hardware_device_ep_incompatibility_details",
+    "OrtExecutionProviderDevicePolicy",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "set_seed",
+    "register_execution_provider_library",
+    "unregister_execution_provider_library",
+    "OrtEpAssignedNode",
+    "OrtEpAssignedSubgraph",
     "DeviceReset",
     "EPFail",
     "EngineError",

@@ -1,6 +1,7 @@
 """Operators that draw random numbers, and Dropout.
 
-A seed makes every run draw the same numbers; without one each run draws afresh.
+A node's seed makes every run draw the same numbers; without one each run draws afresh,
+repeatably after `ort_lite.set_seed`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from eps.cpu.arrays import FLOAT32, check_allocation, widened
 from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.random_seed import new_generator
 from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 def generator(info: KernelInfo) -> np.random.Generator:
     """A new generator, seeded by the node's attribute if there is one."""
     if not info.has_attr("seed"):
-        return np.random.default_rng()
+        return new_generator()
     return np.random.default_rng(int(np.float32(info.attr("seed")).view(np.uint32)))
 
 
