@@ -1,6 +1,7 @@
 """Every benchmark in turn, as `make bench` runs them: `bench_all.py [MODEL ...] [--turns N]`.
 
-What it is given it gives to each that takes it. Ends with 1 if numbers were wrong.
+What it is given it gives to each that takes it. Ends with 1 if numbers were wrong
+or a limit was missed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("accuracy.py", "sessions.py", "startup.py", "latency.py", "opencl.py")
+SCRIPTS = ("accuracy.py", "sessions.py", "startup.py", "latency.py", "cpu.py", "opencl.py")
 NO_MODELS = "imports.py"
 
 

@@ -192,6 +192,44 @@ class RawOpenVino(Engine):
             raise AbsentError(f"openvino alone refuses {model.stem}") from exc
 
 
+class OnnxReference(Engine):
+    """onnx.reference: what a model means, operator by operator in Python."""
+
+    contexts: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - see OrtLite
+
+        self._evaluator = ReferenceEvaluator
+
+    def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
+        """See Engine."""
+        try:
+            return ReferenceSession(self._evaluator(str(model)), model.stem)
+        except RuntimeError as exc:  # what it raises for an operator that it lacks
+            raise AbsentError(f"onnx.reference lacks an operator of {model.stem}") from exc
+
+    def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
+        """See Engine."""
+        raise AbsentError(f"onnx.reference keeps no context of {model}: no {target}, {embed=}")
+
+
+class ReferenceSession:
+    """An evaluator that says it cannot where it fails."""
+
+    def __init__(self, evaluator: Any, name: str) -> None:  # noqa: ANN401 - untyped here
+        self._evaluator = evaluator
+        self._name = name
+
+    def run(self, names: None, feed: dict[str, Any]) -> list[Any]:
+        """All outputs."""
+        try:
+            found: list[Any] = self._evaluator.run(names, feed)
+        except (LookupError, RuntimeError, TypeError, ValueError) as exc:
+            raise AbsentError(f"onnx.reference fails on {self._name}: {exc}") from exc
+        return found
+
+
 class RawSession:
     """A compiled model with its request; input tensors are set once and only inferred after."""
 
@@ -226,6 +264,7 @@ def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
 
 OURS, OURS_CPU, OURS_OPENCL = "ort_lite", "ort_lite[CPU]", "ort_lite[OpenCL]"
 PEER, PEER_CPU, RAW = "onnxruntime+openvino", "onnxruntime[CPU]", "openvino"
+REFERENCE = "onnx.reference"
 ENGINES: dict[str, type[Engine]] = {
     OURS: OrtLite,
     OURS_CPU: OrtLiteCpu,
@@ -233,4 +272,5 @@ ENGINES: dict[str, type[Engine]] = {
     PEER: OnnxRuntimeOpenVino,
     PEER_CPU: OnnxRuntime,
     RAW: RawOpenVino,
+    REFERENCE: OnnxReference,
 }

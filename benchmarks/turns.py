@@ -43,16 +43,16 @@ def main() -> int:
     try:
         engine = ENGINES[asked.engine]()
         session = engine.open(asked.path)
+        first = perf_counter() - began
+        if asked.what == "session":
+            facts: dict[str, Any] = {}
+            step = _sessions(engine, asked.path)
+        else:
+            facts = {"nodes": node_counts(session)}
+            first, step = _runs(session, asked.feed)
     except AbsentError as exc:
         _say(answers, {"absent": str(exc)})
         return 0
-    first = perf_counter() - began
-    if asked.what == "session":
-        facts: dict[str, Any] = {}
-        step = _sessions(engine, asked.path)
-    else:
-        facts = {"nodes": node_counts(session)}
-        first, step = _runs(session, asked.feed)
     del session
     _say(answers, {"absent": "", "first": first})
     for line in sys.stdin:

@@ -14,6 +14,7 @@ import ort_lite
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, Node, ValueInfo
 from eps.cpu.compile_graph import GraphCompiler, NodeRefused
+from eps.cpu.constants import constants_of
 from ort_lite.graph import Graph
 from ort_lite.kernel_registry import KernelDef, kernel
 from ort_lite.status import EPFail, RuntimeException
@@ -254,3 +255,17 @@ def test_a_node_that_nothing_takes_is_named_by_its_index() -> None:
             declining,
         )
     assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_constants_are_aligned_wherever_they_lie_in_the_file(shift: int) -> None:
+    text = "g (float[2] x) => (float[2] y) <float[2] w = {1.5, 2.5}> { y = Add (x, w) }"
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    proto.graph.initializer[0].raw_data = np.array([1.5, 2.5], np.float32).tobytes()
+    del proto.graph.initializer[0].float_data[:]
+    proto.producer_name = "p" * (shift + 1)  # moves all that follows
+    read = read_model(memoryview(proto.SerializeToString()))
+    (w,) = constants_of(Graph(read.graph, read.opset_imports)).values()
+    assert w.flags.aligned
+    assert not w.flags.writeable
+    np.testing.assert_array_equal(w, np.array([1.5, 2.5], np.float32))
