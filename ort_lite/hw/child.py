@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -20,6 +21,13 @@ KEPT_AWAY = (
     *("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "CL_CONFIG_CPU_TARGET_ARCH"),
 )
 """Variables that would make a row something else than the matrix says."""
+if sys.platform == "win32":
+    APART = subprocess.CREATE_NEW_PROCESS_GROUP
+else:
+    APART = 0
+"""Keeps Ctrl-C on a console away from a child, as a session of its own does elsewhere."""
+FIRST_NTSTATUS_ERROR = 0xC0000000
+"""Windows ends a process with such a code where Linux sends a signal: 0xC0000005 for SIGSEGV."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +35,7 @@ class Ended:
     """How a child ended.
 
     Attributes:
-        code: Its exit status; negative for a signal, as subprocess has it.
+        code: Its exit status; negative for a signal, as subprocess has it, or Windows' NTSTATUS.
         tail: The end of its output.
     """
 
@@ -38,15 +46,15 @@ class Ended:
 
     @property
     def crashed(self) -> bool:
-        """Whether a signal ended it that we did not send."""
-        return self.code < 0 and not self.timed_out
+        """Whether a fault ended it, and not we."""
+        return (self.code < 0 or self.code >= FIRST_NTSTATUS_ERROR) and not self.timed_out
 
     def describe(self) -> str:
         """One line: `killed by SIGSEGV after 1.2 s`."""
         if self.timed_out:
             return f"no answer within {self.seconds:.0f} s; killed"
         if self.crashed:
-            return f"killed by {_signal_name(-self.code)} after {self.seconds:.1f} s"
+            return f"killed by {_fault_name(self.code)} after {self.seconds:.1f} s"
         return f"ended with status {self.code} after {self.seconds:.1f} s"
 
 
@@ -80,6 +88,7 @@ def run_child(
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            creationflags=APART,
         )
         timed_out = False
         try:
@@ -87,7 +96,7 @@ def run_child(
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
-            _kill_group(process)
+            _kill_tree(process)
     return Ended(
         code=process.returncode,
         timed_out=timed_out,
@@ -103,10 +112,17 @@ def row_environ(environ: Mapping[str, str], own: Mapping[str, str], env: Path) -
     return {**kept, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1", **mine}
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of the child's process group, then the child."""
-    with suppress(ProcessLookupError):  # it has ended, and so has everything it started
-        os.killpg(process.pid, signal.SIGKILL)
+def _kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """End the child and everything it started.
+
+    On Windows what a child left behind that has ended by itself cannot be found any more.
+    """
+    if sys.platform == "win32":
+        tree = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
+        subprocess.run(tree, capture_output=True, check=False)  # fails where it has ended
+    else:
+        with suppress(ProcessLookupError):  # it has ended, and so has everything it started
+            os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -117,8 +133,10 @@ def _tail(log: Path, start: int) -> str:
         return file.read().decode(errors="replace").strip()
 
 
-def _signal_name(number: int) -> str:
+def _fault_name(code: int) -> str:
+    if code > 0:
+        return f"0x{code:X}"
     try:
-        return signal.Signals(number).name
+        return signal.Signals(-code).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {-code}"

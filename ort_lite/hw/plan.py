@@ -22,12 +22,14 @@ class PlannedRow:
 
     Attributes:
         state: verified, expected or unsupported.
+        setup: Shell commands that a fresh machine of a CI needs before the row's own.
         why_not: Empty if it can run.
     """
 
     row: ExpandedRow
     machine: Machine
     state: str
+    setup: tuple[str, ...]
     why_not: tuple[str, ...]
 
     @property
@@ -43,6 +45,7 @@ def make_plan(matrix: Matrix, rows: Iterable[ExpandedRow], facts: Facts) -> tupl
             row=row,
             machine=matrix.machines[row.machine],
             state=state_of(matrix, row).state,
+            setup=(*matrix.defaults.setup, *matrix.machines[row.machine].setup),
             why_not=_why_not(matrix, row, facts),
         )
         for row in rows

@@ -1,7 +1,7 @@
 """The plan as jobs for GitHub Actions, GitLab, Buildkite and Azure Pipelines.
 
-Every job runs `ort-lite hw run ROW`; where it runs is told by its machine's labels. Rows that are
-unsupported get no job.
+Every job runs the setup commands of the defaults and of its machine, then `ort-lite hw run ROW`;
+where it runs is told by its machine's labels. Rows that are unsupported get no job.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _gha(plan: Sequence[PlannedRow]) -> str:
             "name": planned.row.folder,
             "runs_on": list(planned.machine.runs_on),
             "python": planned.row.python or DEFAULT_PYTHON,
-            "setup": "\n".join(planned.machine.setup),
+            "setup": "\n".join(planned.setup),
             "allow_failure": planned.row.allow_failure,
         }
         for planned in plan
@@ -110,7 +110,7 @@ def _azure(plan: Sequence[PlannedRow]) -> str:
             "job": planned.row.folder.replace("-", "_").replace(".", "_"),
             "displayName": planned.row.id,
             "pool": _azure_pool(planned),
-            "continueOnError": planned.row.allow_failure,
+            "continueOnError": "true" if planned.row.allow_failure else "false",  # as text
             "steps": [
                 *({"script": command} for command in _commands(planned)),
                 {"publish": OUT, "artifact": planned.row.folder, "condition": "always()"},
@@ -129,7 +129,7 @@ def _azure_pool(planned: PlannedRow) -> dict[str, Any]:
 
 
 def _commands(planned: PlannedRow) -> list[str]:
-    return [*planned.machine.setup, f"ort-lite hw run {shlex.quote(planned.row.id)} --out {OUT}"]
+    return [*planned.setup, f"ort-lite hw run {shlex.quote(planned.row.id)} --out {OUT}"]
 
 
 def _yaml(value: Mapping[str, Any]) -> str:

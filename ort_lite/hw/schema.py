@@ -40,12 +40,15 @@ class Defaults(Closed, frozen=True):
         install: Arguments of `pip install --no-deps` that bring ort_lite itself, run at the
             file's folder, such as ["-e", "."].
         packages: Requirements of every environment.
+        setup: Shell commands of every CI job before its machine's, such as those that install
+            ort-lite.
         timeout_s: Seconds for one suite of one row.
         load_timeout_s: Seconds for building or loading one context.
     """
 
     install: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
     tolerance: Tolerance = Tolerance()
     timeout_s: float = 900
     load_timeout_s: float = 120

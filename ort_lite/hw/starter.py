@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ project: {project}
 
 defaults:
 {install}  packages: {packages}
+  setup: {setup} # of every CI job
   tolerance: {{ share: 1.0e-3, floor: 1.0e-5 }} # of an output's largest value, plus
   timeout_s: 900
 
@@ -103,10 +105,15 @@ def starter(project: str, models: Sequence[Path], source: Path | None) -> str:
     packages = ["onnxruntime"]
     if source is None:
         packages.insert(0, f"ort-lite=={VERSION}")
+        wanted = f"'ort-lite[cli]=={VERSION}'"
     else:
         packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
+        wanted = f"--editable {shlex.quote(f'{source}[cli]')}"
+    setup = json.dumps([f"python -m pip install {wanted}"])
     install = f"  install: {json.dumps(['-e', str(source)])}\n" if source is not None else ""
-    head = HEAD.format(project=json.dumps(project), packages=json.dumps(packages), install=install)
+    head = HEAD.format(
+        project=json.dumps(project), packages=json.dumps(packages), install=install, setup=setup
+    )
     lines = [
         f"  {name}: {{ path: {json.dumps(path.as_posix())}, oracle: onnxruntime }}\n"
         for name, path in names.items()

@@ -31,7 +31,7 @@ providers:
   cpu: {{ ep: CPUExecutionProvider, device: CPU }}
   odd: {{ ep: OddExecutionProvider, device: CPU }}
 machines:
-  any: {{ runs_on: [ubuntu-24.04] }}
+  any: {{ runs_on: [ubuntu-24.04], setup: ["echo made ready > ready.txt"] }}
 axes:
   do:
     right: {{}}

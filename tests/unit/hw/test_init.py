@@ -9,6 +9,7 @@ from unit.cli.conftest import write_dense
 from ort_lite.cli.app import run_command
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.starter import starter
+from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +50,4 @@ def test_models_of_one_name_are_told_apart_and_come_from_the_index(tmp_path: Pat
     assert list(matrix.models) == ["net", "net-2"]
     assert matrix.defaults.packages[0].startswith("ort-lite==")
     assert matrix.defaults.install == ()
+    assert matrix.defaults.setup == ("python -m pip install 'ort-lite[cli]==" + VERSION + "'",)
