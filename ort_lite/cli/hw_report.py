@@ -57,7 +57,7 @@ def report(
     project = read_project(file, outdated=True)
     folders = results or [Path("hw-results")]
     with usage_errors():
-        made = make_report(project.matrix.project, folders, previous)
+        made = make_report(project.matrix, folders, previous)
     text = markdown(made)
     files = {
         "index.html": html_page(made).encode(),

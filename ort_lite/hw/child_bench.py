@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 from ort_lite.cli.arrays import load_feed
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LOADS = 3
 WARM_UP = 3
+REST_S = 0.1
+"""Before each call: the engine before it may leave threads that spin on for a while."""
 
 
 def bench(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,10 +45,12 @@ def bench(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alternating(calls: Sequence[Callable[[], object]], count: int) -> list[float]:
-    """The median time of each call; a busy machine slows all of them."""
+    """The median time of each call, in turns of changing order: a busy machine slows them all."""
     times: list[list[float]] = [[] for _ in calls]
-    for _ in range(count):
-        for mine, call in zip(times, calls, strict=True):
+    pairs = list(zip(times, calls, strict=True))
+    for turn in range(count):
+        for mine, call in pairs if turn % 2 == 0 else reversed(pairs):
+            sleep(REST_S)
             began = perf_counter()
             call()
             mine.append(perf_counter() - began)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from ort_lite.hw.cross_result import CrossResult, read_cross
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.result import RowResult, read_results
+from ort_lite.hw.schema import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from ort_lite.hw.result import Case
+    from ort_lite.hw.schema import Matrix
 
 REPORT_VERSION = 1
 REPORT_FILE = "report.json"
@@ -58,10 +60,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     now: str
 
 
+class Absent(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the matrix that has no result here, and how sure the matrix is of it."""
+
+    row: str
+    state: str
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """All that a report shows.
 
     Attributes:
+        absent: Rows of the matrix without a result.
         history: Oldest first; the last is this report.
         changes: Against the report before; empty without one.
     """
@@ -69,6 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     results: tuple[RowResult, ...]
     cross: CrossResult | None = None
+    absent: tuple[Absent, ...] = ()
     history: tuple[Moment, ...] = ()
     changes: tuple[Change, ...] = ()
     schema_version: int = REPORT_VERSION
@@ -80,11 +91,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(suite for r in longest_first for suite in r.suites))
 
 
-def make_report(project: str, folders: Sequence[Path], previous: Path | None) -> Report:
+def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) -> Report:
     """The report on results in folders.
 
     Args:
-        project: Its name.
+        matrix: Of which they are.
         folders: Where `hw run` and `hw crossload` left their results.
         previous: A report.json, or its folder.
 
@@ -102,10 +113,16 @@ def make_report(project: str, folders: Sequence[Path], previous: Path | None) ->
         loads_as_expected=sum(cell.as_expected for cell in cross.cells) if cross else 0,
         loads=len(cross.cells) if cross else 0,
     )
+    ran = {result.row for result in results}
     return Report(
-        project=project,
+        project=matrix.project,
         results=results,
         cross=cross,
+        absent=tuple(
+            Absent(row=row, state=told.state)
+            for row, told in matrix.states.items()
+            if row not in ran
+        ),
         history=(*(before.history if before else ()), moment)[-MAX_HISTORY:],
         changes=tuple(changes(before, results, cross)) if before else (),
     )
@@ -128,6 +145,27 @@ def suite_outcome(cases: Sequence[Case]) -> str:
     """The worst outcome of a suite's cases; "none" without any that ran."""
     outcomes = {case.outcome for case in cases}
     return next((outcome for outcome in WORST if outcome in outcomes), "none")
+
+
+def ratios_text(cases: Sequence[Case]) -> str:
+    """`run 1.10, reload 0.05, payload 1.06` of what was measured; "" without measurements."""
+    worst: dict[str, float] = {}
+    for case in cases:
+        for ratio in get_args(Ratio):
+            if ratio in case.metrics:
+                worst[ratio] = max(case.metrics[ratio], worst.get(ratio, 0.0))
+    return ", ".join(f"{ratio} {value:.2f}" for ratio, value in worst.items())
+
+
+def failures(report: Report) -> list[tuple[RowResult, str]]:
+    """Each row that lacks something and each case that did not pass, with what is told of it."""
+    lacks = [(r, " ".join(lack.split())) for r in report.results for lack in r.lacks]
+    return lacks + [
+        (r, f"{case.test} {case.outcome.replace('_', ' ')}: {case.message}")
+        for r in report.results
+        for case in r.cases
+        if case.is_bad or case.outcome == "expected_failure"
+    ]
 
 
 def changes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.report import LETTERS, suite_outcome
+from ort_lite.hw.report import LETTERS, failures, ratios_text, suite_outcome
 from ort_lite.hw.report_style import STYLE
 from ort_lite.hw.result import counts_text
 
@@ -20,7 +20,7 @@ CROSS_LETTERS = {
     "optimal": "O",
     "recompile_advised": "R",
     "invalid_graph": "G",
-    "not_implemented": "P",
+    "not_implemented": "I",
     "wrong_numbers": "N",
     "crashed": "C",
     "error": "E",
@@ -42,7 +42,9 @@ def html_page(report: Report) -> str:
     """The whole page."""
     body = [
         *_heading(report),
+        *_failures(report),
         *_rows(report),
+        *_absent(report),
         *_cross(report.cross),
         *_history(report),
         "<h2>Rows in full</h2>",
@@ -77,7 +79,7 @@ def _mark(outcome: str, text: str = "") -> str:
 
 def _rows(report: Report) -> Iterator[str]:
     suites = report.suites
-    yield '<table class="stack"><thead><tr>'
+    yield '<h2>Rows by suites</h2><table class="stack"><thead><tr>'
     heads = ("row", "status", *suites, "seconds")
     yield "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr></thead><tbody>"
     for i, result in enumerate(report.results):
@@ -105,7 +107,31 @@ def _legend(letters: Mapping[str, str], texts: Mapping[str, str]) -> str:
 
 def _suite(result: RowResult, suite: str) -> str:
     cases = result.of_suite(suite)
-    return _mark(suite_outcome(cases), counts_text(cases))
+    told = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
+    return _mark(suite_outcome(cases), told)
+
+
+def _failures(report: Report) -> Iterator[str]:
+    number = {result.row: i for i, result in enumerate(report.results)}
+    lines = [
+        f'<li><a href="#row-{number[result.row]}">{escape(result.row)}</a> {escape(told)}</li>'
+        for result, told in failures(report)
+    ]
+    lines += [
+        f"<li>{escape(cell.builder)} on {escape(cell.loader)}: {escape(cell.found)}, expected "
+        f"{escape(cell.expected or 'nothing')}: {escape(cell.message)}</li>"
+        for cell in (report.cross.cells if report.cross else ())
+        if not cell.as_expected
+    ]
+    if lines:
+        yield f"<h2>What is not as it should be</h2><ul>{''.join(lines)}</ul>"
+
+
+def _absent(report: Report) -> Iterator[str]:
+    if report.absent:
+        lines = (f"<li>{escape(one.row)}: {one.state}</li>" for one in report.absent)
+        yield f"<details><summary>{len(report.absent)} rows of the matrix have no result here"
+        yield f"</summary><ul>{''.join(lines)}</ul></details>"
 
 
 def _cross(cross: CrossResult | None) -> Iterator[str]:
@@ -129,7 +155,7 @@ def _cross(cross: CrossResult | None) -> Iterator[str]:
     yield "<p>A frame is around what the matrix does not expect.</p>"
     yield f'<ol class="quiet">{"".join(f"<li>{escape(name)}</li>" for name in number)}</ol>'
     yield f"<details><summary>All {len(cross.cells)} loads in words</summary>"
-    yield '<table class="stack"><thead><tr><th>load</th><th>found</th><th>expected</th>'
+    yield '<table class="stack words"><thead><tr><th>load</th><th>found</th><th>expected</th>'
     yield "<th>message</th></tr></thead><tbody>"
     yield from (_load_line(cell) for cell in cross.cells)
     yield "</tbody></table></details>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.report import LETTERS, suite_outcome
+from ort_lite.hw.report import LETTERS, failures, ratios_text, suite_outcome
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ CROSS_LETTERS = {
 
 def markdown(report: Report) -> str:
     """The whole text."""
-    return "\n".join([*_heading(report), *_rows(report), *_failures(report), *_cross(report.cross),
-                      *_changes(report), *_machines(report)]) + "\n"  # fmt: skip
+    parts = (_heading, _rows, _failures, _absent, _cross, _changes, _machines)
+    return "\n".join(line for part in parts for line in part(report)) + "\n"
 
 
 def _heading(report: Report) -> Iterator[str]:
@@ -59,24 +59,24 @@ def _rows(report: Report) -> Iterator[str]:
 
 def _suite(result: RowResult, suite: str) -> str:
     cases = result.of_suite(suite)
-    return f"{LETTERS[suite_outcome(cases)]} {counts_text(cases)}".strip()
+    told = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
+    return f"{LETTERS[suite_outcome(cases)]} {told}".strip()
 
 
 def _failures(report: Report) -> Iterator[str]:
-    lines = [
-        *(f"- `{r.row}`: {_one_line(lack)}" for r in report.results for lack in r.lacks),
-        *(
-            f"- `{r.row}` `{case.test}` {case.outcome.replace('_', ' ')}: {_one_line(case.message)}"
-            for r in report.results
-            for case in r.cases
-            if case.is_bad or case.outcome == "expected_failure"
-        ),
-    ]
+    lines = [f"- `{result.row}` {_one_line(told)}" for result, told in failures(report)]
     if lines:
         yield from ("## What did not pass", "", *lines, "")
 
 
-def _cross(cross: CrossResult | None) -> Iterator[str]:
+def _absent(report: Report) -> Iterator[str]:
+    if report.absent:
+        rows = ", ".join(f"`{one.row}` ({one.state})" for one in report.absent)
+        yield from ("## Without a result here", "", f"{rows}.", "")
+
+
+def _cross(report: Report) -> Iterator[str]:
+    cross = report.cross
     if cross is None:
         return
     builders = list(dict.fromkeys(cell.builder for cell in cross.cells))

@@ -9,14 +9,18 @@ STYLE = """
   --badink: #ffc2c2; --warn: #4a3708; --warnink: #fbdf9d; --none: #262c35; --link: #7db8f5; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 78rem; padding: 1rem; color: var(--ink); background: var(--paper);
-  font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+  font: 15px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; margin: .3rem 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
 p { margin: .3rem 0; } .quiet { color: var(--quiet); } a { color: var(--link); }
 code, pre { font: .86em/1.45 ui-monospace, monospace; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top;
   padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--quiet); font-size: .86em; }
+th { font-weight: 600; color: var(--quiet); font-size: .86em; white-space: nowrap; }
+td:first-child, dd, li { overflow-wrap: anywhere; } td:first-child { min-width: 11rem; }
+.stack td:nth-child(2) { white-space: nowrap; }
+.words { table-layout: fixed; } .words td, .words td:nth-child(2) { white-space: normal;
+  overflow-wrap: anywhere; } .words small { display: none; } .words th:last-child { width: 40%; }
 .mark { display: inline-block; min-width: 1.6em; padding: 0 .35em; border-radius: .3em;
   text-align: center; font-weight: 700; background: var(--none); }
 .passed, .optimal { background: var(--good); color: var(--goodink); }
@@ -44,6 +48,7 @@ ol { margin: .4rem 0; padding-left: 1.6rem; }
     border-bottom: 1px solid var(--line); }
   .stack td { display: flex; gap: .6rem; border: 0; padding: .12rem 0; }
   .stack td::before { content: attr(data-of); flex: 0 0 6.5rem; color: var(--quiet); }
+  .stack td { overflow-wrap: anywhere; } .stack td:nth-child(2) { white-space: normal; }
   .stack td:first-child::before { content: none; } .stack td:first-child { font-weight: 600; }
   .cross small { display: none; } .cross td:first-child, .cross th:first-child { min-width: 0; }
   .cross .name { display: none; }

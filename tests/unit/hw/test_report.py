@@ -93,6 +93,11 @@ def test_the_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
     page = Page(text)
     assert (page.open, page.sources) == ([], [])
     assert "url(" not in text
+    told_first = page.words[: page.words.index("Which context loads where")]
+    for told in ("all::dense fresh failed: off <script>", "npu needs a NPU",
+                 "npu on plain: wrong_numbers, expected optimal: y: 1e-2",
+                 "mixed[python=3.11,embed=0]: expected"):  # fmt: skip
+        assert told in told_first
     for told in ("plain", "wrong-hardware", "needs a NPU", "off <script>", "y: 1e-2"):
         assert told in page.words
     assert re.search(r'class="mark failed"[^>]*>F<', text)
@@ -105,7 +110,9 @@ def test_the_summary_has_every_row_failure_and_load(tmp_path: Path) -> None:
     text = (out / "report.md").read_text("utf-8")
     assert "0 of 2 rows passed, 1 of 2 loads as expected." in text
     assert "| `plain` | failed | F 1 failed | 0 |" in text
-    assert "- `npu`: needs a NPU" in text
+    assert "- `npu` needs a NPU" in text
+    assert "- `plain` all::dense fresh failed: off <script>" in text
+    assert "`mixed[python=3.11,embed=0]` (expected), `mixed[python=3.10,embed=0]` (exp" in text
     assert "| 1 `plain` | ok |" in text
     assert "| 2 `npu` | **wrong numbers** **!** |" in text
     assert "CPU: A\\|B" in text
