@@ -54,6 +54,7 @@ cache_option = click.option(
 @out_option
 @cache_option
 @click.option("--lane", default="", help="Only rows of this lane.")
+@click.option("--shard", default="1/1", metavar="I/N", help="Only every Nth row, from the Ith on.")
 @click.option("--suite", "suites", multiple=True, help="Only these suites. Default: the row's.")
 @click.option(
     "--scheduler", default="", metavar="dask://HOST:PORT",
@@ -71,6 +72,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     out: Path,
     cache: Path,
     lane: str,
+    shard: str,
     suites: Sequence[str],
     scheduler: str,
     artifacts: str,
@@ -83,7 +85,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     log.txt in a folder of its own.
     """
     project = read_project(file, outdated=True)
-    chosen = chosen_rows(project, rows, lane)
+    chosen = shard_of(chosen_rows(project, rows, lane), shard)
     wanted = known_suites(project, suites)
     if scheduler:
         from ort_lite.hw.fleet_task import FleetJob
@@ -138,6 +140,14 @@ def chosen_rows(project: Project, names: Sequence[str], lane: str) -> list[Expan
     states = project.matrix.states
     chosen = project.select(names, lane)
     return [r for r in chosen if states[r.id].state != "unsupported" or r.id in names]
+
+
+def shard_of(rows: Sequence[ExpandedRow], shard: str) -> Sequence[ExpandedRow]:
+    """The part of the rows that `I/N` names; the N parts are all of them, and share none."""
+    first, _, count = shard.partition("/")
+    if not (first.isdecimal() and count.isdecimal() and 1 <= int(first) <= int(count)):
+        raise click.UsageError(f"--shard {shard}: expected I/N with I from 1 to N, such as 2/3")
+    return rows[int(first) - 1 :: int(count)]
 
 
 def known_suites(project: Project, names: Sequence[str]) -> tuple[str, ...]:

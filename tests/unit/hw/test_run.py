@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
+from ort_lite.cli.hw_run import shard_of
 from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.rows import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +115,21 @@ def test_a_folder_that_cannot_be_written_is_told(odd: Make) -> None:
 def test_an_unsupported_row_runs_only_when_it_is_named(odd: Make) -> None:
     _, rows = odd().run("odd[do=o*")
     assert list(rows) == ["odd[do=other]"]
+
+
+def test_shards_are_all_rows_and_share_none(odd: Make) -> None:
+    matrix = read_matrix(odd().file)
+    rows = list(expand(matrix).values())
+    parts = [shard_of(rows, f"{i}/3") for i in (1, 2, 3)]
+    assert [len(part) for part in parts] == [4, 4, 3]
+    assert {row.id for part in parts for row in part} == set(matrix.states)
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b"])
+def test_a_shard_that_is_none_is_a_usage_error(shard: str, odd: Make) -> None:
+    code, told = odd().call("run", "--shard", shard)
+    assert code == 2
+    assert f"--shard {shard}: expected I/N" in told["error"]["message"]
 
 
 EXPECT = """\
