@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 HEAD_SIZE = 1 << 20
 """Bytes left for the index: about 4,000 partitions. A hole in the file, where it can have one."""
 
-WEIGHT_ALIGNMENT = 64
+WEIGHT_ALIGNMENT = 512
+"""In bytes: what devices ask of memory that they read where it lies (OpenCL, NVIDIA: 512)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class SharedContainerWriter:
         """Store weights, unless they are there.
 
         Returns:
-            Their offset in bytes from the start of the file; a multiple of 64.
+            Their offset in bytes from the start of the file; a multiple of 512.
         """
         key = (blake3(data, max_threads=blake3.AUTO).hexdigest(), len(data))
         known = self._places.get(key)

@@ -121,6 +121,11 @@ class CompiledPartition(ABC):
             EPFail: The SDK or the device failed.
         """
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person may want to know of it now, for `session.explain()`; one line each."""
+        return ()
+
     @abstractmethod
     def release(self) -> None:
         """Give device memory and mapped bytes back; the partition is not run after it."""

@@ -33,6 +33,7 @@ class PartitionReport:
         graph: "" for the main graph, else the path to the body that it is part of.
         origin: "compiled" here, "context" when it came out of an EPContext node.
         identity: The device and SDK it runs on.
+        notes: What its EP says of it at this moment.
     """
 
     name: str
@@ -43,6 +44,7 @@ class PartitionReport:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     identity: dict[str, str]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,7 @@ class SessionReport:
             more = f", ... ({len(ops)} operators)" if len(ops) > 6 else ""
             where = f" in {part.graph}" if part.graph else ""
             lines.append(f"  {part.name} [{part.origin}]{where}: {shown}{more}")
+            lines += [f"    {note}" for note in part.notes]
         reasons = Counter(
             (ep, node.op_type, why)
             for part in self.partitions
@@ -149,4 +152,5 @@ def _partition(prepared: PreparedGraph, part: Partition, path: str) -> Partition
         inputs=tuple(info.name for info in part.graph.inputs),
         outputs=tuple(info.name for info in part.graph.outputs),
         identity=part.ep.identity.to_mapping(),
+        notes=part.compiled.notes,
     )

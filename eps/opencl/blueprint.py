@@ -14,6 +14,7 @@ from eps.opencl.ir import Unsupported
 from eps.opencl.layout import lay_out
 from eps.opencl.plan import MemoryPlan, nbytes, plan_memory
 from eps.opencl.trace import trace
+from eps.opencl.weights import Weight, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,18 +25,23 @@ if TYPE_CHECKING:
     from eps.opencl.views import Buffer, View
     from ort_lite.graph import Graph
 
-ARENA, WEIGHTS = "arena", "weights"
 BUILD_OPTIONS = "-cl-mad-enable"
 MAX_ELEMENTS = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of a region, in bytes."""
+    """A stretch of the arena, in bytes."""
 
-    region: str
     offset: int
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One of a blueprint's weights."""
+
+    index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +58,7 @@ class Call:
 
     kernel: str
     tasks: int
-    arguments: tuple[Place, ...]
+    arguments: tuple[Place | Constant, ...]
     checks: bool = False
     work: int = 0
 
@@ -78,14 +84,14 @@ class Blueprint:
 
     Attributes:
         arena: Bytes of device memory for inputs, outputs and temporaries, zero at the start.
-        weights: Content of the second region.
+        weights: Constants, each content once.
     """
 
     source: str
     options: str
     calls: tuple[Call, ...]
     arena: int
-    weights: memoryview
+    weights: tuple[Weight, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
@@ -108,41 +114,44 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     source, names = write_source(kernels, target)
+    weights = list(map(_weight, plan.constants))
+    distinct = {weight.digest: weight for weight in weights}
+    order = {digest: index for index, digest in enumerate(distinct)}
+    constants = {
+        id(buffer): Constant(order[weight.digest])
+        for buffer, weight in zip(plan.constants, weights, strict=True)
+    }
     return Blueprint(
         source=source,
         options=BUILD_OPTIONS,
-        calls=tuple(_call(k, n, plan) for k, n in zip(kernels, names, strict=True)),
+        calls=tuple(_call(k, n, plan, constants) for k, n in zip(kernels, names, strict=True)),
         arena=plan.arena,
-        weights=_weights(plan),
+        weights=tuple(distinct.values()),
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
     )
 
 
-def _call(kernel: Kernel, name: str, plan: MemoryPlan) -> Call:
+def _call(kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, Constant]) -> Call:
+    arguments = (
+        Place(plan.places[id(buffer)], nbytes(buffer))
+        if buffer.constant is None
+        else constants[id(buffer)]
+        for buffer in kernel.operands
+    )
     return Call(
         kernel=name,
         tasks=kernel.tasks,
-        arguments=tuple(_place(buffer, plan) for buffer in kernel.operands),
+        arguments=tuple(arguments),
         checks=kernel.checks,
         work=kernel.work,
     )
 
 
-def _place(buffer: Buffer, plan: MemoryPlan) -> Place:
-    if buffer.constant is not None:
-        return Place(WEIGHTS, plan.weights[id(buffer)], nbytes(buffer))
-    return Place(ARENA, plan.places[id(buffer)], nbytes(buffer))
-
-
-def _weights(plan: MemoryPlan) -> memoryview:
-    whole = np.zeros(plan.weights_size, np.uint8)
-    for buffer in plan.constants:
-        assert buffer.constant is not None, "the plan lists constants"
-        at = plan.weights[id(buffer)]
-        flat = np.ascontiguousarray(buffer.constant).reshape(-1).view(np.uint8)
-        whole[at : at + flat.size] = flat
-    return whole.data.toreadonly()
+def _weight(buffer: Buffer) -> Weight:
+    assert buffer.constant is not None, "the plan lists constants"
+    flat = np.ascontiguousarray(buffer.constant).reshape(-1).view(np.uint8)
+    return weight_of(flat.data)
 
 
 def _ports(names: Sequence[str], views: Sequence[View], plan: MemoryPlan) -> tuple[Port, ...]:

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from ort_lite.graph import Graph
 
 
-def capability(view: GraphView, target: Target) -> Capability:
-    """Every candidate, supported or with the reason why not."""
+def capability(
+    view: GraphView, target: Target, known: Mapping[str, int] | None = None
+) -> Capability:
+    """Every candidate, supported or with the reason why not.
+
+    Args:
+        view: The graph and its candidates.
+        target: The device.
+        known: Sizes by dimension name that runs will have, to try nodes with.
+    """
     graph = view.graph
     tracer = Tracer(graph)
-    sizes = sample_sizes(graph)
+    sizes = {**sample_sizes(graph), **(known or {})}
     for info in graph.inputs:
         _declare(tracer, graph, info.name, sizes)
     supported, refused = set(), {}

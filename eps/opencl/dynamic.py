@@ -13,13 +13,12 @@ from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from eps.opencl.runtime import Executable
+    from eps.opencl.shapes import Shapes
     from ort_lite.execution_provider import Value
     from ort_lite.graph import Graph
-
-    Shapes = tuple[tuple[int, ...], ...]
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class DynamicPartition(CompiledPartition):
         self,
         graph: Graph,
         name: str,
-        make: Callable[[Mapping[str, tuple[int, ...]]], Executable],
+        make: Callable[[Shapes], Executable],
         limit: int,
         orders: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> None:
@@ -48,7 +47,8 @@ class DynamicPartition(CompiledPartition):
         Args:
             graph: The partition.
             name: For messages.
-            make: Compiles for the shape of every input.
+            make: Gives the program for the shapes of the inputs; several threads may be in it,
+                each for other shapes.
             limit: Programs that are kept.
             orders: Graph input of each input, graph output of each output, where they are
                 not in order.
@@ -60,8 +60,9 @@ class DynamicPartition(CompiledPartition):
         ins, outs = orders or (range(len(graph.inputs)), range(len(graph.outputs)))
         self._taken = [list(ins).index(i) for i in range(len(graph.inputs))]
         self._given = tuple(outs)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
+        self._in_making: set[Shapes] = set()
         self._released = False
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -71,31 +72,59 @@ class DynamicPartition(CompiledPartition):
             found = executable.run(values)
         return [found[i] for i in self._given]
 
+    def prepare(self, shapes: Shapes) -> None:
+        """Have the program for the shapes of the graph's inputs ready before a run needs it."""
+        with self._program(shapes):
+            pass
+
     def executables(self) -> tuple[Executable, ...]:
         """The programs that are kept, the least recently used first."""
-        with self._lock:
+        with self._changed:
             return tuple(held.executable for held in self._programs.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The shapes that there is a program for."""
+        with self._changed:
+            kept = [self._named(shapes) for shapes in self._programs]
+        return (f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}",)
 
     @contextmanager
     def _program(self, shapes: Shapes) -> Iterator[Executable]:
-        with self._lock:
-            held = self._programs.get(shapes) or self._compiled(shapes)
-            self._programs.move_to_end(shapes)
-            held.users += 1
+        held = self._taken_up(shapes)
         try:
             yield held.executable
         finally:
-            with self._lock:
+            with self._changed:
                 held.users -= 1
                 self._give_up()
 
-    def _compiled(self, shapes: Shapes) -> _Held:
-        if self._released:
-            raise EPFail(f"{self.name} is run after it was released")
-        named = {info.name: s for info, s in zip(self.graph.inputs, shapes, strict=True)}
-        held = self._programs[shapes] = _Held(self._make(named))
-        log.info("%s: compiled for %s; %d programs", self.name, named, len(self._programs))
-        return held
+    def _taken_up(self, shapes: Shapes) -> _Held:
+        """The program, with one user more; while one thread compiles, others run theirs."""
+        with self._changed:
+            self._changed.wait_for(lambda: shapes not in self._in_making)
+            if self._released:
+                raise EPFail(f"{self.name} is run after it was released")
+            held = self._programs.get(shapes)
+            if held is not None:
+                self._programs.move_to_end(shapes)
+                held.users += 1
+                return held
+            self._in_making.add(shapes)
+        try:
+            held = _Held(self._make(shapes), users=1)
+            with self._changed:
+                self._programs[shapes] = held
+                log.info("%s: compiled for %s", self.name, self._named(shapes))
+            return held
+        finally:
+            with self._changed:
+                self._in_making.discard(shapes)
+                self._changed.notify_all()
+
+    def _named(self, shapes: Shapes) -> str:
+        pairs = zip(self.graph.inputs, shapes, strict=True)
+        return ", ".join(f"{info.name}{list(shape)}" for info, shape in pairs)
 
     def _give_up(self) -> None:
         """Release programs over the bound, and all once the partition is released."""
@@ -108,6 +137,6 @@ class DynamicPartition(CompiledPartition):
 
     def release(self) -> None:
         """Give device memory back; what still runs goes when it is done."""
-        with self._lock:
+        with self._changed:
             self._released = True
             self._give_up()

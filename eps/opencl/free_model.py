@@ -1,14 +1,17 @@
-"""A partition with free dimensions as the bytes of an ONNX model, for its payload."""
+"""A partition with free dimensions as an ONNX model, its large constants apart from it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import Model, TensorType
+from ctx_formats.onnx_model import ExternalData, Model, TensorType
+from eps.opencl.payload import StoredGraph
 from eps.opencl.ports import HINT
+from eps.opencl.weights import Weight, weight_of
 from ort_lite.graph import Graph
 from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
 from ort_lite.tensor_values import numpy_dtype
@@ -16,34 +19,51 @@ from ort_lite.tensor_values import numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_formats.onnx_model import ValueInfo
+    from ctx_formats.onnx_model import Tensor, ValueInfo
     from eps.opencl.ports import Signature
 
 IR_VERSION = 10
+APART_FROM = 1024
+"""Bytes of the smallest initializer that is stored apart."""
 
 
-def encoded(graph: Graph) -> bytes:
-    """The partition with its weights.
+def stored(graph: Graph) -> StoredGraph:
+    """The partition; the place of a large initializer is the location of its external data.
 
     Raises:
         EPFail: It is over protobuf's 2 GiB.
     """
-    model = Model(graph=graph.definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
+    weights: dict[str, Weight] = {}
+    kept: dict[str, Tensor] = {}
+    for name, tensor in graph.definition.initializers.items():
+        kept[name] = tensor
+        if isinstance(tensor.data, memoryview) and tensor.data.nbytes >= APART_FROM:
+            weight = weight_of(tensor.data)
+            weights.setdefault(weight.digest, weight)
+            place = list(weights).index(weight.digest)
+            where = ExternalData(str(place), 0, tensor.data.nbytes)
+            kept[name] = replace(tensor, data=where)
+    definition = replace(graph.definition, initializers=kept)
+    model = Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
     try:
-        return bytes(model_bytes(model))
+        proto = memoryview(bytes(model_bytes(model)))
     except FormatError as exc:
         raise EPFail(f"a partition with free dimensions cannot be kept: {exc}") from exc
+    return StoredGraph(proto, tuple(weights.values()))
 
 
-def decoded(data: memoryview) -> Graph:
-    """What `encoded` wrote; weights are views of `data`.
+def restored(kept: StoredGraph) -> Graph:
+    """What `stored` was given; initializers are views of the weights.
 
     Raises:
         InvalidGraph: It is no such thing.
     """
     try:
-        model = read_model(data)
-        graph = Graph(model.graph, model.opset_imports)
+        model = read_model(kept.proto)
+        initializers = {
+            name: _whole(tensor, kept.weights) for name, tensor in model.graph.initializers.items()
+        }
+        graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
         value_signatures((*graph.inputs, *graph.outputs))
     except (FormatError, InvalidArgument) as exc:
         raise InvalidGraph(
@@ -52,6 +72,20 @@ def decoded(data: memoryview) -> Graph:
             hint=HINT,
         ) from exc
     return graph
+
+
+def _whole(tensor: Tensor, weights: Sequence[Weight]) -> Tensor:
+    if not isinstance(tensor.data, ExternalData):
+        return tensor
+    place = tensor.data.location
+    if not (place.isascii() and place.isdigit() and int(place) < len(weights)):
+        raise FormatError(f"initializer '{tensor.name}'", place[:40], f"one of {len(weights)}")
+    data = weights[int(place)].data
+    if data.nbytes != tensor.data.length:
+        raise FormatError(
+            f"initializer '{tensor.name}'", f"{data.nbytes} bytes", f"{tensor.data.length}"
+        )
+    return replace(tensor, data=data)
 
 
 def value_signatures(infos: Sequence[ValueInfo]) -> list[Signature]:

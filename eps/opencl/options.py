@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ort_lite.input_shapes import KEY, parse_shapes
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -15,10 +16,13 @@ OPTIONS: Mapping[str, str] = {
     "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
     "rebuild": "true builds a payload's own source again where only the driver differs",
     "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
+    "reshape_input": "sets of shapes to compile ahead of time, e.g. ids[1,64];ids[1,128]",
+    "weights": "auto (default), copy or map: whether weights lie in the payload file's own memory",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
 MAX_VARIANTS = 8
+WEIGHTS = ("auto", "copy", "map")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class OpenCLOptions:
         device: The same for a device, or a kind, or "platform.device".
         rebuild: Whether a payload of another driver may be built from its source.
         max_variants: Programs that a partition with free dimensions keeps.
+        reshape: Sets of shapes by input name, for each of which to compile ahead of time.
+        weights: Of `WEIGHTS`.
         profiling: Whether the queue records times.
     """
 
@@ -37,6 +43,8 @@ class OpenCLOptions:
     device: str = ""
     rebuild: bool = False
     max_variants: int = MAX_VARIANTS
+    reshape: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    weights: str = "auto"
     profiling: bool = False
 
 
@@ -46,11 +54,14 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
     Raises:
         InvalidArgument: A value that the option cannot have; says which it can.
     """
+    max_variants = _count(options, "max_variants", MAX_VARIANTS)
     return OpenCLOptions(
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
         rebuild=_flag(options, "rebuild"),
-        max_variants=_count(options, "max_variants", MAX_VARIANTS),
+        max_variants=max_variants,
+        reshape=_reshape(options.get(KEY, ""), max_variants),
+        weights=_one_of(options, "weights", WEIGHTS),
         profiling=_flag(options, "profiling"),
     )
 
@@ -69,3 +80,26 @@ def _count(options: Mapping[str, str], key: str, default: int) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
         raise InvalidArgument(f"{key} is '{text}', expected a whole number from 1 to 65535")
     return int(text)
+
+
+def _one_of(options: Mapping[str, str], key: str, values: tuple[str, ...]) -> str:
+    text = options.get(key, values[0])
+    if text not in values:
+        raise InvalidArgument(f"{key} is '{text}', expected one of {', '.join(values)}")
+    return text
+
+
+def _reshape(text: str, limit: int) -> tuple[dict[str, tuple[int, ...]], ...]:
+    sets = []
+    for part in filter(str.strip, text.split(";")):
+        bounds = parse_shapes(part)
+        ranges = [f"{low}..{high}" for b in bounds.values() for low, high in b if low != high]
+        if ranges:
+            raise InvalidArgument(
+                f"{KEY} is '{text}': a kernel has fixed sizes, and {ranges[0]} is a range; "
+                "give a set of shapes for each size"
+            )
+        sets.append({name: tuple(low for low, _ in b) for name, b in bounds.items()})
+    if len(sets) > limit:
+        raise InvalidArgument(f"{KEY} has {len(sets)} sets of shapes, and max_variants is {limit}")
+    return tuple(sets)

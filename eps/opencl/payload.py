@@ -1,16 +1,21 @@
-"""A compiled partition as bytes, and back without trusting one of them.
+"""A compiled partition as bytes.
 
     0      8 bytes   "OLOPENCL"
-    8      u32       version, 1
+    8      u32       version, 2
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
-    56     JSON      {identity, variants: [{table, binary, source, weights}], model}
+    56     JSON      {identity, variants: [{table, binary, source, weights}], model, weights, pool}
     ...    zeros to a multiple of 4,096, section, zeros, section, ...
 
-A section is {offset, size, blake3}; `blake3` is "" for weights and model, which no driver parses
-and which the container's digest covers. `source` is deflated. `model` is the partition as an
-ONNX model where its inputs have free dimensions, else null. Integers are little-endian.
+A section is {offset, size, blake3}; `blake3` is "" for the pool and the model, which no driver
+parses and which the container's digest covers. `source` is deflated. `model` is null, or
+{graph, weights} where the partition's inputs have free dimensions: an ONNX model, whose large
+initializers have the place of one of its weights as the location of external data.
+
+`weights` of the header lists [where, offset, size, blake3], each content once: where 0 it lies
+in the section `pool`, at a multiple of 512; where 1 in the file that models of a session group
+share. `weights` of a variant and of the model are indices into it. Integers are little-endian.
 """
 
 from __future__ import annotations
@@ -23,21 +28,28 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.errors import FormatError, Reason
-from ctx_formats.identity import HardwareIdentity
-from eps.opencl.payload_table import array, blueprint_of, number, table_of, text
+from eps.opencl.payload_table import table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import BinaryIO
 
+    from ctx_formats.identity import HardwareIdentity
     from eps.opencl.blueprint import Blueprint
+    from eps.opencl.weights import Weight
+    from ort_lite.shared_weights import WeightsSink
 
 MAGIC = b"OLOPENCL"
-VERSION = 1
+VERSION = 2
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
-MAX_HEADER = 1 << 26
-MAX_SOURCE = 1 << 26
+WEIGHT_ALIGNMENT = 512
+"""In bytes; no device seen or documented asks more of a buffer's parts (NVIDIA asks this)."""
+
+SHARED_FROM = 4096
+"""Bytes of the smallest weight that goes to the file of a session group."""
+
+IN_POOL, IN_SHARED_FILE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,133 +61,103 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredGraph:
+    """A partition with free dimensions: an ONNX model whose large initializers are `weights`."""
+
+    proto: memoryview
+    weights: tuple[Weight, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Payload:
     """Everything in a payload.
 
     Attributes:
         identity: Of the device and driver that made the binaries.
-        model: The partition as an ONNX model; None where its shapes are fixed.
+        model: The partition; None where its shapes are fixed.
     """
 
     identity: HardwareIdentity
     variants: tuple[Variant, ...]
-    model: memoryview | None = None
+    model: StoredGraph | None = None
 
 
-def write_payload(payload: Payload, out: BinaryIO) -> None:
-    """Write it."""
-    sections: list[bytes | memoryview] = []
-    at = [0]
-
-    def add(data: bytes | memoryview, *, digest: bool) -> dict[str, object]:
-        size = len(data)
-        found = {
-            "offset": at[0],
-            "size": size,
-            "blake3": blake3(data).hexdigest() if digest else "",
-        }
-        sections.append(data)
-        at[0] += -(-size // ALIGNMENT) * ALIGNMENT
-        return found
-
+def write_payload(payload: Payload, out: BinaryIO, shared: WeightsSink | None = None) -> None:
+    """Write it, large weights to `shared` where that is given."""
+    weights = _WeightTable(shared)
+    body = _Body()
     rows = [
         {
             "table": table_of(variant.blueprint),
-            "binary": add(variant.binary, digest=True),
-            "source": add(zlib.compress(variant.blueprint.source.encode(), 6), digest=True),
-            "weights": add(variant.blueprint.weights, digest=False),
+            "binary": body.add([variant.binary], digest=True),
+            "source": body.add([zlib.compress(variant.blueprint.source.encode(), 6)], digest=True),
+            "weights": weights.indices(variant.blueprint.weights),
         }
         for variant in payload.variants
     ]
-    model = None if payload.model is None else add(payload.model, digest=False)
-    content = {"identity": payload.identity.to_mapping(), "variants": rows, "model": model}
+    model = payload.model and {
+        "graph": body.add([payload.model.proto], digest=False),
+        "weights": weights.indices(payload.model.weights),
+    }
+    content = {
+        "identity": payload.identity.to_mapping(),
+        "variants": rows,
+        "model": model,
+        "weights": weights.rows,
+        "pool": body.add(weights.pool, digest=False),
+    }
     header = json.dumps(content, separators=(",", ":")).encode()
     base = -(-(HEAD.size + len(header)) // ALIGNMENT) * ALIGNMENT
-    out.write(HEAD.pack(MAGIC, VERSION, len(header), base + at[0], blake3(header).digest()))
+    out.write(HEAD.pack(MAGIC, VERSION, len(header), base + body.size, blake3(header).digest()))
     out.write(header)
     out.write(bytes(base - HEAD.size - len(header)))
-    for data in sections:
-        out.write(data)
-        out.write(bytes(-len(data) % ALIGNMENT))
+    for piece in body.pieces:
+        out.write(piece)
 
 
-def read_payload(data: memoryview, alignment: int) -> Payload:
-    """Check and read a payload; binary, weights and model are views of `data`.
+class _Body:
+    """Sections one after the other, as the pieces that they are written in."""
 
-    Args:
-        data: All of it.
-        alignment: In bytes, that the device needs of a part of a buffer.
+    def __init__(self) -> None:
+        self.pieces: list[bytes | memoryview] = []
+        self.size = 0
 
-    Raises:
-        FormatError: It is no whole, undamaged payload of this version.
-    """
-    header, base = _header(data)
-    identity = header.get("identity")
-    if not isinstance(identity, dict):
-        raise FormatError("identity", str(identity)[:40], "an object")
-    try:
-        recorded = HardwareIdentity.from_mapping(identity)
-    except ValueError as exc:
-        raise FormatError("identity", str(exc)) from exc
-    body = data[base:]
-    variants = []
-    for row in array(header.get("variants"), "variants"):
-        if not isinstance(row, dict) or not isinstance(row.get("table"), dict):
-            raise FormatError("variant", str(row)[:40], "an object with a table")
-        source = _inflated(_section(body, row.get("source"), "source"))
-        weights = _section(body, row.get("weights"), "weights")
-        blueprint = blueprint_of(row["table"], source, weights, alignment)
-        variants.append(Variant(blueprint, _section(body, row.get("binary"), "binary")))
-    model = header.get("model")
-    section = None if model is None else _section(body, model, "model")
-    if section is None and len(variants) != 1:
-        raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
-    return Payload(recorded, tuple(variants), section)
+    def add(self, pieces: Sequence[bytes | memoryview], *, digest: bool) -> dict[str, object]:
+        """A section, filled up to `ALIGNMENT`; its row in the header."""
+        size = sum(len(piece) for piece in pieces)
+        name = blake3(b"".join(pieces)).hexdigest() if digest else ""
+        found = {"offset": self.size, "size": size, "blake3": name}
+        self.pieces += [*pieces, bytes(-size % ALIGNMENT)]
+        self.size += size + len(self.pieces[-1])
+        return found
 
 
-def _header(data: memoryview) -> tuple[dict[str, object], int]:
-    """The header, and where sections start."""
-    if len(data) < HEAD.size:
-        raise FormatError("payload", f"{len(data)} bytes", f"at least {HEAD.size}")
-    magic, version, size, whole, digest = HEAD.unpack_from(data)
-    if magic != MAGIC:
-        raise FormatError("payload.magic", repr(magic), repr(MAGIC))
-    if version != VERSION:
-        raise FormatError("payload.version", str(version), str(VERSION))
-    if whole != len(data) or size > MAX_HEADER or HEAD.size + size > len(data):
-        raise FormatError("payload.size", f"{len(data)} bytes, header {size}", f"{whole} bytes")
-    raw = bytes(data[HEAD.size : HEAD.size + size])
-    if blake3(raw).digest() != digest:
-        raise FormatError("payload.header", "another digest than recorded", reason=Reason.INTEGRITY)
-    try:
-        header = json.loads(raw)
-    except (ValueError, RecursionError) as exc:
-        raise FormatError("payload.header", str(exc)[:80], "JSON") from exc
-    if not isinstance(header, dict):
-        raise FormatError("payload.header", type(header).__name__, "an object")
-    return header, -(-(HEAD.size + size) // ALIGNMENT) * ALIGNMENT
+class _WeightTable:
+    """Weights of every part of a payload, each content once."""
 
+    def __init__(self, shared: WeightsSink | None) -> None:
+        self.rows: list[list[object]] = []
+        self.pool: list[bytes | memoryview] = []
+        self._shared = shared
+        self._end = 0
+        self._known: dict[str, int] = {}
 
-def _section(body: memoryview, place: object, name: str) -> memoryview:
-    if not isinstance(place, dict):
-        raise FormatError(name, str(place)[:40], "a section")
-    offset = number(place.get("offset"), f"{name}.offset", 0, len(body))
-    size = number(place.get("size"), f"{name}.size", 0, len(body) - offset)
-    if offset % ALIGNMENT:
-        raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
-    found = body[offset : offset + size]
-    wanted = text(place.get("blake3"), f"{name}.blake3")
-    if (wanted or name in ("binary", "source")) and blake3(found).hexdigest() != wanted:
-        raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
-    return found
+    def indices(self, weights: Sequence[Weight]) -> list[int]:
+        """Rows of the weights; those that are not there are added."""
+        return [self._index(weight) for weight in weights]
 
+    def _index(self, weight: Weight) -> int:
+        index = self._known.get(weight.digest)
+        if index is None:
+            index = self._known[weight.digest] = len(self.rows)
+            self.rows.append([*self._place(weight), weight.data.nbytes, weight.digest])
+        return index
 
-def _inflated(data: memoryview) -> str:
-    unpacker = zlib.decompressobj()
-    try:
-        raw = unpacker.decompress(data, MAX_SOURCE)
-        if unpacker.unconsumed_tail or not unpacker.eof:
-            raise FormatError("source", "cut, or too long", f"at most {MAX_SOURCE} characters")
-        return raw.decode()
-    except (zlib.error, UnicodeDecodeError) as exc:
-        raise FormatError("source", str(exc)[:80], "deflated text") from exc
+    def _place(self, weight: Weight) -> tuple[int, int]:
+        if self._shared is not None and weight.data.nbytes >= SHARED_FROM:
+            return IN_SHARED_FILE, self._shared.add_weights(weight.data)
+        at = self._end
+        fill = bytes(-weight.data.nbytes % WEIGHT_ALIGNMENT)
+        self.pool += [weight.data, fill]
+        self._end += weight.data.nbytes + len(fill)
+        return IN_POOL, at

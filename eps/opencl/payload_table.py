@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctx_formats.errors import FormatError
-from eps.opencl.blueprint import ARENA, WEIGHTS, Blueprint, Call, Place, Port
+from eps.opencl.blueprint import Blueprint, Call, Constant, Place, Port
 from eps.opencl.expression import C_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from eps.opencl.weights import Weight
 
 _KERNEL = re.compile(r"k[0-9a-f]{12}")
 MAX_TASKS = (1 << 31) - 1
@@ -26,14 +29,13 @@ def table_of(blueprint: Blueprint) -> dict[str, object]:
     return {
         "options": blueprint.options,
         "arena": blueprint.arena,
-        "weights": blueprint.weights.nbytes,
         "inputs": [_port_row(port) for port in blueprint.inputs],
         "outputs": [_port_row(port) for port in blueprint.outputs],
         "calls": [
             [
                 call.kernel,
                 call.tasks,
-                [[int(p.region == WEIGHTS), p.offset, p.size] for p in call.arguments],
+                [_argument_row(argument) for argument in call.arguments],
                 call.checks,
                 call.work,
             ]
@@ -42,39 +44,68 @@ def table_of(blueprint: Blueprint) -> dict[str, object]:
     }
 
 
+def _argument_row(argument: Place | Constant) -> int | list[int]:
+    """The index of a weight, or offset and size in the arena."""
+    if isinstance(argument, Constant):
+        return argument.index
+    return [argument.offset, argument.size]
+
+
 def _port_row(port: Port) -> list[object]:
     return [port.name, port.dtype, list(port.shape), port.offset]
 
 
 def blueprint_of(
-    table: Mapping[str, object], source: str, weights: memoryview, alignment: int
+    table: Mapping[str, object], source: str, weights: tuple[Weight, ...], alignment: int
 ) -> Blueprint:
-    """What `table_of` wrote, every place inside its region.
+    """What `table_of` wrote, every place inside the arena.
 
     Args:
         table: From a file.
         source: The program's text.
-        weights: Content of the region.
+        weights: Constants that calls name by their index.
         alignment: In bytes, that the device needs of a part of a buffer.
 
     Raises:
         FormatError: Something is not what it must be.
     """
-    sizes = {ARENA: number(table.get("arena"), "arena", 1, MAX_BYTES), WEIGHTS: weights.nbytes}
-    if number(table.get("weights"), "weights", 0, MAX_BYTES) != weights.nbytes:
-        raise FormatError("weights", f"{weights.nbytes} bytes", f"{table.get('weights')}")
+    arena = number(table.get("arena"), "arena", 1, MAX_BYTES)
+    arguments = _Arguments(arena, alignment, len(weights))
     return Blueprint(
         source=source,
         options=text(table.get("options"), "options"),
-        calls=tuple(_call(row, sizes, alignment) for row in array(table.get("calls"), "calls")),
-        arena=sizes[ARENA],
+        calls=tuple(_call(row, arguments) for row in array(table.get("calls"), "calls")),
+        arena=arena,
         weights=weights,
-        inputs=tuple(_port(row, sizes) for row in array(table.get("inputs"), "inputs")),
-        outputs=tuple(_port(row, sizes) for row in array(table.get("outputs"), "outputs")),
+        inputs=tuple(_port(row, arena) for row in array(table.get("inputs"), "inputs")),
+        outputs=tuple(_port(row, arena) for row in array(table.get("outputs"), "outputs")),
     )
 
 
-def _call(row: object, sizes: Mapping[str, int], alignment: int) -> Call:
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """Reads arguments of calls: parts of an arena of so many bytes, or one of the weights."""
+
+    arena: int
+    alignment: int
+    weights: int
+
+    def read(self, row: object) -> Place | Constant:
+        if isinstance(row, int):
+            return Constant(number(row, "call.weight", 0, self.weights - 1))
+        start, length = array(row, "place", 2)
+        offset = number(start, "place.offset", 0, self.arena)
+        size = number(length, "place.size", 1, self.arena)
+        if offset + size > self.arena or offset % self.alignment:
+            raise FormatError(
+                "place",
+                f"[{offset}, +{size})",
+                f"inside {self.arena}, aligned to {self.alignment}",
+            )
+        return Place(offset, size)
+
+
+def _call(row: object, arguments: _Arguments) -> Call:
     kernel, tasks, places, checks, work = array(row, "call", 5)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
@@ -84,25 +115,13 @@ def _call(row: object, sizes: Mapping[str, int], alignment: int) -> Call:
     return Call(
         kernel=name,
         tasks=number(tasks, "call.tasks", 1, MAX_TASKS),
-        arguments=tuple(_place(p, sizes, alignment) for p in array(places, "call.arguments")),
+        arguments=tuple(map(arguments.read, array(places, "call.arguments"))),
         checks=checks,
         work=number(work, "call.work", 0, 1 << 62),
     )
 
 
-def _place(row: object, sizes: Mapping[str, int], alignment: int) -> Place:
-    which, start, length = array(row, "place", 3)
-    region = (ARENA, WEIGHTS)[number(which, "place.region", 0, 1)]
-    offset = number(start, "place.offset", 0, sizes[region])
-    size = number(length, "place.size", 1, sizes[region])
-    if offset + size > sizes[region] or offset % alignment:
-        raise FormatError(
-            "place", f"[{offset}, +{size})", f"inside {sizes[region]}, aligned to {alignment}"
-        )
-    return Place(region, offset, size)
-
-
-def _port(row: object, sizes: Mapping[str, int]) -> Port:
+def _port(row: object, arena: int) -> Port:
     name, kind, dims, start = array(row, "port", 4)
     dtype = text(kind, "port.type")
     if dtype not in C_TYPES:
@@ -111,9 +130,9 @@ def _port(row: object, sizes: Mapping[str, int]) -> Port:
     if len(rows) > MAX_RANK:
         raise FormatError("port.shape", f"rank {len(rows)}", f"at most {MAX_RANK}")
     shape = tuple(number(n, "port.shape", 0, MAX_BYTES) for n in rows)
-    offset = number(start, "port.offset", 0, sizes[ARENA])
-    if offset + prod(shape) * np.dtype(dtype).itemsize > sizes[ARENA]:
-        raise FormatError("port", f"{dtype}{list(shape)} at {offset}", f"inside {sizes[ARENA]}")
+    offset = number(start, "port.offset", 0, arena)
+    if offset + prod(shape) * np.dtype(dtype).itemsize > arena:
+        raise FormatError("port", f"{dtype}{list(shape)} at {offset}", f"inside {arena}")
     return Port(name=text(name, "port.name"), dtype=dtype, shape=shape, offset=offset)
 
 

@@ -21,16 +21,12 @@ class MemoryPlan:
     Attributes:
         arena: Size of the memory for temporaries; it starts as zeros.
         places: `id` of each temporary buffer to its offset in the arena.
-        constants: Constant buffers in the order in which they lie in the weights.
-        weights: `id` of each constant buffer to its offset in the weights.
-        weights_size: Of all constants with what aligns them.
+        constants: Constant buffers, in the order in which kernels take them.
     """
 
     arena: int
     places: Mapping[int, int]
     constants: tuple[Buffer, ...]
-    weights: Mapping[int, int]
-    weights_size: int
 
 
 @dataclass(slots=True)
@@ -55,11 +51,7 @@ def plan_memory(
     places: dict[int, int] = {}
     end = _place_bordered([x for x in lives if x.buffer.geometry], places, alignment)
     top = _place_plain([x for x in lives if not x.buffer.geometry], places, end, alignment)
-    offsets, at = {}, 0
-    for buffer in constants:
-        offsets[id(buffer)] = at
-        at += _aligned(nbytes(buffer), alignment)
-    return MemoryPlan(max(top, alignment), places, tuple(constants), offsets, at)
+    return MemoryPlan(max(top, alignment), places, tuple(constants))
 
 
 def nbytes(buffer: Buffer) -> int:

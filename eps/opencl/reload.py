@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
-from eps.opencl.payload import Payload, Variant, read_payload
+from ctx_formats.identity import HardwareIdentity
+from eps.opencl.payload_reader import identity_of, read_header, read_payload
 from eps.opencl.ports import HINT
 from eps.opencl.program import build, load
 from ort_lite.compatibility import compare_identities
@@ -13,13 +16,16 @@ from ort_lite.execution_provider import Compatibility, CompiledModelCompatibilit
 from ort_lite.status import EPFail, InvalidGraph
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyopencl as cl
 
-    from ctx_formats.identity import HardwareIdentity
+    from eps.opencl.payload import Payload, Variant
     from eps.opencl.program import Program
 
 UNSUPPORTED = CompiledModelCompatibility.EP_UNSUPPORTED
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
+MAX_INFO = 1 << 16
 
 
 def verdict(
@@ -34,32 +40,68 @@ def verdict(
     return found
 
 
-def open_payload(
-    data: memoryview, present: HardwareIdentity, alignment: int, *, rebuild: bool
-) -> tuple[Payload, bool]:
-    """The payload, and whether its binaries are of this driver.
+def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> Payload:
+    """The payload with its weights, some of which may lie in a shared file.
 
     Raises:
-        InvalidGraph: It is damaged, or made for another device or driver.
+        InvalidGraph: It is damaged.
     """
+    with _damage_told():
+        return read_payload(data, alignment, shared)
+
+
+def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuild: bool) -> bool:
+    """Whether binaries are of this driver.
+
+    Raises:
+        InvalidGraph: They are made for another device, or another driver without `rebuild`.
+    """
+    found = verdict(recorded, present, rebuild=rebuild)
+    if found.verdict == UNSUPPORTED:
+        raise InvalidGraph(
+            f"{found.message} (reason: {found.reason}). To mend it: {HINT}.",
+            reason=found.reason,
+            recorded=recorded,
+            present=present,
+            hint=HINT,
+        )
+    return found.verdict == OPTIMAL
+
+
+def payload_identity(data: memoryview) -> HardwareIdentity:
+    """What a payload was made for, by its header alone.
+
+    Raises:
+        InvalidGraph: It is damaged.
+    """
+    with _damage_told():
+        return identity_of(read_header(data)[0])
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
     try:
-        payload = read_payload(data, alignment)
+        yield
     except FormatError as exc:
         raise InvalidGraph(
             f"the payload is no OpenCL payload of ort_lite: {exc} (reason: {exc.reason})",
             reason=exc.reason,
             hint=HINT,
         ) from exc
-    found = verdict(payload.identity, present, rebuild=rebuild)
-    if found.verdict == UNSUPPORTED:
-        raise InvalidGraph(
-            f"{found.message} (reason: {found.reason}). To mend it: {HINT}.",
-            reason=found.reason,
-            recorded=payload.identity,
-            present=present,
-            hint=HINT,
-        )
-    return payload, found.verdict == OPTIMAL
+
+
+def info_identity(info: str) -> HardwareIdentity | None:
+    """What `info_text` said; None for a text of another form."""
+    try:
+        fields = json.loads(info) if len(info) <= MAX_INFO else None
+        return HardwareIdentity.from_mapping(fields) if isinstance(fields, dict) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def info_text(identity: HardwareIdentity) -> str:
+    """The identity as JSON on one line."""
+    return json.dumps(identity.to_mapping(), separators=(",", ":"))
 
 
 def program_of(context: cl.Context, device: cl.Device, variant: Variant, *, own: bool) -> Program:

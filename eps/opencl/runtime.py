@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyopencl as cl
 
-from eps.opencl.blueprint import ARENA
+from eps.opencl.blueprint import Constant
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.status import EPFail, InvalidArgument
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.blueprint import Blueprint, Call, Place, Port
+    from eps.opencl.device_weights import DeviceWeights
     from eps.opencl.program import Program
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,9 +32,15 @@ class Executable:
     """Runs one blueprint; one run at a time, because kernels hold their arguments."""
 
     def __init__(
-        self, context: cl.Context, program: Program, blueprint: Blueprint, *, profiling: bool
+        self,
+        context: cl.Context,
+        program: Program,
+        blueprint: Blueprint,
+        weights: DeviceWeights,
+        *,
+        profiling: bool,
     ) -> None:
-        """Allocate memory, upload weights, prepare every launch.
+        """Allocate memory, place weights, prepare every launch.
 
         Raises:
             EPFail: The device has not enough memory, or the program lacks a kernel.
@@ -42,25 +49,33 @@ class Executable:
         self.program: Program | None = program
         self._lock = threading.Lock()
         self._profiling = profiling
-        with opencl_errors("preparing a program"):
-            self._queue = _queue(context, profiling=profiling)
-            self._arena = self._zeros(context, blueprint.arena)
-            self._flag = self._zeros(context, 4)
-            self._weights = _upload(context, blueprint.weights)
-            self._parts: dict[Place, cl.Buffer] = {}
-            self._launches = [
-                (self._kernel(program, call), (call.tasks,)) for call in blueprint.calls
-            ]
-            self._queue.finish()
+        self._weights = weights
+        self._parts: dict[Place, cl.Buffer] = {}
+        held = weights.hold(blueprint.weights)
+        try:
+            with opencl_errors("preparing a program"):
+                self._queue = _queue(context, profiling=profiling)
+                self._arena = self._zeros(context, blueprint.arena)
+                self._flag = self._zeros(context, 4)
+                self._launches = [
+                    (self._kernel(program, call, held), (call.tasks,)) for call in blueprint.calls
+                ]
+                self._queue.finish()
+        except EPFail:
+            weights.drop(blueprint.weights)
+            raise
 
     def _zeros(self, context: cl.Context, size: int) -> cl.Buffer:
         buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
         cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, size)
         return buffer
 
-    def _kernel(self, program: Program, call: Call) -> cl.Kernel:
+    def _kernel(self, program: Program, call: Call, weights: Sequence[cl.Buffer]) -> cl.Kernel:
         kernel = cl.Kernel(program, call.kernel)
-        arguments = [self._part(place) for place in call.arguments]
+        arguments = [
+            weights[one.index] if isinstance(one, Constant) else self._part(one)
+            for one in call.arguments
+        ]
         for index, argument in enumerate([*arguments, *([self._flag] if call.checks else [])]):
             kernel.set_arg(index, argument)
         return kernel
@@ -68,8 +83,8 @@ class Executable:
     def _part(self, place: Place) -> cl.Buffer:
         found = self._parts.get(place)
         if found is None:
-            whole = self._arena if place.region == ARENA else self._weights
-            found = self._parts[place] = whole.get_sub_region(place.offset, place.size)
+            found = self._arena.get_sub_region(place.offset, place.size)
+            self._parts[place] = found
         return found
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -158,7 +173,8 @@ class Executable:
             for part in self._parts.values():
                 part.release()
             self._parts.clear()
-            for buffer in (self._arena, self._weights, self._flag):
+            self._weights.drop(self.blueprint.weights)
+            for buffer in (self._arena, self._flag):
                 buffer.release()
 
 
@@ -166,9 +182,3 @@ def _queue(context: cl.Context, *, profiling: bool) -> cl.CommandQueue:
     if profiling:
         return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
     return cl.CommandQueue(context)
-
-
-def _upload(context: cl.Context, data: memoryview) -> cl.Buffer:
-    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-    content = np.frombuffer(data, np.uint8) if data.nbytes else np.zeros(4, np.uint8)
-    return cl.Buffer(context, flags, hostbuf=content)

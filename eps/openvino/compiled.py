@@ -68,6 +68,17 @@ class OpenVINOPartition(CompiledPartition):
         finally:
             self._idle.append(request)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The devices that OpenVINO runs it on, which AUTO and HETERO choose themselves."""
+        if self.compiled is None:
+            return ()
+        try:
+            devices = self.compiled.get_property("EXECUTION_DEVICES")
+        except SDK_ERRORS:  # a device without that property
+            return ()
+        return (f"on {', '.join(devices)}",)
+
     def release(self) -> None:
         """Requests first, then the model, then the bytes that they read."""
         self._idle.clear()

@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ort_lite.input_shapes import parse_shapes
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ort_lite.input_shapes import Bound
 
 OPTIONS: Mapping[str, str] = {
     "device_type": "CPU (default), GPU, GPU.n, NPU, AUTO:a,b, HETERO:a,b or MULTI:a,b",
@@ -32,13 +35,9 @@ _PRECISIONS = {
     "NPU": ("FP16", "ACCURACY"),
 }
 _DEFAULT_PRECISION = {"CPU": "ACCURACY", "GPU": "FP16", "NPU": "FP16"}
-_RESHAPE = re.compile(r"\s*([^\[\],]+)\[([^\[\]]*)\]\s*(?:,|$)")
 _LOAD_CONFIG_DEVICES = ("CPU", "GPU", "NPU", "AUTO", "HETERO", "MULTI")
 MAX_JSON = 1 << 16
 _PLATFORM_DIGITS = 4
-
-Bound = tuple[int, int]
-"""Smallest and largest size of a dimension; equal for a static one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
         num_streams=_positive(options, "num_streams"),
         load_config=_load_config(options.get("load_config", ""), kind, device),
         disable_dynamic_shapes=_flag(options, "disable_dynamic_shapes"),
-        reshape=_reshape(options.get("reshape_input", "")),
+        reshape=parse_shapes(options.get("reshape_input", "")),
         npu_platform=_npu_platform(options.get("npu_platform", ""), device),
         cache_dir=options.get("cache_dir", ""),
         given=dict(options),
@@ -170,28 +169,3 @@ def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
         )
     grouped = _GROUP.fullmatch(device)
     return {**content.get(grouped[1] if grouped else kind, {})}
-
-
-def _reshape(text: str) -> dict[str, tuple[Bound, ...]]:
-    found: dict[str, tuple[Bound, ...]] = {}
-    at = 0
-    while at < len(text):
-        match = _RESHAPE.match(text, at)
-        if match is None:
-            raise InvalidArgument(f"reshape_input is '{text}', expected {OPTIONS['reshape_input']}")
-        found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)
-        at = match.end()
-    return found
-
-
-def _bound(dim: str, text: str) -> Bound:
-    low, dots, high = dim.strip().partition("..")
-    try:
-        bound = (int(low), int(high if dots else low))
-    except ValueError as exc:
-        raise InvalidArgument(
-            f"reshape_input is '{text}': '{dim}' is no size, expected n or low..high"
-        ) from exc
-    if not 1 <= bound[0] <= bound[1]:
-        raise InvalidArgument(f"reshape_input is '{text}': '{dim}' is not a range of sizes")
-    return bound

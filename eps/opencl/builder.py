@@ -1,0 +1,217 @@
+"""From partitions and payloads to programs on one open device."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from eps.opencl.blueprint import Blueprint, Port, draw
+from eps.opencl.capability import capability
+from eps.opencl.device_weights import DeviceWeights
+from eps.opencl.dynamic import DynamicPartition
+from eps.opencl.free_model import restored, value_signatures
+from eps.opencl.ir import Unsupported
+from eps.opencl.partition import StaticPartition
+from eps.opencl.ports import Signature, order_of, orders_of
+from eps.opencl.program import build
+from eps.opencl.reload import program_of, rejected
+from eps.opencl.runtime import Executable
+from eps.opencl.sdk_errors import opencl_errors
+from eps.opencl.shapes import bound_shapes, sizes_of, static_shapes
+from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eps.opencl.device import Found, Target
+    from eps.opencl.options import OpenCLOptions
+    from eps.opencl.payload import Payload, StoredGraph, Variant
+    from eps.opencl.program import Program
+    from eps.opencl.shapes import Shapes
+    from ort_lite.execution_provider import FusedNode, PartitionIo
+    from ort_lite.graph import Graph
+
+log = logging.getLogger(__name__)
+
+IMPORTED = "an imported partition"
+
+
+class Builder:
+    """One device with its OpenCL context; partitions that it makes keep it open."""
+
+    def __init__(self, found: Found, target: Target, options: OpenCLOptions) -> None:
+        """Open the device.
+
+        Raises:
+            EPFail: The driver does not let it.
+        """
+        with opencl_errors("opening the device"):
+            self._context = cl.Context([found.device])
+        self._device = found.device
+        self._target = target
+        self._options = options
+        self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
+
+    def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
+        """Note which sizes `reshape_input` gives the named dimensions of a whole model.
+
+        A partition in the middle of it has inputs with those names for dimensions.
+
+        Returns:
+            The sizes of the first set of shapes, to try nodes with.
+
+        Raises:
+            InvalidArgument: A shape is not one that the input can have.
+        """
+        for known, given in zip(self._sizes, self._options.reshape, strict=True):
+            known.update(sizes_of(graph, given))
+        return self._sizes[0] if self._sizes else {}
+
+    def compiled(self, fused: FusedNode) -> CompiledPartition:
+        """The partition, with programs for every set of shapes that is known now.
+
+        Raises:
+            CompileRefused: Some of its nodes, or all, have no kernels after all.
+            EPFail: The driver fails.
+        """
+        graph = fused.graph
+        shapes = static_shapes(graph)
+        if shapes is None:
+            self._require_whole(fused)
+            make = self._maker(graph, fused.name, self._weights())
+            partition = DynamicPartition(graph, fused.name, make, self._options.max_variants)
+            self._prepare(partition)
+            return partition
+        try:
+            blueprint = draw(graph, shapes, self._target)
+        except Unsupported as exc:
+            raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
+        program = build(self._context, blueprint)
+        return StaticPartition(self._executable(program, blueprint, self._weights()), fused.name)
+
+    def _require_whole(self, fused: FusedNode) -> None:
+        """Find nodes that need a shape which another partition computes now, not in a run.
+
+        Raises:
+            CompileRefused: There are such nodes.
+        """
+        graph = fused.graph
+        answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
+        if answer.refused:
+            reason = next(iter(answer.refused.values()))
+            raise CompileRefused(fused.name, reason, answer.refused)
+
+    def _prepare(self, partition: DynamicPartition) -> None:
+        """Compile ahead of time for what `reshape_input` says."""
+        graph = partition.graph
+        for known, given in zip(self._sizes, self._options.reshape, strict=True):
+            shapes = bound_shapes(graph, given, {**known, **sizes_of(graph, given)})
+            if shapes is None:
+                log.warning(
+                    "%s: reshape_input leaves dimensions of %s free; it compiles at its first run",
+                    partition.name,
+                    ", ".join(info.name for info in graph.inputs),
+                )
+                continue
+            partition.prepare(tuple(shapes.values()))
+
+    def imported(
+        self, payload: Payload, io: PartitionIo, *, own: bool, shared: bool
+    ) -> CompiledPartition:
+        """The partition of a payload that was made for this device.
+
+        Args:
+            payload: Checked.
+            io: As the EPContext node declares it.
+            own: Whether its binaries are of this driver; else its source is built.
+            shared: Whether its weights lie in a file that other partitions use.
+
+        Raises:
+            InvalidGraph: It is for another graph, or the driver refuses it.
+        """
+        weights = self._weights(shared=shared)
+        if payload.model is not None:
+            return self._imported_dynamic(payload, payload.model, io, weights, own=own)
+        (variant,) = payload.variants
+        blueprint = variant.blueprint
+        orders = orders_of(io, _signatures(blueprint.inputs), _signatures(blueprint.outputs))
+        return StaticPartition(self._loaded(variant, weights, own=own), IMPORTED, orders)
+
+    def _imported_dynamic(
+        self,
+        payload: Payload,
+        model: StoredGraph,
+        io: PartitionIo,
+        weights: DeviceWeights,
+        *,
+        own: bool,
+    ) -> DynamicPartition:
+        """Programs of the payload are loaded now, up to the bound, and again after it."""
+        graph = restored(model)
+        orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
+        kept = {_shapes_of(v.blueprint, graph): v for v in payload.variants}
+        compiled = self._maker(graph, IMPORTED, weights)
+
+        def make(shapes: Shapes) -> Executable:
+            variant = kept.get(shapes)
+            return compiled(shapes) if variant is None else self._loaded(variant, weights, own=own)
+
+        partition = DynamicPartition(graph, IMPORTED, make, self._options.max_variants, orders)
+        for shapes in list(kept)[: self._options.max_variants]:
+            partition.prepare(shapes)
+        return partition
+
+    def _maker(
+        self, graph: Graph, name: str, weights: DeviceWeights
+    ) -> Callable[[Shapes], Executable]:
+        """Compiles a partition for the shapes of its inputs."""
+        names = [info.name for info in graph.inputs]
+
+        def make(shapes: Shapes) -> Executable:
+            named = dict(zip(names, shapes, strict=True))
+            try:
+                blueprint = draw(graph, named, self._target)
+            except Unsupported as exc:
+                raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
+            return self._executable(build(self._context, blueprint), blueprint, weights)
+
+        return make
+
+    def _loaded(self, variant: Variant, weights: DeviceWeights, *, own: bool) -> Executable:
+        """A program that a payload holds.
+
+        Raises:
+            InvalidGraph: The driver refuses it.
+        """
+        program = program_of(self._context, self._device, variant, own=own)
+        try:
+            return self._executable(program, variant.blueprint, weights)
+        except EPFail as exc:
+            raise rejected(exc) from exc
+
+    def _weights(self, *, shared: bool = False) -> DeviceWeights:
+        mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
+        return DeviceWeights(self._context, self._target.alignment, mapped=mapped)
+
+    def _executable(
+        self, program: Program, blueprint: Blueprint, weights: DeviceWeights
+    ) -> Executable:
+        profiling = self._options.profiling
+        return Executable(self._context, program, blueprint, weights, profiling=profiling)
+
+
+def _signatures(ports: Sequence[Port]) -> list[Signature]:
+    return [(port.name, port.dtype, port.shape) for port in ports]
+
+
+def _shapes_of(blueprint: Blueprint, graph: Graph) -> Shapes:
+    """Of the graph's inputs, in order.
+
+    Raises:
+        InvalidGraph: The program is for another graph.
+    """
+    order = order_of(graph.inputs, _signatures(blueprint.inputs))
+    return tuple(blueprint.inputs[i].shape for i in order)

@@ -1,0 +1,125 @@
+"""Weights in a device's memory, each content once for all programs of a partition."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyopencl as cl
+
+from eps.opencl.sdk_errors import opencl_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from eps.opencl.weights import Weight
+
+READ_ONLY, USE_HOST_PTR = cl.mem_flags.READ_ONLY, cl.mem_flags.USE_HOST_PTR
+
+
+@dataclass(slots=True)
+class _Block:
+    """Memory that is released as a whole.
+
+    Attributes:
+        parts: Digest to the part of `whole` that has this content.
+        users: Programs that hold one of the parts.
+    """
+
+    whole: cl.Buffer
+    parts: dict[str, cl.Buffer] = field(default_factory=dict)
+    users: int = 0
+
+
+class DeviceWeights:
+    """Uploads what is not there yet, and gives memory back when no program holds it.
+
+    Mapped weights are not uploaded: the device reads the bytes where they lie. Kernels see the
+    host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
+    multiples of 128 bytes and PoCL 3.0 anywhere (resident memory measured); on a device with
+    memory of its own, and for bytes that are not aligned, weights are copied all the same.
+    """
+
+    def __init__(self, context: cl.Context, alignment: int, *, mapped: bool) -> None:
+        """Nothing is in memory yet.
+
+        Args:
+            context: Of one device.
+            alignment: In bytes, of a part of a buffer.
+            mapped: Whether weights stay where they lie, as far as the device can.
+        """
+        self._context = context
+        self._alignment = alignment
+        (device,) = context.devices
+        self._mapped = mapped and bool(device.host_unified_memory)
+        self._lock = threading.Lock()
+        self._blocks: dict[str, _Block] = {}
+
+    def hold(self, weights: Sequence[Weight]) -> list[cl.Buffer]:
+        """A buffer for each of the weights, theirs until `drop`.
+
+        Raises:
+            EPFail: The device has not enough memory.
+        """
+        with self._lock:
+            missing = {w.digest: w for w in weights if w.digest not in self._blocks}
+            for block in self._placed(missing.values()):
+                self._blocks.update(dict.fromkeys(block.parts, block))
+            for block in self._of(weights):
+                block.users += 1
+            return [self._blocks[w.digest].parts[w.digest] for w in weights]
+
+    def drop(self, weights: Sequence[Weight]) -> None:
+        """End a `hold` of the same weights; nothing on the device uses them any more."""
+        with self._lock:
+            for block in self._of(weights):
+                block.users -= 1
+                if block.users:
+                    continue
+                for digest, part in block.parts.items():
+                    del self._blocks[digest]
+                    if part is not block.whole:
+                        part.release()
+                block.whole.release()
+
+    def _of(self, weights: Sequence[Weight]) -> list[_Block]:
+        """The blocks that hold the weights, each once."""
+        return list({id(b): b for b in (self._blocks[w.digest] for w in weights)}.values())
+
+    def _placed(self, weights: Collection[Weight]) -> list[_Block]:
+        lent: list[Weight] = []
+        copied: list[Weight] = []
+        for weight in weights:
+            (lent if self._mapped and self._can_map(weight) else copied).append(weight)
+        with opencl_errors(f"placing {sum(w.data.nbytes for w in weights)} bytes of weights"):
+            made = [self._lent(weight) for weight in lent]
+            return [*made, self._uploaded(copied)] if copied else made
+
+    def _can_map(self, weight: Weight) -> bool:
+        address = np.frombuffer(weight.data, np.uint8).ctypes.data
+        return weight.data.nbytes > 0 and address % self._alignment == 0
+
+    def _lent(self, weight: Weight) -> _Block:
+        """The host's own bytes; pyopencl's buffer holds them for as long as it lives."""
+        content = np.frombuffer(weight.data, np.uint8)
+        whole = cl.Buffer(self._context, READ_ONLY | USE_HOST_PTR, hostbuf=content)
+        return _Block(whole, {weight.digest: whole})
+
+    def _uploaded(self, weights: Sequence[Weight]) -> _Block:
+        """One buffer with every weight in its part."""
+        places, end = [], 0
+        for weight in weights:
+            places.append(end)
+            end += -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
+        block = _Block(cl.Buffer(self._context, READ_ONLY, end))
+        with cl.CommandQueue(self._context) as queue:
+            for weight, at in zip(weights, places, strict=True):
+                if weight.data.nbytes:
+                    content = np.frombuffer(weight.data, np.uint8)
+                    cl.enqueue_copy(queue, block.whole, content, dst_offset=at, is_blocking=False)
+                part = block.whole.get_sub_region(at, max(weight.data.nbytes, 1))
+                block.parts[weight.digest] = part
+            queue.finish()
+        return block

@@ -1,0 +1,158 @@
+"""What `payload` wrote, read without trusting one byte of it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.identity import HardwareIdentity
+from eps.opencl.payload import (
+    ALIGNMENT,
+    HEAD,
+    IN_POOL,
+    IN_SHARED_FILE,
+    MAGIC,
+    VERSION,
+    Payload,
+    StoredGraph,
+    Variant,
+)
+from eps.opencl.payload_table import array, blueprint_of, number, text
+from eps.opencl.weights import Weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_HEADER = 1 << 26
+MAX_SOURCE = 1 << 26
+
+
+def read_payload(data: memoryview, alignment: int, shared: memoryview | None = None) -> Payload:
+    """Check and read a payload; binary, weights and model are views of `data` and `shared`.
+
+    Args:
+        data: All of it.
+        alignment: In bytes, that the device needs of a part of a buffer.
+        shared: The file that large weights went to.
+
+    Raises:
+        FormatError: It is no whole, undamaged payload of this version.
+    """
+    header, body = read_header(data)
+    weights = _weights(header, body, shared)
+    variants = []
+    for row in array(header.get("variants"), "variants"):
+        if not isinstance(row, dict) or not isinstance(row.get("table"), dict):
+            raise FormatError("variant", str(row)[:40], "an object with a table")
+        source = _inflated(_section(body, row.get("source"), "source"))
+        mine = _picked(row.get("weights"), weights)
+        blueprint = blueprint_of(row["table"], source, mine, alignment)
+        variants.append(Variant(blueprint, _section(body, row.get("binary"), "binary")))
+    model = _model(header.get("model"), body, weights)
+    if model is None and len(variants) != 1:
+        raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
+    return Payload(identity_of(header), tuple(variants), model)
+
+
+def identity_of(header: dict[str, object]) -> HardwareIdentity:
+    """What a payload was made for.
+
+    Raises:
+        FormatError: It does not say so.
+    """
+    found = header.get("identity")
+    if not isinstance(found, dict):
+        raise FormatError("identity", str(found)[:40], "an object")
+    try:
+        return HardwareIdentity.from_mapping(found)
+    except ValueError as exc:
+        raise FormatError("identity", str(exc)) from exc
+
+
+def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
+    """The header, and the bytes after it in which sections lie.
+
+    Raises:
+        FormatError: It is no header, or damaged.
+    """
+    if len(data) < HEAD.size:
+        raise FormatError("payload", f"{len(data)} bytes", f"at least {HEAD.size}")
+    magic, version, size, whole, digest = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise FormatError("payload.magic", repr(magic), repr(MAGIC))
+    if version != VERSION:
+        raise FormatError("payload.version", str(version), str(VERSION))
+    if whole != len(data) or size > MAX_HEADER or HEAD.size + size > len(data):
+        raise FormatError("payload.size", f"{len(data)} bytes, header {size}", f"{whole} bytes")
+    raw = bytes(data[HEAD.size : HEAD.size + size])
+    if blake3(raw).digest() != digest:
+        raise FormatError("payload.header", "another digest than recorded", reason=Reason.INTEGRITY)
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as exc:
+        raise FormatError("payload.header", str(exc)[:80], "JSON") from exc
+    if not isinstance(header, dict):
+        raise FormatError("payload.header", type(header).__name__, "an object")
+    return header, data[-(-(HEAD.size + size) // ALIGNMENT) * ALIGNMENT :]
+
+
+def _weights(
+    header: dict[str, object], body: memoryview, shared: memoryview | None
+) -> list[Weight]:
+    pool = _section(body, header.get("pool"), "pool")
+    found = []
+    for row in array(header.get("weights"), "weights"):
+        where, offset, size, digest = array(row, "weight", 4)
+        place = (pool, shared)[number(where, "weight.where", IN_POOL, IN_SHARED_FILE)]
+        if place is None:
+            raise FormatError("weight", "in a shared file", "in the payload")
+        start = number(offset, "weight.offset", 0, len(place))
+        length = number(size, "weight.size", 0, len(place) - start)
+        name = text(digest, "weight.blake3")
+        found.append(Weight(name, place[start : start + length]))
+    if len({weight.digest for weight in found}) != len(found):
+        raise FormatError("weights", "one digest twice", "each content once")
+    return found
+
+
+def _picked(indices: object, weights: Sequence[Weight]) -> tuple[Weight, ...]:
+    last = len(weights) - 1
+    return tuple(weights[number(i, "weight", 0, last)] for i in array(indices, "weights"))
+
+
+def _model(row: object, body: memoryview, weights: Sequence[Weight]) -> StoredGraph | None:
+    if row is None:
+        return None
+    if not isinstance(row, dict):
+        raise FormatError("model", str(row)[:40], "an object")
+    graph = _section(body, row.get("graph"), "model.graph")
+    return StoredGraph(graph, _picked(row.get("weights"), weights))
+
+
+def _section(body: memoryview, place: object, name: str) -> memoryview:
+    if not isinstance(place, dict):
+        raise FormatError(name, str(place)[:40], "a section")
+    offset = number(place.get("offset"), f"{name}.offset", 0, len(body))
+    size = number(place.get("size"), f"{name}.size", 0, len(body) - offset)
+    if offset % ALIGNMENT:
+        raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
+    found = body[offset : offset + size]
+    wanted = text(place.get("blake3"), f"{name}.blake3")
+    if (wanted or name in ("binary", "source")) and blake3(found).hexdigest() != wanted:
+        raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
+    return found
+
+
+def _inflated(data: memoryview) -> str:
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(data, MAX_SOURCE)
+        if unpacker.unconsumed_tail or not unpacker.eof:
+            raise FormatError("source", "cut, or too long", f"at most {MAX_SOURCE} characters")
+        return raw.decode()
+    except (zlib.error, UnicodeDecodeError) as exc:
+        raise FormatError("source", str(exc)[:80], "deflated text") from exc

@@ -1,0 +1,234 @@
+"""Weights: stored once, placed once on a device, read where they lie, given back at the end."""
+
+from __future__ import annotations
+
+import gc
+import io
+import mmap
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from onnx import helper
+from small_models import feed, model
+
+import ort_lite as ort
+from ctx_formats.container import read_container
+from eps.opencl import FACTORY
+from eps.opencl.device import describe_target, find_devices
+from eps.opencl.device_weights import DeviceWeights
+from eps.opencl.weights import weight_of
+from ort_lite import model_loader
+from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.status import InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onnx import ModelProto
+
+OPENCL = "OpenCLExecutionProvider"
+PLATFORMS = [d.name for d in FACTORY.probe().devices]
+SIDE, COUNT = 512, 8
+"""Weights of one model: 8 x 1 MiB."""
+
+
+@pytest.fixture(params=PLATFORMS)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def chain(order: Sequence[int], activation: str) -> ModelProto:
+    """MatMuls with the same weights in some order, an activation between them."""
+    random = np.random.default_rng(5)
+    scale = np.float32(SIDE**-0.5)
+    weights = {
+        f"w{i}": random.standard_normal((SIDE, SIDE)).astype(np.float32) * scale
+        for i in range(COUNT)
+    }
+    nodes, value = [], "x"
+    for at, i in enumerate(order):
+        last = "y" if at == len(order) - 1 else f"a{i}"
+        nodes.append(helper.make_node("MatMul", [value, f"w{i}"], [f"m{i}"]))
+        nodes.append(helper.make_node(activation, [f"m{i}"], [last]))
+        value = last
+    return model(nodes, [("x", [2, SIDE])], [("y", [2, SIDE])], weights)
+
+
+MODELS = {"one": (range(COUNT), "Relu"), "two": (range(COUNT)[::-1], "Tanh")}
+
+
+@pytest.fixture(scope="module", params=PLATFORMS)
+def group(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str, dict[str, Any]]:
+    """Folder of two models compiled as a group, the device, and what each model gives."""
+    folder, device = tmp_path_factory.mktemp("group"), str(request.param)
+    results = {}
+    with ort.SharedContexts() as shared:
+        for name, what in MODELS.items():
+            proto = chain(*what)
+            options = shared.join(ort.SessionOptions())
+            options.add_session_config_entry("ep.context_enable", "1")
+            options.add_session_config_entry("ep.context_file_path", str(folder / f"{name}.onnx"))
+            providers = [(OPENCL, {"device": device})]
+            with ort.InferenceSession(proto.SerializeToString(), options, providers) as session:
+                results[name] = session.run(None, feed(proto))[0]
+    return folder, device, results
+
+
+def test_weights_that_models_have_in_common_are_stored_once(
+    group: tuple[Path, str, dict[str, Any]],
+) -> None:
+    (payload,) = group[0].glob("*.bin")
+    found = read_container(memoryview(payload.read_bytes()))
+    assert len(found.entries) == 2
+    assert {entry.weights for entry in found.entries.values()} == {("0",)}
+    assert COUNT << 20 <= found.weights["0"].size < 1.1 * (COUNT << 20)
+    assert all(entry.size < 512 << 10 for entry in found.entries.values())
+
+
+@pytest.mark.parametrize("weights", ["auto", "copy", "map"])
+def test_they_come_back_bit_for_bit(group: tuple[Path, str, dict[str, Any]], weights: str) -> None:
+    """In a group and alone; the sessions outlive the group."""
+    folder, device, results = group
+    providers = [(OPENCL, {"device": device, "weights": weights})]
+    with ort.SharedContexts() as shared:
+        options = shared.join(ort.SessionOptions())
+        sessions = {
+            name: ort.InferenceSession(folder / f"{name}.onnx", options, providers)
+            for name in MODELS
+        }
+    sessions["one"].close()
+    sessions["one"] = ort.InferenceSession(folder / "one.onnx", providers=providers)
+    for name, session in sessions.items():
+        found = session.run(None, feed(chain(*MODELS[name])))[0]
+        np.testing.assert_array_equal(found, results[name])
+        session.close()
+
+
+class Sink:
+    """Takes weights as a session group's file does."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def add_weights(self, data: memoryview) -> int:
+        self.sizes.append(data.nbytes)
+        return 0
+
+
+def test_a_payload_with_shared_weights_needs_their_file() -> None:
+    ep, sink, out = FACTORY.create({}), Sink(), io.BytesIO()
+    proto = chain(range(1), "Relu").SerializeToString()
+    whole = model_loader.resolve(model_loader.load(proto, ort.SessionOptions()).model, {})
+    graph = whole.extract(range(len(whole.nodes)), "chain")
+    (compiled,) = ep.compile([FusedNode(name="chain", graph=graph)])
+    assert ep.export_shared(compiled, sink, out)  # type: ignore[attr-defined]
+    compiled.release()
+    assert len(sink.sizes) == 1
+    declared = PartitionIo(inputs=graph.inputs, outputs=graph.outputs)
+    with pytest.raises(InvalidGraph, match="in a shared file"):
+        ep.import_model(memoryview(out.getvalue()), declared)  # type: ignore[attr-defined]
+
+
+MEMORY = """
+import mmap, re, sys
+import numpy as np
+import pyopencl as cl
+from eps.opencl.device import describe_target, find_devices
+from eps.opencl.device_weights import DeviceWeights
+from eps.opencl.program import Program
+from eps.opencl.weights import Weight
+
+SIZE = 64 << 20
+(found,) = [f for f in find_devices() if f.name == sys.argv[1]]
+context = cl.Context([found.device])
+queue = cl.CommandQueue(context)
+program = Program(context, '''__kernel void total(__global const float* p, __global float* y) {
+  float s = 0; for (int i = 0; i < 16384; ++i) s += p[get_global_id(0) * 16384 + i];
+  y[get_global_id(0)] = s; }''')
+program.build(b"", context.devices)
+y = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096)
+file = open(sys.argv[2], "rb")
+data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+def anonymous():
+    text = open("/proc/self/smaps_rollup").read()
+    return int(re.search(r"^Anonymous:\\s+(\\d+) kB", text, re.M)[1]) << 10
+
+def run(weights):
+    (buffer,) = weights.hold([Weight("", data)])
+    kernel = cl.Kernel(program, "total")
+    kernel.set_args(buffer, y)
+    cl.enqueue_nd_range_kernel(queue, kernel, (1024,), (1,))
+    result = np.empty(1024, np.float32)
+    cl.enqueue_copy(queue, result, y)
+    return result
+
+alignment = describe_target(found).alignment
+run(DeviceWeights(context, alignment, mapped=False))  # what the first launch takes
+before = anonymous()
+mine = run(lent := DeviceWeights(context, alignment, mapped=sys.argv[3] == "map"))
+print(anonymous() - before)
+assert np.allclose(mine, np.frombuffer(data, np.float32).reshape(1024, -1).sum(1), rtol=1e-2)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no smaps_rollup here")
+@pytest.mark.parametrize("how", ["map", "copy"])
+def test_mapped_weights_take_no_memory_of_their_own(tmp_path: Path, device: str, how: str) -> None:
+    """Where the device shares the host's memory; a copy shows up, so the measure is one."""
+    (found,) = [f for f in find_devices() if f.name == device]
+    if not found.device.host_unified_memory:
+        pytest.skip("the device has memory of its own")
+    path = tmp_path / "weights"
+    path.write_bytes(np.random.default_rng(0).random(16 << 20, np.float32).tobytes())
+    command = [sys.executable, "-W", "ignore", "-c", MEMORY, device, str(path), how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    grown = int(done.stdout)
+    assert grown > 60 << 20 if how == "copy" else grown < 8 << 20, grown
+
+
+def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
+    (found,) = [f for f in find_devices() if f.name == device]
+    context = cl.Context([found.device])
+    held = DeviceWeights(context, describe_target(found).alignment, mapped=False)
+    first, second = (weight_of(memoryview(bytes([i]) * 5000)) for i in (1, 2))
+    again = weight_of(memoryview(bytes([1]) * 5000))
+    (a, b), (c,) = held.hold([first, second]), held.hold([again])
+    assert a is c
+    found_bytes = np.zeros(5000, np.uint8)
+    with cl.CommandQueue(context) as queue:
+        cl.enqueue_copy(queue, found_bytes, b)
+    assert set(found_bytes) == {2}
+    held.drop([first, second])
+    with cl.CommandQueue(context) as queue:
+        cl.enqueue_copy(queue, found_bytes, c)
+    assert set(found_bytes) == {1}
+    held.drop([again])
+    assert not held._blocks
+
+
+def test_mapped_bytes_outlive_what_the_caller_drops(tmp_path: Path, device: str) -> None:
+    """The device's buffer is who owns the map by then; without it the process would die."""
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * 4096)
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    path.unlink()
+    (found,) = [f for f in find_devices() if f.name == device]
+    context = cl.Context([found.device])
+    held = DeviceWeights(context, describe_target(found).alignment, mapped=True)
+    (buffer,) = held.hold([weight_of(memoryview(data))])
+    del data
+    gc.collect()
+    content = np.zeros(256 * 4096, np.uint8)
+    with cl.CommandQueue(context) as queue:
+        cl.enqueue_copy(queue, content, buffer)
+    np.testing.assert_array_equal(content, np.tile(np.arange(256, dtype=np.uint8), 4096))
