@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.bson import decode_document, encode_document
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctx_formats.decode_elements import packed_elements
 from ctx_formats.decode_text import decode_entry, decode_text
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import DataType, ExternalData, SparseTensor, Tensor
 from ctx_formats.tensor_size import element_count, tensor_bytes
 from ctx_formats.wire import (

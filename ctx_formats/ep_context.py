@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import Attribute, AttributeType, Node
 
 if TYPE_CHECKING:

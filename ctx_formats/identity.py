@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,16 +46,13 @@ class HardwareIdentity:
 
     def differences(self, present: HardwareIdentity) -> tuple[FieldDifference, ...]:
         """Fields that both sides report and that differ, in declaration order."""
-        mine, theirs = asdict(self), asdict(present)
-        return tuple(
-            FieldDifference(f.name, mine[f.name], theirs[f.name])
-            for f in fields(self)
-            if mine[f.name] and theirs[f.name] and mine[f.name] != theirs[f.name]
-        )
+        pairs = ((n, getattr(self, n), getattr(present, n)) for n in field_names(HardwareIdentity))
+        return tuple(FieldDifference(n, a, b) for n, a, b in pairs if a and b and a != b)
 
     def to_mapping(self) -> dict[str, str]:
         """The non-empty fields, for JSON."""
-        return {key: value for key, value in asdict(self).items() if value}
+        pairs = ((name, getattr(self, name)) for name in field_names(HardwareIdentity))
+        return {name: value for name, value in pairs if value}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, str]) -> HardwareIdentity:
@@ -63,7 +61,7 @@ class HardwareIdentity:
         Raises:
             ValueError: A value is not text.
         """
-        known = {f.name for f in fields(cls)}
+        known = field_names(cls)
         picked = {key: value for key, value in values.items() if key in known}
         if not all(isinstance(value, str) for value in picked.values()):
             raise ValueError("every field of a HardwareIdentity is text")

@@ -6,10 +6,10 @@ import errno
 import mmap
 import os
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

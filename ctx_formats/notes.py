@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

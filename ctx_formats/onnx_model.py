@@ -6,9 +6,10 @@ whatever it was read from, so a value is as cheap as the bytes it points to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

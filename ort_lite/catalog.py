@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:

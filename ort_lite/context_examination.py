@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.notes import read_notes
 from ort_lite.context_mending import refused
 from ort_lite.context_nodes import all_nodes, is_context_node

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
+from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context_examination import (
     base_folder,
     context_nodes,

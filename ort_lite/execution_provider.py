@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, runtime_checkable
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
 from ctx_formats.safe_path import resolve_payload

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.execution_provider import Value
 from ort_lite.kernel_info import KernelInfo
 from ort_lite.status import Fail

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,10 +7,10 @@ record the largest, which is known when the last model is compiled.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ctx_formats.ep_context import EpContextNode
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.notes import read_notes
 from ort_lite.context_nodes import all_nodes, is_context_node, map_nodes
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ort_lite.external_data import ExternalFiles

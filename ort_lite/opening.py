@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context_nodes import has_context_nodes
 from ort_lite.context_target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context_data import DEFAULT_MAX_SIZE
 from ort_lite.status import InvalidArgument
 

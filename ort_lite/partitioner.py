@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.execution_provider import GraphView
 from ort_lite.status import NotImplemented as NotImplementedByAny
 

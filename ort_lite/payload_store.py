@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.container import MAGIC, payload_digest, read_container
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.safe_path import resolve_payload
 from ort_lite.context_data import OrtEpContextDataBuffer
 from ort_lite.shared_reading import PayloadFile, opened

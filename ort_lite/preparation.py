@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.executor import Label, Plan, PlannedStep
 from ort_lite.naming import metadef_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite import catalog
 from ort_lite.kernel_registry import SupportsKernels
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp, MappedFile
 from ort_lite.shared_weights import WeightsFile
 

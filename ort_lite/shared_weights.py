@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
+
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ort_lite.execution_provider import CompiledPartition, PartitionIo

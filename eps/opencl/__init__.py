@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.options import OPTIONS, parse_options
 from ort_lite.execution_provider import Probe
 from ort_lite.status import EPFail

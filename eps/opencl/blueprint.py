@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.select import kernels_of
 from eps.opencl.codegen.source import write_source
 from eps.opencl.fuse import fuse

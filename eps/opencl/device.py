@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.icd import drivers_shown
 from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail

@@ -6,9 +6,9 @@ import logging
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.ir import Unsupported

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.views import View, reshaped
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.ir import Op
 
 

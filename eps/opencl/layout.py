@@ -7,8 +7,7 @@ concatenation are written where the whole lies. Everything else is strides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.expression import Arg
 from eps.opencl.ir import (
     Alias,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.input_shapes import KEY, parse_shapes
 from ort_lite.status import InvalidArgument
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.payload_table import table_of
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

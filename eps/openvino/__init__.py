@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import OPTIONS, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.execution_provider import Probe

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.input_shapes import parse_shapes
 from ort_lite.status import InvalidArgument
 

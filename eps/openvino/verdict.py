@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
+from ctx_formats.lean_dataclass import replace
 from eps.openvino.blob_header import parse_requirements
 from eps.openvino.options import device_kind
 from eps.openvino.runtime import ov

@@ -6,13 +6,13 @@ import logging
 import os
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import replace
 from ort_lite import model_loader
 from ort_lite.context_nodes import has_context_nodes
 from ort_lite.context_target import PATH_KEY

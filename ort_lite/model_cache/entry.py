@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

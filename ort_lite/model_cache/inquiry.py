@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.load_report import LoadClock
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context_target import ContextTarget
 from ort_lite.context_writer import context_partitions, context_pieces, source_of
 from ort_lite.model_cache.entry import Entry

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.container_writer import write_container
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.context_payloads import Stored
 from ort_lite.model_cache.entry import CacheObject
 from ort_lite.version import PRODUCER

@@ -9,13 +9,14 @@ remembered at all.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from ctx_formats.atomic_write import write_file
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.codegen.kernel import Finish, Kernel, finish_of
 from eps.opencl.codegen.tile import Contraction, Tile, choose_tile, write_contraction
 from eps.opencl.views import Buffer, View

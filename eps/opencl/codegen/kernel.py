@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.expression import C_TYPES, Arg, Expr, Writer, arguments
 
 if TYPE_CHECKING:

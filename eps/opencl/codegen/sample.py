@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
 from eps.opencl.views import Buffer
 

@@ -9,10 +9,10 @@ code for remainders; what is computed twice is stored twice, with equal values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, store
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.ir import Concat, Gather, Softmax, Stretch, Tensor, Unsupported
 from eps.opencl.lower.dense import product, transposed
 from eps.opencl.lower.node import NodeView, call, constant, number

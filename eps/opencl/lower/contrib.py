@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.ir import Gather, LayerNorm, Tensor, Unsupported
 from eps.opencl.lower.dense import LOWERINGS as DENSE
 from eps.opencl.lower.node import NodeView, call, constant, number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.expression import C_TYPES, Arg, Call, Expr, Literal
 from eps.opencl.ir import Alias, Op, Pointwise, Reshape, Tensor, Unsupported
 from ort_lite.kernel_info import attribute_value

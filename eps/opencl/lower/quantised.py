@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.ir import Tensor, Unsupported
 from eps.opencl.lower.dense import LOWERINGS as DENSE
 from eps.opencl.lower.dense import product

@@ -1,0 +1,305 @@
+"""Dataclasses that are quick to define: the standard library's, without generated source code.
+
+`dataclasses.dataclass` compiles five functions for each class, about a millisecond, whether or not
+anybody makes an instance; sixty classes lie on the way of a reload, and took longer than OpenVINO's
+own start (docs/adr/0014-lean-dataclasses.md). Here all classes share functions that go by a table.
+What is rarely asked for (`fields`, `asdict`, `inspect.signature`) the standard library makes then,
+from a twin of the class.
+
+A type checker takes this for the standard library's. It takes `frozen`, `eq` and `kw_only`, with
+`slots` always; classes with anything else stay with the standard library.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["dataclass", "field", "field_names", "replace"]
+
+_MISSING: Any = object()
+_TABLE = "__lean_table__"
+_STANDARD = "__dataclass_fields__"
+
+
+class _Field:
+    """One field: what `field` was given, and what its class adds."""
+
+    __slots__ = ("compare", "default", "factory", "init", "kw_only", "name", "repr", "store")
+
+    name: str
+    kw_only: bool
+    store: Callable[[object, object], None]
+
+    def __init__(
+        self,
+        *,
+        default: object = _MISSING,
+        default_factory: Callable[[], object] | None = None,
+        init: bool = True,
+        repr: bool = True,  # noqa: A002 - the standard library's name
+        compare: bool = True,
+    ) -> None:
+        self.default = default
+        self.factory = default_factory
+        self.init = init
+        self.repr = repr
+        self.compare = compare
+
+    def store_default(self, instance: object) -> bool:
+        """Whether there is one."""
+        if self.factory is not None:
+            self.store(instance, self.factory())
+        elif self.default is not _MISSING:
+            self.store(instance, self.default)
+        else:
+            return False
+        return True
+
+
+class _Table:
+    """How instances of one class are made, compared and shown.
+
+    Attributes:
+        key: Gives what instances are compared by.
+        late: Fields that no argument sets.
+        settable: The others, as many as `positional` first.
+        twin: See `_twin_of`.
+    """
+
+    __slots__ = ("fields", "key", "late", "positional", "post", "settable", "stores", "twin")
+
+    def __init__(self, original: type, fields: Mapping[str, _Field]) -> None:
+        compared = [one.name for one in fields.values() if one.compare]
+        self.fields = tuple(fields.values())
+        self.key: Callable[[Any], object] = attrgetter(*compared) if compared else type
+        self.late = tuple(one for one in self.fields if not one.init)
+        self.positional = tuple(one for one in self.fields if one.init and not one.kw_only)
+        keywords = (one for one in self.fields if one.init and one.kw_only)
+        self.settable = (*self.positional, *keywords)
+        self.stores = {one.name: one.store for one in self.settable}
+        self.post = hasattr(original, "__post_init__")
+        self.twin: type | None = None
+
+
+def _dataclass(
+    *, frozen: bool = False, slots: bool = False, eq: bool = True, kw_only: bool = False
+) -> Callable[[type], type]:
+    if not slots:
+        raise TypeError("a lean dataclass has slots=True; else take the standard library's")
+
+    def made(original: type) -> type:
+        fields = {one.name: one for one in _inherited(original)}
+        own = _own_fields(original, kw_only=kw_only)
+        cls = _slotted(original, tuple(own))
+        for name, one in own.items():
+            one.store = cls.__dict__[name].__set__
+        table = _Table(original, {**fields, **own})
+        setattr(cls, _TABLE, table)
+        setattr(cls, _STANDARD, _OfTwin(_STANDARD))
+        written = original.__dict__
+        for name, member in _members(table, frozen=frozen, eq=eq).items():
+            if written.get(name) is None:  # a class with __eq__ has None for __hash__
+                setattr(cls, name, member)
+        return cls
+
+    return made
+
+
+def _members(table: _Table, *, frozen: bool, eq: bool) -> dict[str, object]:
+    members: dict[str, object] = {
+        "__init__": _init,
+        "__repr__": _repr,
+        "__match_args__": tuple(one.name for one in table.positional),
+        "__signature__": _OfTwin("__signature__"),
+    }
+    if eq:
+        members |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
+    if frozen:
+        members |= {"__setattr__": _refuse_set, "__delattr__": _refuse_delete}
+        members |= {"__getstate__": _getstate, "__setstate__": _setstate}
+    return members
+
+
+def _own_fields(original: type, *, kw_only: bool) -> dict[str, _Field]:
+    """The fields that the class itself annotates, in order.
+
+    Raises:
+        TypeError: Annotations are no text: `from __future__ import annotations` is missing.
+        ValueError: A default that instances would share and could change.
+    """
+    found = {}
+    for name, annotation in _annotations(original).items():
+        if not isinstance(annotation, str):
+            raise TypeError(f"{original.__qualname__} needs from __future__ import annotations")
+        if annotation.startswith("ClassVar"):
+            continue
+        default = original.__dict__.get(name, _MISSING)
+        one = default if isinstance(default, _Field) else _Field(default=default)
+        if type(one.default).__hash__ is None:
+            raise ValueError(f"{original.__qualname__}.{name}: {default!r} needs default_factory")
+        one.name, one.kw_only = name, kw_only
+        found[name] = one
+    return found
+
+
+def _annotations(cls: type) -> dict[str, str]:
+    found: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - inspect is slow to import
+    return found
+
+
+def _inherited(original: type) -> tuple[_Field, ...]:
+    """The fields of the base.
+
+    Raises:
+        TypeError: It is a dataclass of the standard library.
+    """
+    table: _Table | None = getattr(original, _TABLE, None)
+    if table is not None:
+        return table.fields
+    if hasattr(original, _STANDARD):
+        raise TypeError(f"the base of {original.__qualname__} is no lean dataclass")
+    return ()
+
+
+def _slotted(original: type, names: tuple[str, ...]) -> type:
+    """The class made anew with slots, as a class that is there cannot get any."""
+    left_out = {*names, "__dict__", "__weakref__"}
+    content = {key: value for key, value in original.__dict__.items() if key not in left_out}
+    cls = type(original)(original.__name__, original.__bases__, {**content, "__slots__": names})
+    cls.__qualname__ = original.__qualname__
+    return cls
+
+
+def _init(self: Any, /, *args: object, **given: object) -> None:  # noqa: ANN401 - of any class
+    table: _Table = self.__lean_table__
+    if args:
+        _take(self, args, given)
+    stores = table.stores
+    for name, value in given.items():
+        store = stores.get(name)
+        if store is None:
+            raise _wrong(self, f"got an unexpected keyword argument '{name}'")
+        store(self, value)
+    if len(args) + len(given) < len(stores):
+        for one in table.settable[len(args) :]:
+            if one.name not in given and not one.store_default(self):
+                raise _wrong(self, f"missing a required argument: '{one.name}'")
+    for one in table.late:
+        one.store_default(self)
+    if table.post:
+        self.__post_init__()
+
+
+def _take(self: Any, args: tuple[object, ...], given: dict[str, object]) -> None:  # noqa: ANN401 - as above
+    positional = self.__lean_table__.positional
+    if len(args) > len(positional):
+        raise _wrong(self, f"takes {len(positional)} positional arguments, not {len(args)}")
+    for one, value in zip(positional, args, strict=False):
+        if one.name in given:
+            raise _wrong(self, f"got multiple values for argument '{one.name}'")
+        one.store(self, value)
+
+
+def _wrong(self: object, what: str) -> TypeError:
+    return TypeError(f"{type(self).__qualname__}.__init__() {what}")
+
+
+def _repr(self: Any) -> str:  # noqa: ANN401 - see _init
+    shown = (one.name for one in self.__lean_table__.fields if one.repr)
+    inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+    return f"{type(self).__qualname__}({inside})"
+
+
+def _eq(self: Any, other: Any) -> Any:  # noqa: ANN401 - see _init
+    if type(other) is not type(self):
+        return NotImplemented
+    key = self.__lean_table__.key
+    return key(self) == key(other)
+
+
+def _hash(self: Any) -> int:  # noqa: ANN401 - see _init
+    return hash(self.__lean_table__.key(self))
+
+
+def _refuse_set(self: object, name: str, value: object) -> None:  # noqa: ARG001 - __setattr__
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - a reload gets by without
+
+    raise FrozenInstanceError(f"cannot assign to field '{name}'")
+
+
+def _refuse_delete(self: object, name: str) -> None:  # noqa: ARG001 - __delattr__
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - see above
+
+    raise FrozenInstanceError(f"cannot delete field '{name}'")
+
+
+def _getstate(self: Any) -> list[object]:  # noqa: ANN401 - see _init
+    return [getattr(self, one.name) for one in self.__lean_table__.fields]
+
+
+def _setstate(self: Any, state: list[object]) -> None:  # noqa: ANN401 - see _init
+    for one, value in zip(self.__lean_table__.fields, state, strict=True):
+        one.store(self, value)
+
+
+class _OfTwin:
+    """An attribute that the standard library would have set, made when it is asked for."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: Any) -> object:  # noqa: ANN401 - see _init
+        table: _Table = owner.__lean_table__
+        if table.twin is None:
+            table.twin = _twin_of(owner, table)
+        return getattr(table.twin, self._name)
+
+
+def _twin_of(cls: type, table: _Table) -> type:
+    """A class by the standard library's `dataclass` with the same fields."""
+    import dataclasses  # noqa: PLC0415 - see _refuse_set
+    import inspect  # noqa: PLC0415 - see _refuse_set
+
+    annotations: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        annotations |= _annotations(base)
+    specs = []
+    for one in table.fields:
+        given: dict[str, Any] = {"init": one.init, "repr": one.repr, "compare": one.compare}
+        if one.factory is not None:
+            given["default_factory"] = one.factory
+        elif one.default is not _MISSING:
+            given["default"] = one.default
+        spec: dataclasses.Field[object] = dataclasses.field(**given, kw_only=one.kw_only)
+        specs.append((one.name, annotations[one.name], spec))
+    twin: Any = dataclasses.make_dataclass(cls.__name__, specs)
+    twin.__signature__ = inspect.signature(twin)
+    return twin  # type: ignore[no-any-return] # a class
+
+
+def field_names(cls: Any) -> tuple[str, ...]:  # noqa: ANN401 - see _init
+    """Names of the fields of a class made here, in order."""
+    return tuple(one.name for one in cls.__lean_table__.fields)
+
+
+def _replace(value: Any, /, **changes: object) -> Any:  # noqa: ANN401 - see _init
+    """`dataclasses.replace`, for classes of either kind."""
+    table: _Table | None = getattr(type(value), _TABLE, None)
+    if table is None:
+        from dataclasses import replace  # noqa: PLC0415 - see _refuse_set
+
+        return replace(value, **changes)
+    kept = {name: getattr(value, name) for name in table.stores if name not in changes}
+    return type(value)(**kept, **changes)
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, field, replace
+else:
+    dataclass, field, replace = _dataclass, _Field, _replace
