@@ -13,7 +13,7 @@ from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ctx_formats.onnx_model import Node
@@ -28,9 +28,18 @@ class ExternalFiles:
         origins: Where each tensor lay that was attached, by its name.
     """
 
-    def __init__(self, base: Path, model_path: Path | None) -> None:
-        """`base` is the folder that locations are relative to and must stay inside."""
+    def __init__(
+        self, base: Path, model_path: Path | None, in_memory: Mapping[str, memoryview] | None = None
+    ) -> None:
+        """Files in `base`, which locations are relative to and must stay inside.
+
+        Args:
+            base: The folder.
+            model_path: Of the model.
+            in_memory: What to use instead of files, by location, if not empty.
+        """
         self._base = base
+        self._in_memory = in_memory or {}
         self._model_path = model_path
         self._maps: dict[str, MappedFile] = {}
         self.origins: dict[str, ExternalData] = {}
@@ -53,6 +62,8 @@ class ExternalFiles:
 
     def views(self) -> Iterator[memoryview]:
         """The bytes of every data file in use, in the order of their names."""
+        for location in sorted(self._in_memory):
+            yield self._in_memory[location]
         for location in sorted(self._maps):
             yield self._maps[location].view
 
@@ -94,7 +105,15 @@ class ExternalFiles:
             )
         return replace(tensor, data=view[where.offset : where.offset + size])
 
+    def _given(self, location: str) -> memoryview:
+        view = self._in_memory.get(location)
+        if view is None:
+            raise Fail(f"External file: {location} not found from the table user provided.")
+        return view
+
     def _view(self, tensor: str, location: str) -> memoryview:
+        if self._in_memory:
+            return self._given(location)
         mapped = self._maps.get(location)
         if mapped is None:
             try:

@@ -70,14 +70,18 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
         InvalidProtobuf: The bytes are no ModelProto.
-        Fail: External data is missing, outside the model's folder or of the wrong size.
+        Fail: External data is missing, outside the model's folder or of the wrong size, or
+            weights that the user gave do not fit.
         TypeError: `source` is none of these.
     """
     path, owner, data = _open(source)
     try:
         model = _decoded(data, path)
-        external = ExternalFiles(_weights_folder(path, options), path)
-        model = replace(model, graph=external.attach(model.graph))
+        given = options.given_weights
+        graph = given.inject(model.graph) if given is not None else model.graph
+        in_memory = given.files if given is not None else {}
+        external = ExternalFiles(_weights_folder(path, options), path, in_memory)
+        model = replace(model, graph=external.attach(graph))
     except Exception:
         if owner is not None:
             owner.close()

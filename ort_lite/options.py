@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ort_lite.context_data import ReadFunc
     from ort_lite.device_policy import Delegate, OrtExecutionProviderDevicePolicy
     from ort_lite.devices import OrtEpDevice
+    from ort_lite.given_weights import Buffer, GivenWeights
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.shared_contexts import SharedContexts
+    from ort_lite.values import OrtValue
 
     Progress = Callable[[str, int, int], None]
 
@@ -98,6 +100,7 @@ class SessionOptions:
     _kernels: list[KernelDef] = field(default_factory=list, repr=False)
     _policy: OrtExecutionProviderDevicePolicy | None = field(default=None, repr=False)
     _delegate: Delegate | None = field(default=None, repr=False)
+    _weights: GivenWeights | None = field(default=None, repr=False)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
@@ -218,6 +221,50 @@ class SessionOptions:
             raise InvalidArgument(f"free dimension override {name}={value} is not positive")
         self._dimensions[name] = value
 
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Use `ort_value` in place of the initializer `name`, where the model has one.
+
+        Raises:
+            InvalidArgument: One was added for that name.
+        """
+        self._own_weights().override(name, ort_value)
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
+        """Use `values` in place of initializers with external data; the files are not read.
+
+        Raises:
+            ValueError: The lists differ in length.
+            InvalidArgument: One was added for a name.
+        """
+        self._own_weights().supply(names, values)
+
+    def add_external_initializers_from_files_in_memory(
+        self, names: Sequence[str], buffers: Sequence[Buffer], lengths: Sequence[int]
+    ) -> None:
+        """Use `buffers` in place of files of external data, of which none is read then.
+
+        Args:
+            names: Locations, as the model has them.
+            buffers: Kept alive, not copied.
+            lengths: In bytes; what a buffer has beyond is not looked at.
+
+        Raises:
+            ValueError: The lists differ in length, or a buffer is too short.
+        """
+        self._own_weights().supply_files(names, buffers, lengths)
+
+    @property
+    def given_weights(self) -> GivenWeights | None:
+        """All of these; None where there are none."""
+        return self._weights
+
+    def _own_weights(self) -> GivenWeights:
+        if self._weights is None:
+            from ort_lite.given_weights import GivenWeights  # noqa: PLC0415 - few sessions have any
+
+            self._weights = GivenWeights()
+        return self._weights
+
     def set_load_cancellation_flag(self, value: bool) -> None:  # noqa: FBT001 - onnxruntime's signature
         """Stop (or not) the loading and compiling that runs with these options.
 
@@ -291,6 +338,7 @@ class SessionOptions:
             _providers=[(name, dict(options)) for name, options in self._providers],
             _dimensions=dict(self._dimensions),
             _kernels=list(self._kernels),
+            _weights=self._weights.copy() if self._weights is not None else None,
         )
 
     def flag(self, key: str) -> bool:

@@ -169,7 +169,8 @@ class InferenceSession(RunForms):
         """The model, to be looked for in the cache; None where none is wanted."""
         settings = session_cache(self._options.config, os.environ)
         writes = self._options.flag(ENABLE_KEY) or self._options.optimized_model_filepath
-        if settings is None or writes or self._options.flag(SHARE_KEY):
+        given = self._options.given_weights is not None  # of which the cache has no digest
+        if settings is None or writes or given or self._options.flag(SHARE_KEY):
             return None
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
