@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.external_initializers import OrtExternalInitializerInfo
     from ort_lite.io_binding import IOBinding
+    from ort_lite.memory_info import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType
     from ort_lite.model_info import ModelMetadata, NodeArg
     from ort_lite.options import (
         ExecutionMode,
@@ -79,6 +80,10 @@ if TYPE_CHECKING:
     from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
+    "OrtAllocatorType",
+    "OrtDevice",
+    "OrtMemType",
+    "OrtMemoryInfo",
     "OrtExecutionProviderDevicePolicy",
     "disable_telemetry_events",
     "enable_telemetry_events",
@@ -141,6 +146,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ort_lite.memory_info": (
+        "OrtAllocatorType",
+        "OrtDevice",
+        "OrtMemType",
+        "OrtMemoryInfo",
+    ),
     "ort_lite.device_policy": ("OrtExecutionProviderDevicePolicy",),
     "ort_lite.environment": (
         "disable_telemetry_events",

@@ -93,6 +93,10 @@ class IOBinding:
         """Results of the last run, in the order in which outputs were bound."""
         return list(self._results)
 
+    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        """As `get_outputs`."""
+        return self.get_outputs()
+
     def copy_outputs_to_cpu(self) -> list[Value]:
         """Results of the last run as arrays of the caller's own."""
         return [value.numpy().copy() for value in self._results]

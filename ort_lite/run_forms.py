@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ort_lite.execution_provider import Value
     from ort_lite.io_binding import IOBinding
+    from ort_lite.memory_info import OrtMemoryInfo
     from ort_lite.model_info import NodeArg
     from ort_lite.options import RunOptions
     from ort_lite.session_threads import Surroundings
@@ -84,6 +85,18 @@ class RunForms(ABC):
         from ort_lite.values import OrtValue  # noqa: PLC0415 - few sessions use it
 
         return [OrtValue(v) for v in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each input is taken from: host memory."""
+        from ort_lite.memory_info import OrtMemoryInfo  # noqa: PLC0415 - few sessions are asked
+
+        return [OrtMemoryInfo() for _ in self.get_inputs()]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each output is put: host memory."""
+        from ort_lite.memory_info import OrtMemoryInfo  # noqa: PLC0415 - see above
+
+        return [OrtMemoryInfo() for _ in self.get_outputs()]
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs to be bound to memory, for `run_with_iobinding`."""

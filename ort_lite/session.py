@@ -80,7 +80,9 @@ class InferenceSession(RunForms):
             TypeError: `path_or_bytes` is of the wrong type.
         """
         self._clock = LoadClock()
-        self._options = (sess_options or SessionOptions()).snapshot()
+        self._source, self._fallback = path_or_bytes, enable_fallback
+        self._given = (sess_options or SessionOptions()).snapshot()
+        self._options = self._given.snapshot()
         if not providers and self._options.selects_devices:
             from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
 
@@ -285,6 +287,41 @@ class InferenceSession(RunForms):
     def get_session_options(self) -> SessionOptions:
         """A copy of the options that the session was made with."""
         return self._options.snapshot()
+
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        """Make the session anew with other execution providers, from the model it was made of.
+
+        Must not be called while another thread is inside `run`. If the new providers fail, the
+        session is closed.
+
+        Raises:
+            OrtLiteError: As when a session is made.
+        """
+        self.close()
+        InferenceSession.__init__(
+            self,
+            self._source,
+            self._given,
+            providers,
+            provider_options,
+            enable_fallback=self._fallback,
+            disabled_optimizers=self._disabled,
+        )
+
+    def enable_fallback(self) -> None:
+        """Let `set_providers` go on without a provider that cannot be opened.
+
+        A run never goes on elsewhere: where an execution provider fails, it is EPFail.
+        """
+        self._fallback = True
+
+    def disable_fallback(self) -> None:
+        """Make a provider that cannot be opened an error of `set_providers`, as it is at first."""
+        self._fallback = False
 
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""

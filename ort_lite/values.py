@@ -51,6 +51,30 @@ class OrtValue:
         return cls(np.zeros(tuple(shape), dtype))
 
     @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: Array, /, onnx_element_type: int) -> Self:
+        """A value that reads the array's memory as another type of the same width.
+
+        Raises:
+            InvalidArgument: ONNX has no such type, or its elements have another width.
+        """
+        dtype = numpy_dtype(onnx_element_type)
+        if dtype.itemsize != data.dtype.itemsize or dtype.hasobject or data.dtype.hasobject:
+            raise InvalidArgument(f"{data.dtype} elements cannot be read as {dtype}")
+        return cls(data.view(dtype))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> Self:  # noqa: ANN401 - whatever has the protocol
+        """A value that shares the memory of a tensor in host memory, of any library.
+
+        Raises:
+            TypeError: It has no `__dlpack__`.
+            BufferError: Its memory is not the host's.
+        """
+        if not hasattr(data, "__dlpack__"):
+            raise TypeError(f"{type(data).__name__} has no __dlpack__")
+        return cls(np.from_dlpack(data))
+
+    @classmethod
     def of_tensor(cls, tensor: Tensor) -> Self:
         """The value of a constant."""
         return cls(to_numpy(tensor))
@@ -62,6 +86,15 @@ class OrtValue:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: ANN401, FBT001 - numpy's protocol
         """For numpy."""
         return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **wanted: Any) -> Any:  # noqa: ANN401 - a capsule, and the protocol's keywords
+        """The memory, for another library (DLPack)."""
+        return self._array.__dlpack__(**wanted)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Host memory, in DLPack's numbers."""
+        kind, index = self._array.__dlpack_device__()
+        return int(kind), int(index)
 
     def shape(self) -> list[int]:
         """Sizes."""
@@ -103,12 +136,16 @@ class OrtValue:
         """Bytes."""
         return int(self._array.nbytes)
 
-    def update_inplace(self, numpy_arr: Array) -> None:
+    def update_inplace(self, data: Array | OrtValue) -> None:
         """Overwrite the elements; shape and type must agree.
 
         Raises:
             InvalidArgument: They do not.
+            TypeError: Neither an array nor an OrtValue.
         """
+        numpy_arr = data.numpy() if isinstance(data, OrtValue) else data
+        if not isinstance(numpy_arr, np.ndarray):
+            raise TypeError("data must be a numpy.ndarray or an OrtValue.")
         if numpy_arr.shape != self._array.shape or numpy_arr.dtype != self._array.dtype:
             raise InvalidArgument(
                 f"update with {type_string(numpy_arr.dtype)}{list(numpy_arr.shape)}, expected "
