@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
-from eps.opencl.blueprint import Blueprint, Port, draw
-from eps.opencl.capability import capability
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.dynamic import DynamicPartition
 from eps.opencl.free_model import restored, value_signatures
-from eps.opencl.ir import Unsupported
 from eps.opencl.partition import StaticPartition
 from eps.opencl.ports import Signature, order_of, orders_of
 from eps.opencl.program import build
@@ -26,6 +23,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from eps.opencl.blueprint import Blueprint, Port
     from eps.opencl.device import Found, Target
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload import Payload, StoredGraph, Variant
@@ -85,6 +83,9 @@ class Builder:
             partition = DynamicPartition(graph, fused.name, make, self._options.max_variants)
             self._prepare(partition)
             return partition
+        from eps.opencl.draw import draw  # noqa: PLC0415 - a reload compiles nothing
+        from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see above
+
         try:
             blueprint = draw(graph, shapes, self._target)
         except Unsupported as exc:
@@ -98,6 +99,8 @@ class Builder:
         Raises:
             CompileRefused: There are such nodes.
         """
+        from eps.opencl.capability import capability  # noqa: PLC0415 - see compiled
+
         graph = fused.graph
         answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
         if answer.refused:
@@ -171,6 +174,9 @@ class Builder:
         names = [info.name for info in graph.inputs]
 
         def make(shapes: Shapes) -> Executable:
+            from eps.opencl.draw import draw  # noqa: PLC0415 - see compiled
+            from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see compiled
+
             named = dict(zip(names, shapes, strict=True))
             try:
                 blueprint = draw(graph, named, self._target)

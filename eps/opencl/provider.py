@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.onnx_model import DataType
 from eps.opencl.builder import Builder
-from eps.opencl.capability import capability
 from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.dynamic import DynamicPartition
 from eps.opencl.free_model import stored
@@ -59,6 +58,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def get_capability(self, view: GraphView) -> Capability:
         """Nodes that lower to kernels, tried one by one."""
+        from eps.opencl.capability import capability  # noqa: PLC0415 - not for a reload
+
         sizes = self._opened().learn_sizes(view.graph)
         return capability(view, self._target, sizes)
 

@@ -9,9 +9,9 @@ import pytest
 from onnx import helper, numpy_helper
 from small_models import model
 
-from eps.opencl.blueprint import draw
 from eps.opencl.codegen.kernel import Kernel
 from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.draw import draw
 from eps.opencl.expression import Arg, Call, Literal, Writer, is_vectorisable
 from eps.opencl.fuse import fuse
 from eps.opencl.ir import Concat, Convolution, KernelGraph, Op, Pointwise, Unsupported
