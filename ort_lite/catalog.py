@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ctx_formats.lean_dataclass import dataclass
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GROUP = "ort_lite.execution_providers"
 DISTRIBUTION = "ort_lite"
+DIST_INFO = ".dist-info"
 FACTORY_PARTS = ("name", "options", "probe", "create")
 DEFAULT_PROVIDER = "CPUExecutionProvider"
 """The EP that runs what no other takes; appended when the user leaves it out."""
@@ -145,20 +146,21 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
 
 
 def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
+    """Every entry of our group; without pathlib, which takes twice as long for 70 packages."""
     for folder in dict.fromkeys(search_path):
         try:
-            names = sorted(
-                path for path in Path(folder or ".").iterdir() if path.suffix == ".dist-info"
-            )
+            names = sorted(name for name in os.listdir(folder or ".") if name.endswith(DIST_INFO))  # noqa: PTH208 - see above
         except OSError:
             continue  # a zip or a path that is not there holds no distribution of ours
         for dist in names:
             try:
-                text = (dist / "entry_points.txt").read_text(encoding="utf-8")
+                with open(f"{folder or '.'}/{dist}/entry_points.txt", "rb") as file:  # noqa: PTH123 - see above
+                    content = file.read()
+                text = content.decode() if GROUP.encode() in content else ""
             except (OSError, UnicodeDecodeError):
-                continue  # no entry points, or another package's that are damaged
-            if GROUP in text:
-                name, _, version = dist.name.removesuffix(".dist-info").rpartition("-")
+                continue  # no entry points, or ours are damaged
+            if text:
+                name, _, version = dist.removesuffix(DIST_INFO).rpartition("-")
                 yield from _parse(text, name, version)
 
 

@@ -287,7 +287,9 @@ class EpFactory(Protocol):
 
     Importing it and calling `probe` on a machine without the SDK imports no SDK. A factory
     may have `threads_option`: which of its options takes the number of threads of one run,
-    to which `SessionOptions.intra_op_num_threads` is then handed.
+    to which `SessionOptions.intra_op_num_threads` is then handed. It may have `begin(options)`,
+    called a while before `create`, to load its SDK's libraries in a thread without the
+    interpreter's lock; it returns at once, checks nothing and raises nothing.
     """
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
@@ -107,6 +108,17 @@ def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]
         options = {key: str(count), **request.options} if key else request.options
         found.append(Request(request.name, options, request.explicit))
     return tuple(found)
+
+
+def begin_all(requests: Sequence[Request]) -> None:
+    """Let the EPs whose SDKs take long to load begin with it; what is wrong `open_all` says."""
+    installed = catalog.entries()
+    for request in requests:
+        if request.name in installed:
+            with suppress(EPFail):
+                begin = getattr(installed[request.name].load(), "begin", None)
+                if begin is not None:
+                    begin(request.options)
 
 
 def open_all(

@@ -17,7 +17,7 @@ from ort_lite.model_info import ModelMetadata, NodeArg
 from ort_lite.opening import Opened, Opening, make_ready
 from ort_lite.options import RunOptions, SessionOptions
 from ort_lite.placement import placement_line
-from ort_lite.provider_list import open_all, requested, with_threads
+from ort_lite.provider_list import begin_all, open_all, requested, with_threads
 from ort_lite.run_context import RunContext, running
 from ort_lite.run_forms import RunForms
 from ort_lite.session_threads import Surroundings
@@ -91,6 +91,7 @@ class InferenceSession(RunForms):
             requested(self._options, providers, provider_options),
             self._options.intra_op_num_threads,
         )
+        begin_all(wanted)
         self._loaded: LoadedModel | None = None
         self._eps: list[ExecutionProvider] = []
         self._prepared: PreparedGraph | None = None

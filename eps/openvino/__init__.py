@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.openvino.options import OPTIONS, parse_options
+from eps.openvino.options import DEVICE_OPTION, OPTIONS, device_kind, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.execution_provider import Probe
 from ort_lite.status import EPFail
@@ -41,6 +41,12 @@ class _Factory:
             return Probe(reason=f"the openvino package cannot be loaded: {exc}")
 
         return probe_devices()
+
+    def begin(self, options: Mapping[str, str]) -> None:
+        """Load the SDK's libraries while Python goes on; see `EpFactory`."""
+        from eps.openvino.early_loading import begin_loading
+
+        begin_loading(device_kind(options.get(DEVICE_OPTION, "CPU")))
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""

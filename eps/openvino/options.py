@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from ort_lite.input_shapes import Bound
 
+DEVICE_OPTION = "device_type"
 OPTIONS: Mapping[str, str] = {
-    "device_type": "CPU (default), GPU, GPU.n, NPU, AUTO:a,b, HETERO:a,b or MULTI:a,b",
+    DEVICE_OPTION: "CPU (default), GPU, GPU.n, NPU, AUTO:a,b, HETERO:a,b or MULTI:a,b",
     "precision": "FP32 or ACCURACY (CPU), FP16, FP32 or ACCURACY (GPU), FP16 or ACCURACY (NPU)",
     "num_of_threads": "threads for one inference, 1 or more",
     "num_streams": "inferences at the same time, 1 or more",
@@ -88,7 +89,7 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
     Raises:
         InvalidArgument: A value that the option cannot have; says which it can.
     """
-    device = _device(options.get("device_type", "CPU"))
+    device = _device(options.get(DEVICE_OPTION, "CPU"))
     kind = device_kind(device)
     return OpenVINOOptions(
         device=device,
@@ -112,7 +113,7 @@ def _device(text: str) -> str:
     right = all(_DEVICE.fullmatch(name) for name in named)
     enough = bool(named) or (grouped is not None and grouped[1] == "AUTO")
     if not right or not enough:
-        raise InvalidArgument(f"device_type is '{text}', expected {OPTIONS['device_type']}")
+        raise InvalidArgument(f"device_type is '{text}', expected {OPTIONS[DEVICE_OPTION]}")
     return f"{grouped[1]}:{','.join(named)}" if grouped and named else device
 
 

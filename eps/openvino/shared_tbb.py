@@ -19,20 +19,29 @@ OPENCL_RUNTIME = "libintelocl.so"
 TBB = "libtbb.so.12"
 
 
-def load_newest_tbb(prefix: Path = Path(sys.prefix)) -> bool:
-    """Load PyPI's oneTBB, where Intel's OpenCL runtime is installed; before `import openvino`.
+def newest_tbb(prefix: Path = Path(sys.prefix)) -> Path | None:
+    """PyPI's oneTBB, where Intel's OpenCL runtime is installed; else OpenVINO's own will do.
 
     Args:
         prefix: Of the Python environment; the wheels put their libraries into its `lib`.
+    """
+    folder = prefix / "lib"
+    if sys.platform != "linux" or not (folder / OPENCL_RUNTIME).is_file():
+        return None
+    return folder / TBB
+
+
+def load_newest_tbb(prefix: Path = Path(sys.prefix)) -> bool:
+    """Load `newest_tbb`, before `import openvino`.
 
     Returns:
         Whether it was loaded. Without it OpenVINO loads its own, and works alone.
     """
-    folder = prefix / "lib"
-    if sys.platform != "linux" or not (folder / OPENCL_RUNTIME).is_file():
+    library = newest_tbb(prefix)
+    if library is None:
         return False
     try:
-        ctypes.CDLL(str(folder / TBB))
+        ctypes.CDLL(str(library))
     except OSError as exc:
         log.debug("Intel's OpenCL runtime is here, and its oneTBB does not load: %s", exc)
         return False

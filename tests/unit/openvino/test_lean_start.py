@@ -11,6 +11,8 @@ import pytest
 from context_models import compile_context
 from small_models import feed, mlp
 
+from eps.openvino import FACTORY
+
 ROOT = Path(__file__).parents[3]
 
 RELOAD = """
@@ -91,3 +93,28 @@ except ort.EPFail as exc:
     answer = [__import__("numpy").zeros(1)]
 """
     assert child(code)["answer"] == [0.0]
+
+
+def test_libraries_are_loaded_while_python_goes_on() -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from eps.openvino import FACTORY
+FACTORY.begin({{"device_type": "CPU"}})
+import threading
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join()
+maps = open("/proc/self/maps").read()
+assert "openvino" not in sys.modules and "openvino._pyopenvino" not in sys.modules
+answer = [__import__("numpy").array(["libopenvino_intel_cpu_plugin.so" in maps])]
+"""
+    if sys.platform != "linux":
+        pytest.skip("the other systems' loaders are left alone")
+    assert child(code)["answer"] == [True]
+
+
+@pytest.mark.parametrize("device", ["", "../../lib", "AUTO:NPU,CPU", "HETERO:"])
+def test_beginning_with_a_device_that_is_none_raises_nothing(device: str) -> None:
+    """`create` says what is wrong with it."""
+    assert FACTORY.begin({"device_type": device}) is None
