@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.arrays import check_allocation
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -77,7 +79,8 @@ class Forest:
         ]
         roots = np.setdiff1d(own, np.concatenate([c[~leaf] for c in children]))
         missing = info.attr("nodes_missing_value_tracks_true") or [0] * len(keys)
-        weights = np.zeros((len(keys), targets), values_of(info, f"{prefix}_weights").dtype)
+        dtype = values_of(info, f"{prefix}_weights").dtype
+        weights = np.zeros(check_allocation((len(keys), targets), dtype), dtype)
         given = np.zeros(weights.shape, np.bool_)
         where = [info.attr(f"{prefix}_{part}ids") for part in ("tree", "node", "")]
         rows = np.array([places[key] for key in zip(*where[:2], strict=True)], np.intp)
@@ -90,8 +93,8 @@ class Forest:
             when_true=children[0],
             when_false=children[1],
             missing_is_true=np.array(missing, np.bool_),
-            modes=_modes(names),
-            depth=_depth(children, roots, leaf),
+            modes=modes_of(names),
+            depth=steps_to_leaves(children, roots, leaf),
             weights=weights,
             given=given,
         )
@@ -104,6 +107,8 @@ class Forest:
         """
         if self.feature.size and int(self.feature.max()) >= x.shape[1]:
             raise ValueError(f"rows of {x.shape[1]} features, feature {self.feature.max()} is used")
+        if self.feature.size and int(self.feature.min()) < 0:
+            raise ValueError(f"feature {self.feature.min()} is used")
         step = max(1, _BLOCK // max(1, self.roots.size * self.weights.shape[1]))
         parts = [
             self._block(x[start : start + step], aggregate)
@@ -157,9 +162,14 @@ def _children(
     return found
 
 
-def _modes(
+def modes_of(
     names: Sequence[str],
 ) -> tuple[tuple[Callable[[Array, Array], Array], Array], ...]:
+    """Each comparison with the nodes that make it; `names` has one for each node.
+
+    Raises:
+        ValueError: A name is not known.
+    """
     wanted = sorted(set(names) - {"LEAF"})
     for name in wanted:
         if name not in _COMPARE:
@@ -168,7 +178,7 @@ def _modes(
     return tuple((_COMPARE[name], every == name) for name in wanted)
 
 
-def _depth(children: Sequence[Array], roots: Array, leaf: Array) -> int:
+def steps_to_leaves(children: Sequence[Array], roots: Array, leaf: Array) -> int:
     """Steps from the roots to the last leaf.
 
     Raises:

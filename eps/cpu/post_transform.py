@@ -1,4 +1,4 @@
-"""What ai.onnx.ml models do to their scores at the end: `post_transform`."""
+"""How ai.onnx.ml classifiers and regressors end: `post_transform` and class labels."""
 
 from __future__ import annotations
 
@@ -57,8 +57,25 @@ def transform_of(info: KernelInfo) -> Callable[[Array], Array]:
     Raises:
         ValueError: It is none of ONNX's.
     """
-    name = info.attr("post_transform", "NONE")
+    return transform_named(info.attr("post_transform", "NONE"), info.op_type)
+
+
+def transform_named(name: str, op_type: str) -> Callable[[Array], Array]:
+    """As `transform_of`, by the function's name."""
     if name not in _TRANSFORMS:
-        raise ValueError(f"{info.op_type}: post_transform is '{name}'")
+        raise ValueError(f"{op_type}: post_transform is '{name}'")
     function = _TRANSFORMS[name]
     return lambda x: np.asarray(function(x), x.dtype)
+
+
+def labels_of(info: KernelInfo) -> Array:
+    """Class labels of a node, int64 or strings.
+
+    Raises:
+        ValueError: There are none.
+    """
+    texts = info.attr("classlabels_strings")
+    numbers = info.attr("classlabels_int64s") or info.attr("classlabels_ints")
+    if not texts and not numbers:
+        raise ValueError(f"{info.op_type}: no class labels")
+    return np.array(texts, object) if texts else np.array(numbers, np.int64)

@@ -38,6 +38,7 @@ class NodeCase:
     outputs: int = 1
     rtol: float = 2e-6
     domain: str = ""
+    domain_version: int = 1
 
     def model(self) -> bytes:
         """The node as a model."""
@@ -66,7 +67,7 @@ class NodeCase:
         )
         opsets = [helper.make_opsetid("", self.opset)]
         if self.domain:
-            opsets.append(helper.make_opsetid(self.domain, 1))
+            opsets.append(helper.make_opsetid(self.domain, self.domain_version))
         model = helper.make_model(graph, opset_imports=opsets, ir_version=ORT_IR_VERSION)
         return onnx.shape_inference.infer_shapes(model).SerializeToString()
 

@@ -12,7 +12,9 @@ EXTRA_MODULES: tuple[str, ...] = (
     "contrib_nbits",
     "contrib_plain",
     "contrib_quant",
+    "ml_svm",
     "ml_tree",
+    "ml_tree_ensemble",
     "ml_values",
 )
 """Modules `contrib_*`, `quant_*` and `ml_*` beside this one; add a new one here."""

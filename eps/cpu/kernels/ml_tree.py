@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.decision_trees import Forest, values_of
-from eps.cpu.post_transform import transform_of
+from eps.cpu.post_transform import labels_of, transform_of
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -37,19 +37,6 @@ def _regressor(info: KernelInfo) -> KernelFn:
         return finish(scores.astype(np.float32))
 
     return run
-
-
-def labels_of(info: KernelInfo) -> Array:
-    """Class labels of a node, int64 or strings.
-
-    Raises:
-        ValueError: There are none.
-    """
-    texts = info.attr("classlabels_strings")
-    numbers = info.attr("classlabels_int64s") or info.attr("classlabels_ints")
-    if not texts and not numbers:
-        raise ValueError(f"{info.op_type}: no class labels")
-    return np.array(texts, object) if texts else np.array(numbers, np.int64)
 
 
 def _classifier(info: KernelInfo) -> KernelFn:

@@ -36,12 +36,18 @@ def resolver(custom: Iterable[KernelDef] = ()) -> Resolver:
 
 
 def node_graph(
-    op: str, inputs: list[Any], *, opset: int, outputs: int, domain: str, attributes: dict[str, Any]
+    op: str,
+    inputs: list[Any],
+    *,
+    opset: int,
+    outputs: int,
+    domain: tuple[str, int],
+    attributes: dict[str, Any],
 ) -> Graph:
     """A graph of one node whose inputs have the types of the given values, shapes unknown."""
     names = ["" if x is None else f"i{i}" for i, x in enumerate(inputs)]
     results = [f"o{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, results, name="n", domain=domain, **attributes)
+    node = helper.make_node(op, names, results, name="n", domain=domain[0], **attributes)
     bare = helper.make_model(helper.make_graph([node], "g", [], []))
     (read,) = read_model(memoryview(bare.SerializeToString())).graph.nodes
     infos = [
@@ -55,7 +61,7 @@ def node_graph(
         inputs=tuple(infos),
         outputs=tuple(ValueInfo(name) for name in results),
     )
-    return Graph(definition, {"": opset, domain: opset if not domain else 1})
+    return Graph(definition, {domain[0]: domain[1], "": opset})
 
 
 def node_plan(op: str, inputs: list[Any], **options: Any) -> Plan:
@@ -66,7 +72,7 @@ def node_plan(op: str, inputs: list[Any], **options: Any) -> Plan:
         inputs,
         opset=options.pop("opset", OPSET),
         outputs=options.pop("outputs", 1),
-        domain=options.pop("domain", ""),
+        domain=(options.pop("domain", ""), options.pop("domain_version", 1)),
         attributes=options,
     )
     return GraphCompiler(graph, resolver(custom)).compile()
@@ -75,7 +81,8 @@ def node_plan(op: str, inputs: list[Any], **options: Any) -> Plan:
 def run_node(op: str, *inputs: Any, **options: Any) -> Any:
     """The node's output, or a list of them if `outputs` is over 1.
 
-    Options are opset, outputs, domain and custom (kernels); the rest are attributes.
+    Options are opset, outputs, domain, domain_version and custom (kernels); the rest are
+    attributes.
     """
     several = options.get("outputs", 1) > 1
     results = node_plan(op, list(inputs), **options).run([x for x in inputs if x is not None])

@@ -22,7 +22,9 @@ X = np.array([1.0, 2.0, 3.0], np.float32)
 
 def resolution(op: str, *inputs: Any, opset: int = 18, domain: str = "", **rest: Any) -> Resolution:
     custom = rest.pop("custom", ())
-    graph = node_graph(op, list(inputs), opset=opset, outputs=1, domain=domain, attributes=rest)
+    graph = node_graph(
+        op, list(inputs), opset=opset, outputs=1, domain=(domain, 1), attributes=rest
+    )
     return resolver(custom).resolve(graph, 0)
 
 
@@ -45,7 +47,7 @@ def test_an_unknown_operator_is_explained(op: str, domain: str, opset: int, reas
 
 
 def test_capability_lists_refusals_with_reasons() -> None:
-    graph = node_graph("Reluu", [X], opset=18, outputs=1, domain="", attributes={})
+    graph = node_graph("Reluu", [X], opset=18, outputs=1, domain=("", 1), attributes={})
     capability = CPUExecutionProvider().get_capability(GraphView(graph, frozenset({0})))
     assert capability.supported == frozenset()
     assert "nearest known: Relu" in capability.refused[0]
