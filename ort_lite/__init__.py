@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         unregister_execution_provider_library,
     )
     from ort_lite.session import InferenceSession
+    from ort_lite.session_log import set_default_logger_severity, set_default_logger_verbosity
     from ort_lite.shared_contexts import SharedContexts
     from ort_lite.status import (
         DeviceReset,
@@ -143,6 +144,8 @@ __all__ = [
     "get_ep_devices",
     "get_hardware_devices",
     "get_model_compatibility_for_ep_devices",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
 ]
 
 _HOMES = {
@@ -201,6 +204,7 @@ _HOMES = {
         "SessionOptions",
     ),
     "ort_lite.session": ("InferenceSession",),
+    "ort_lite.session_log": ("set_default_logger_severity", "set_default_logger_verbosity"),
     "ort_lite.shared_contexts": ("SharedContexts",),
     "ort_lite.status": (
         "DeviceReset",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ FACTORY_PARTS = ("name", "options", "probe", "create")
 DEFAULT_PROVIDER = "CPUExecutionProvider"
 """The EP that runs what no other takes; appended when the user leaves it out."""
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 registered: dict[str, Entry] = {}
 """By registration name, what `ort_lite.registered_libraries` added to this process."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
@@ -23,6 +22,7 @@ from ort_lite.model_loader import as_graph
 from ort_lite.partitioner import Part
 from ort_lite.payload_store import PayloadStore
 from ort_lite.preparation import Partition, prepare
+from ort_lite.session_log import get_logger
 from ort_lite.shared_reading import loading
 from ort_lite.shared_weights import SupportsWeightSharing
 from ort_lite.status import EPFail, InvalidGraph
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
     from ort_lite.preparation import PreparedGraph, Workshop
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def reload(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.external_initializers import located, write_external
 from ort_lite.max_size import SharesWorkingMemory
 from ort_lite.placement import all_partitions
+from ort_lite.session_log import get_logger
 from ort_lite.status import Fail
 from ort_lite.values import OrtValue
 from ort_lite.version import PRODUCER
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ort_lite.model_loader import LoadedModel
     from ort_lite.preparation import Partition, PreparedGraph
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MIN_IR_VERSION = 8
 CONTRIB = "com.microsoft"

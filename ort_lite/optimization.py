@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode, GraphView
 from ort_lite.graph import Graph
+from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.transforms.fold_constants import MAX_OUTPUT
 from ort_lite.transforms.pipeline import Settings, Transformed, transform
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider, Value
     from ort_lite.options import GraphOptimizationLevel, SessionOptions
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 DISABLED_KEY = "optimization.disable_specified_optimizers"
 MAX_CONSTANT_KEY = "optimization.constant_folding_max_output_size_in_bytes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
@@ -10,6 +9,7 @@ from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpCon
 from ort_lite.executor import Label, Plan, PlannedStep
 from ort_lite.naming import metadef_id
 from ort_lite.partitioner import Part, assign
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, ModelLoadCanceled, ModelRequiresCompilation
 from ort_lite.tensor_values import to_numpy
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from ort_lite.graph import Graph
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ROUNDS = 200
 """Bound on "an EP cannot compile this after all": each round takes nodes from an EP."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite import catalog
 from ort_lite.kernel_registry import SupportsKernels
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.options import SessionOptions
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

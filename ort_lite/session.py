@@ -20,6 +20,7 @@ from ort_lite.placement import placement_line
 from ort_lite.provider_list import begin_all, open_all, requested, with_threads
 from ort_lite.run_context import RunContext, running
 from ort_lite.run_forms import RunForms
+from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.session_threads import Surroundings
 from ort_lite.shared_reading import SHARE_KEY
 from ort_lite.status import Fail, InvalidArgument
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
     from ort_lite.preparation import PreparedGraph
     from ort_lite.provider_list import Request
 
-log = logging.getLogger(__name__)
-
-WARNING_SEVERITY = 2
-"""OrtLoggingLevel of onnxruntime_c_api.h: 0 is verbose, 4 is fatal; -1 here means not set."""
+log = get_logger(__name__)
 
 
 class InferenceSession(RunForms):
@@ -83,6 +81,7 @@ class InferenceSession(RunForms):
         self._source, self._fallback = path_or_bytes, enable_fallback
         self._given = (sess_options or SessionOptions()).snapshot()
         self._options = self._given.snapshot()
+        self._log_scope = scope_of(self._options)
         if not providers and self._options.selects_devices:
             from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
 
@@ -98,7 +97,8 @@ class InferenceSession(RunForms):
         self._disabled = tuple(disabled_optimizers or ())
         self._around = Surroundings(self._options)
         try:
-            opened = self._open(path_or_bytes, wanted, fallback=enable_fallback)
+            with logging_as(self._log_scope):
+                opened = self._open(path_or_bytes, wanted, fallback=enable_fallback)
         except BaseException:
             self.close()
             raise
@@ -152,9 +152,8 @@ class InferenceSession(RunForms):
             if cached is not None and cached.loaded is not self._loaded:
                 cached.close()
         line = placement_line(opened.prepared, opened.loaded.described)
-        options = self._options
-        if line is not None and options.log_severity_level <= WARNING_SEVERITY:
-            log.warning("%s%s", f"[{options.logid}] " if options.logid else "", line)
+        if line is not None:
+            log.warning("%s", line)
         return opened
 
     def _metadata_of(self, source: object) -> ModelMetadata:
@@ -205,7 +204,7 @@ class InferenceSession(RunForms):
         prepared = self._prepared
         if prepared is None:
             raise Fail("the session is closed")
-        if run_options is not None or self._around.profiler is not None:
+        if run_options is not None or self._is_watched:
             results = self._run_watched(prepared, input_feed, run_options)
         elif FIRST_RUN not in self._clock.phases:
             with self._clock.phase(FIRST_RUN):
@@ -224,11 +223,18 @@ class InferenceSession(RunForms):
     ) -> Sequence[Value]:
         context = RunContext(run_options, self._around.profiler)
         context.check()
-        tag = run_options.logid if run_options is not None else ""
-        with self._around.span("model_run"), running(context):
+        scope = self._log_scope
+        if run_options is not None:
+            scope = scope_of(run_options).within(scope)
+        with logging_as(scope), self._around.span("model_run"), running(context):
             results = prepared.run(self._feeds.ordered(input_feed))
-        log.debug("run %s of %r has ended", tag or "without a tag", self)
+            log.debug("the run of %r has ended", self)
         return results
+
+    @property
+    def _is_watched(self) -> bool:
+        told = not self._log_scope.is_plain or log.isEnabledFor(logging.DEBUG)
+        return told or self._around.profiler is not None
 
     def end_profiling(self) -> str:
         """Write the profile and give its path; "" where profiling is not enabled.

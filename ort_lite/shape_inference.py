@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import onnx
+import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 
@@ -15,6 +15,8 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
 from ort_lite.contrib_types import infer_contrib_types
+from ort_lite.function_expansion import check_expansion
+from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Attribute, Model, Node, Tensor
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
@@ -89,9 +91,10 @@ def _elements(tensor: Tensor) -> int:
 
 def _inlined(model: Model) -> Model:
     proto = onnx.load_model_from_string(model_bytes(model))
+    check_expansion(proto)
     try:
         inlined = onnx.inliner.inline_local_functions(proto)
-    except RuntimeError as exc:
+    except (RuntimeError, onnx.checker.ValidationError) as exc:
         raise InvalidGraph(f"the model's functions cannot be inlined: {exc}") from exc
     return read_model(memoryview(inlined.SerializeToString()))
 

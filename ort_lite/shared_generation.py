@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from ctx_formats.shared_container import Mark, SharedContainerWriter
 from ort_lite.context_payloads import Stored, exporter
 from ort_lite.context_target import exists_already
 from ort_lite.max_size import largest_in, with_max_size
+from ort_lite.session_log import get_logger
 from ort_lite.shared_weights import SupportsWeightSharing
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.version import PRODUCER
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ort_lite.context_target import ContextTarget
     from ort_lite.preparation import Partition
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class _GivenUpError(Exception):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctx_formats.onnx_model import SequenceType, TensorType
+from eps.cpu.memory import available_memory
 from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
@@ -88,31 +88,23 @@ def _narrowed(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widened`
 
 
 def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
-    """`shape`, if an array of it could be held in this machine's memory at all.
+    """`shape`, if an array of it can be held in memory now.
 
-    Shapes that a model computes are not to be trusted: lazily mapped memory would accept
-    them, and the process would die when it is written.
+    Sizes that a model computes are not to be trusted.
 
     Raises:
-        ValueError: A dimension is negative, or the array is larger than physical memory.
+        ValueError: A dimension is negative, or the array is larger than what is available.
     """
     dims = tuple(map(int, shape))
     if min(dims, default=0) < 0:
         raise ValueError(f"negative dimension in shape {list(dims)}")
     size = math.prod(dims) * dtype.itemsize
-    if size > NO_QUESTION_BYTES and size > physical_memory():
+    if size > NO_QUESTION_BYTES and size > available_memory():
         raise ValueError(
-            f"a result of shape {list(dims)} would take {size} bytes, this machine "
-            f"has {physical_memory()}"
+            f"a result of shape {list(dims)} would take {size} bytes, "
+            f"{available_memory()} are available"
         )
     return dims
-
-
-def physical_memory() -> int:
-    """Bytes of RAM; 2**40 where the system does not say (Windows has no sysconf)."""
-    if not hasattr(os, "sysconf"):
-        return 1 << 40
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def on_last_axes(slices: Sequence[slice]) -> tuple[Any, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 from pathlib import Path
 
 import numpy as np
 
-log = logging.getLogger(__name__)
+from ort_lite.session_log import get_logger
+
+log = get_logger(__name__)
 
 _SETTERS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.run_context import NodeRun, current_run
+from ort_lite.session_log import get_logger, verbose_level
 from ort_lite.status import EPFail, RuntimeException
 from ort_lite.tensor_values import type_string
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn
     from ort_lite.run_context import RunContext
+
+log = get_logger(__name__)
+
+EACH_NODE = verbose_level(1)
+"""As in ONNX Runtime's sequential_executor.cc."""
 
 NOTHING = 0
 """The slot of omitted inputs; always None."""
@@ -109,8 +115,11 @@ class Plan(CompiledPartition):
     def _run_watched(self, env: list[Value], context: RunContext) -> None:
         """As `run`, stopping where the run's options say so, each node in the profile."""
         profiler = context.profiler
+        tells = log.isEnabledFor(EACH_NODE)
         for index, step in enumerate(self._steps):
             context.check()
+            if tells:
+                log.log(EACH_NODE, "Computing kernel: %s", step.node.name or step.node.op_type)
             arguments = [env[slot] for slot in step.inputs]
             began = profiler.now() if profiler is not None else 0
             result = call_kernel(step.fn, arguments, step.node)

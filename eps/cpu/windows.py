@@ -119,6 +119,8 @@ class WindowAttributes:
             total = max((-(-size // step) - 1) * step + extent - size, 0)
             before = total // 2 if self.auto_pad == "SAME_UPPER" else total - total // 2
             after = total - before
+        if min(before, after) < 0:
+            raise ValueError(f"padding {before}, {after} is negative")
         room = size + before + after - extent
         if room < 0 and not (self.ceil_mode and room > -step):
             raise ValueError(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.arrays import NO_QUESTION_BYTES, check_allocation
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -42,11 +44,17 @@ class Workspace:
         self._lent: dict[int, tuple[weakref.ref[Array], int, memoryview]] = {}
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:  # noqa: ANN401 - as numpy.empty
-        """As numpy.empty; a large array lies on a block of this workspace."""
+        """As numpy.empty; a large array lies on a block of this workspace.
+
+        Raises:
+            ValueError: The memory for it is not there.
+        """
         kind = np.dtype(dtype)
         size = math.prod(shape) * kind.itemsize
         if size < LEAST_BYTES or kind.hasobject:
             return np.empty(shape, kind)
+        if size > NO_QUESTION_BYTES:
+            check_allocation(shape, kind)
         room = 1 << (size - 1).bit_length()
         block = self._take(room)
         owner = np.frombuffer(block, np.uint8, size)  # the base of every view of it
@@ -95,5 +103,16 @@ def broadcasting(info: KernelInfo, function: np.ufunc) -> Callable[[Array, Array
         same = a.shape == b.shape or not b.shape
         shape = a.shape if same else np.broadcast_shapes(a.shape, b.shape)
         return np.asarray(function(a, b, out=empty(shape, a.dtype)))
+
+    return call
+
+
+def outer_checked(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """`function` of two arrays that broadcast, refused where the result would not fit."""
+
+    def call(a: Array, b: Array) -> Array:
+        if a.size * b.size > NO_QUESTION_BYTES:
+            check_allocation(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+        return function(a, b)
 
     return call

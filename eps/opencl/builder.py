@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
@@ -18,6 +17,7 @@ from eps.opencl.runtime import Executable
 from eps.opencl.sdk_errors import opencl_errors
 from eps.opencl.shapes import bound_shapes, sizes_of, static_shapes
 from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import FusedNode, PartitionIo
     from ort_lite.graph import Graph
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 IMPORTED = "an imported partition"
 

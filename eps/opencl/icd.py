@@ -9,7 +9,6 @@ instead of in /etc/OpenCL/vendors: the private folder made here holds the system
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import shutil
 import sys
@@ -18,10 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ort_lite.session_log import get_logger
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 VARIABLE = "OCL_ICD_VENDORS"

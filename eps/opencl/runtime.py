@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import pyopencl as cl
 from eps.opencl.blueprint import Constant
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _ONE = (1,)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import DEVICE_OPTION, OPTIONS, device_kind, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.execution_provider import Probe
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "OpenVINOExecutionProvider"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

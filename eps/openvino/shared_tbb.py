@@ -9,11 +9,12 @@ serves programs that were linked against older releases, so the newer one comes 
 from __future__ import annotations
 
 import ctypes
-import logging
 import sys
 from pathlib import Path
 
-log = logging.getLogger(__name__)
+from ort_lite.session_log import get_logger
+
+log = get_logger(__name__)
 
 OPENCL_RUNTIME = "libintelocl.so"
 TBB = "libtbb.so.12"

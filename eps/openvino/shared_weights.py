@@ -11,7 +11,6 @@ docs/adr/0011-shared-weights.md.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.config import compile_config, weightless_config
 from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
+from ort_lite.session_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ort_lite.graph import Graph
     from ort_lite.shared_weights import WeightsSink
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SHARED_FROM = 4096
 """Bytes of the smallest constant that is shared. Smaller ones OpenVINO passes through

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from contextlib import suppress
@@ -24,6 +23,7 @@ from ort_lite.model_cache.lock import single_flight
 from ort_lite.model_cache.sources import SourceStamps, read_source
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.opening import compile_plain, make_ready, reload_context
+from ort_lite.session_log import get_logger
 from ort_lite.status import (
     Fail,
     InvalidArgument,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ort_lite.opening import Opened, Opening
     from ort_lite.options import SessionOptions
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 REFUSED = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplementedByAny)
 """What reloading an entry says that is of no use here; the model is then compiled again."""

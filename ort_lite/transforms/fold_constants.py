@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.tensor_size import element_bits
 from ort_lite.graph import body_definitions
+from ort_lite.session_log import get_logger
 from ort_lite.tensor_values import from_numpy
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.subexpressions import NONDETERMINISTIC
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Evaluate = Callable[[GraphDef, Mapping[str, int]], Sequence[object] | None]
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MAX_OUTPUT = 1 << 28
 """Bytes of one folded constant, where the session's options say nothing else."""

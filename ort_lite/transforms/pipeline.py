@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import AttributeType, GraphDef
 from ort_lite.graph import body_definitions
 from ort_lite.options import GraphOptimizationLevel
+from ort_lite.session_log import get_logger
 from ort_lite.transforms import (
     eliminate,
     fuse_conv_bn,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model, Node
     from ort_lite.transforms.fold_constants import Evaluate
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ROUNDS = 5
 """One transformation makes room for another; so often all of them are tried."""

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide, is_floating
-from eps.cpu.workspace import broadcasting
+from eps.cpu.arrays import (
+    NO_QUESTION_BYTES,
+    check_allocation,
+    computing_wide,
+    is_floating,
+)
+from eps.cpu.workspace import broadcasting, outer_checked
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -111,10 +116,10 @@ def _legacy_broadcast(info: KernelInfo, function: Function) -> KernelFn:
 
 def _with_memory(info: KernelInfo, function: Function) -> KernelFn:
     """`function`, large results in the session's memory where they have the inputs' type."""
-    if isinstance(function, np.ufunc):
-        return broadcasting(info, function) if function in _SAME_TYPE else function
+    if isinstance(function, np.ufunc) and function in _SAME_TYPE:
+        return broadcasting(info, function)
     if function is not divide:
-        return function
+        return outer_checked(function)
     quotient = broadcasting(info, np.true_divide)
 
     def run(a: Array, b: Array) -> Array:
@@ -129,7 +134,7 @@ def _arithmetic(function: Function) -> KernelFactory:
 
 def _plain(function: Function) -> KernelFactory:
     def factory(_: KernelInfo) -> KernelFn:
-        return function
+        return outer_checked(function)
 
     return factory
 
@@ -183,7 +188,13 @@ def _mean(info: KernelInfo) -> KernelFn:
 
 
 def _where(_: KernelInfo) -> KernelFn:
-    return np.where
+    def where(condition: Array, left: Array, right: Array) -> Array:
+        if condition.size * max(left.size, right.size) > NO_QUESTION_BYTES:
+            shape = np.broadcast_shapes(condition.shape, left.shape, right.shape)
+            check_allocation(shape, left.dtype)
+        return np.where(condition, left, right)
+
+    return where
 
 
 KERNELS: tuple[KernelDef, ...] = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.onnx_model import TensorType
-from eps.cpu.arrays import FLOAT32, element_type
+from eps.cpu.arrays import FLOAT32, NO_QUESTION_BYTES, check_allocation, element_type
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from eps.cpu.arrays import Array
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn, KernelInfo
+
+
+_OVERHEAD = 128
+"""Bytes of an array besides its elements."""
 
 
 def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -> Array:
@@ -32,6 +36,29 @@ def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -
     dims = [dim if isinstance(dim, int) else 0 for dim in shape or ()]
     dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, 0)
     return np.empty(dims, FLOAT32 if dtype is None else dtype)
+
+
+class ScanOutputs:
+    """What the iterations of a loop give, refused before it fills the memory."""
+
+    def __init__(self, count: int) -> None:
+        """Start without iterations, for `count` outputs."""
+        self.items: list[list[Array]] = [[] for _ in range(count)]
+        self._bytes = 0
+        self._asked = NO_QUESTION_BYTES
+
+    def add(self, results: Sequence[Array]) -> None:
+        """Keep what one iteration gave.
+
+        Raises:
+            ValueError: There is no room for all of it in one tensor.
+        """
+        for kept, item in zip(self.items, results, strict=True):
+            kept.append(item)
+            self._bytes += item.nbytes + _OVERHEAD
+        if self._bytes > self._asked:
+            check_allocation((self._bytes,), np.dtype(np.uint8))
+            self._asked = self._bytes + NO_QUESTION_BYTES
 
 
 def is_true(condition: Array) -> bool:
@@ -58,7 +85,7 @@ def _loop(info: KernelInfo) -> KernelFn:
     def loop(trips: Array | None, condition: Array | None, *rest: Value) -> tuple[Value, ...]:
         states: list[Value] = list(rest[:n_states])
         implicit = rest[n_states:]
-        scans: list[list[Array]] = [[] for _ in scan_types]
+        scans = ScanOutputs(len(scan_types))
         count = None if trips is None else int(trips.reshape(-1)[0])
         going = np.array(condition is None or is_true(condition))
         for i in itertools.count() if count is None else range(count):
@@ -67,9 +94,8 @@ def _loop(info: KernelInfo) -> KernelFn:
             results = body.run((np.array(i, np.int64), going, *states), implicit)
             going = results[0]
             states = list(results[1 : 1 + n_states])
-            for scan, item in zip(scans, results[1 + n_states :], strict=True):
-                scan.append(item)
-        ends = (stacked(s, t) for s, t in zip(scans, scan_types, strict=True))
+            scans.add(results[1 + n_states :])
+        ends = (stacked(s, t) for s, t in zip(scans.items, scan_types, strict=True))
         return (*states, *ends)
 
     return loop

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide
+from eps.cpu.arrays import check_allocation, computing_wide
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ def _non_max_suppression(info: KernelInfo) -> KernelFn:
     return run
 
 
+MAX_SAMPLES = 1 << 22
+"""In all bins along one axis of a region; one that names more is no part of an image."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RoiAlign:
     """Attributes of a node."""
@@ -141,7 +145,7 @@ class _RoiAlign:
     def run(self, x: Array, rois: Array, batches: Array) -> Array:
         """[regions, C, height, width] of x [N, C, H, W]."""
         shape = (rois.shape[0], x.shape[1], self.height, self.width)
-        result = np.empty(shape, x.dtype)
+        result = np.empty(check_allocation(shape, x.dtype), x.dtype)
         kind = x.dtype.type
         for i, (roi, n) in enumerate(zip(rois, batches.tolist(), strict=True)):
             x1, y1, x2, y2 = roi * kind(self.scale) - kind(self.shift)
@@ -160,6 +164,8 @@ class _RoiAlign:
         length = end - start if self.shift else max(end - start, kind(1))
         step = kind(length / kind(bins))
         count = self.ratio if self.ratio > 0 else max(math.ceil(length / kind(bins)), 0)
+        if bins * count > MAX_SAMPLES:
+            raise ValueError(f"a region of {length} takes {count} samples in each of {bins} bins")
         first = start + np.arange(bins, dtype=kind)[:, None] * step
         at = first + (np.arange(count, dtype=kind) + kind(0.5)) * step / kind(max(count, 1))
         outside = (at < -1) | (at > size)
@@ -200,6 +206,7 @@ def _largest(x: Array, rows: _Samples, columns: _Samples) -> Array:
     shape = (x.shape[0], *rows.below.shape, *columns.below.shape)
     if 0 in shape:
         return np.zeros((shape[0], shape[1], shape[3]), x.dtype)
+    check_allocation(shape, x.dtype)
     best = None
     for at_y, weight_y in ((rows.below, rows.low), (rows.above, rows.high)):
         for at_x, weight_x in ((columns.below, columns.low), (columns.above, columns.high)):
@@ -239,7 +246,8 @@ def _max_roi_pool(info: KernelInfo) -> KernelFn:
         return [(min(max(a + start, 0), size), min(max(b + start, 0), size)) for a, b in pairs]
 
     def run(x: Array, rois: Array) -> Array:
-        result = np.zeros((rois.shape[0], x.shape[1], height, width), x.dtype)
+        shape = check_allocation((rois.shape[0], x.shape[1], height, width), x.dtype)
+        result = np.zeros(shape, x.dtype)
         for i, roi in enumerate(rois.tolist()):
             # C's round: halves go away from zero
             corners = [math.floor(abs(v) * scale + 0.5) * (1 if v >= 0 else -1) for v in roi[1:]]

@@ -146,6 +146,8 @@ def _mel_weight_matrix(info: KernelInfo) -> KernelFn:
         mel = np.arange(bins + 2) * step + mel_low
         hertz = 700 * (10 ** (mel / 2595) - 1)
         edges = ((length + 1) * hertz // rate).astype(np.int64)
+        if rate <= 0 or edges.min() < 0 or edges.max() >= count:
+            raise ValueError(f"edges {low} and {high} Hz of a signal of {rate} samples a second")
         result = np.zeros((count, bins))
         for i in range(bins):
             left, peak, right = edges[i : i + 3]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in
+from eps.cpu.arrays import NO_QUESTION_BYTES, axis_in, check_allocation
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ def _gather(info: KernelInfo) -> KernelFn:
 
     def gather(x: Array, indices: Array) -> Array:
         at = axis_in(axis, x.ndim)
+        shape = (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
+        if indices.size * x.nbytes > NO_QUESTION_BYTES:
+            check_allocation(shape, x.dtype)
         return np.take(x, checked_indices(indices, x.shape[at]), at)
 
     return gather
@@ -108,6 +111,8 @@ def _gather_nd(info: KernelInfo) -> KernelFn:
             places += offsets.reshape(batch + (1,) * (places.ndim - batch_dims))
         if not size:
             return np.empty(places.shape + rest, x.dtype)
+        if places.size * size > NO_QUESTION_BYTES:
+            check_allocation((places.size, size), x.dtype)
         return np.take(x.reshape(-1, size), places, 0).reshape(places.shape + rest)
 
     return gather_nd

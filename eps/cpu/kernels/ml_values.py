@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.arrays import check_allocation
 from eps.cpu.post_transform import transform_of
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -74,6 +75,7 @@ def _cast_map(info: KernelInfo) -> KernelFn:
         if not sparse:
             row = [convert(x[key]) for key in sorted(x)]
         else:
+            check_allocation((width,), np.dtype(dtype))
             row = [convert(x[key]) if key in x else dtype(0) for key in range(width)]
         return np.array([row], dtype)
 

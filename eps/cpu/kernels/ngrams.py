@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.arrays import FLOAT32, check_allocation
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -48,13 +49,15 @@ class _Pool:
             if least <= length <= most:
                 found[length] = dict(zip(grams, columns[place:], strict=False))
             place += len(grams)
-        return cls(found, int(info.attr("max_skip_count")), max(columns, default=-1) + 1)
+        (width,) = check_allocation((max(columns, default=-1) + 1,), FLOAT32)
+        return cls(found, int(info.attr("max_skip_count")), width)
 
     def count(self, row: Sequence[Any]) -> Array:
         """How often each column's n-gram occurs in `row`, elements left out between counted."""
         result = np.zeros(self.width, np.float32)
         for length, grams in self.by_length.items():
-            for step in range(1, 2 if length == 1 else self.most_skipped + 2):
+            steps = 2 if length == 1 else min(self.most_skipped + 2, len(row) + 1)
+            for step in range(1, steps):
                 parts = [row[i * step :] for i in range(length)]
                 for gram in zip(*parts, strict=False):
                     column = grams.get(gram)

@@ -165,10 +165,9 @@ def _local_response(info: KernelInfo) -> KernelFn:
         square = np.square(x)
         total = np.zeros_like(square)
         channels = x.shape[1]
-        for shift in range(-before, size - before):
+        for shift in range(max(-before, 1 - channels), min(size - before, channels)):
             low, high = max(0, -shift), min(channels, channels - shift)
-            if low < high:
-                total[:, low:high] += square[:, low + shift : high + shift]
+            total[:, low:high] += square[:, low + shift : high + shift]
         total *= alpha / size
         total += bias
         if beta == 0.75:  # two square roots cost a fraction of a power

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide, is_floating
+from eps.cpu.arrays import check_allocation, computing_wide, is_floating
 from eps.cpu.windows import (
     AxisWindow,
     WindowAttributes,
@@ -35,6 +36,7 @@ def along_axes(
     Windows are boxes and the functions are associative, so that k + k passes over views do
     the work of k * k.
     """
+    check_allocation((*x.shape[: x.ndim - len(axes)], *(a.count for a in axes)), x.dtype)
     result = x
     for d, axis in enumerate(axes):
         at = x.ndim - len(axes) + d
@@ -187,13 +189,13 @@ def _max_unpool(info: KernelInfo) -> KernelFn:
             for d in range(rank)
         ]
         planes = x.shape[0] * x.shape[1]
-        size = int(np.prod(space, dtype=np.int64))
+        size = math.prod(space)
         if output_shape is None:
-            flat = np.zeros(planes * size, x.dtype)
+            flat = np.zeros(check_allocation((planes * size,), x.dtype), x.dtype)
             flat[places.reshape(-1)] = x.reshape(-1)
             return flat.reshape(*x.shape[:2], *space)
         # Places count in the tensor before pooling, which may be smaller than the result.
-        wanted = tuple(int(d) for d in output_shape.reshape(-1))
+        wanted = check_allocation(output_shape.reshape(-1).tolist(), x.dtype)
         result = np.zeros(wanted, x.dtype)
         where = np.unravel_index(places.reshape(-1), (*x.shape[:2], *space))
         result[where] = x.reshape(-1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import axis_in
-from eps.cpu.kernels.control_flow import stacked
+from eps.cpu.kernels.control_flow import ScanOutputs, stacked
 from eps.cpu.kernels.shape import integers
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -43,19 +43,18 @@ class _Scanner:
         lengths = {len(row) for row in rows}
         if len(lengths) != 1:
             raise ValueError(f"scan inputs have lengths {sorted(lengths)} along their axes")
-        outputs: list[list[Array]] = [[] for _ in self.out_axes]
+        outputs = ScanOutputs(len(self.out_axes))
         current = list(states)
         for i in range(lengths.pop()):
             items = [np.ascontiguousarray(row[i]).reshape(row[i].shape) for row in rows]
             results = self.body.run([*current, *items], implicit)
             current = list(results[: self.n_states])
-            for output, item in zip(outputs, results[self.n_states :], strict=True):
-                output.append(item)
+            outputs.add(results[self.n_states :])
         types = self.body.output_types[self.n_states :]
         ends = [
             stacked(items[::-1] if backwards else items, declared, axis)
             for items, declared, (axis, backwards) in zip(
-                outputs, types, self.out_axes, strict=True
+                outputs.items, types, self.out_axes, strict=True
             )
         ]
         return current, ends

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in
+from eps.cpu.arrays import axis_in, check_allocation
 from eps.cpu.kernels.shape import integers, parts_of
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -73,7 +73,13 @@ def _length(_: KernelInfo) -> KernelFn:
 def _concat(info: KernelInfo) -> KernelFn:
     """ONNX ConcatFromSequence-11."""
     axis, new_axis = info.attr("axis"), bool(info.attr("new_axis", 0))
-    return lambda items: np.stack(items, axis) if new_axis else np.concatenate(items, axis)
+
+    def concat(items: list[Array]) -> Array:
+        if items:  # of one tensor many times perhaps, which takes little room as a sequence
+            check_allocation((sum(item.size for item in items),), items[0].dtype)
+        return np.stack(items, axis) if new_axis else np.concatenate(items, axis)
+
+    return concat
 
 
 def _split(info: KernelInfo) -> KernelFn:

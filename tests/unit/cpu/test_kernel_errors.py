@@ -86,7 +86,7 @@ AT_RUN: list[tuple[str, list[Any], dict[str, Any], str]] = [
     # allocations that a model announces
     ("ConstantOfShape", [i(HUGE, HUGE)], {}, f"a result of shape [{HUGE}, {HUGE}] would take"),
     ("ConstantOfShape", [i(3, -1)], {}, "negative dimension in shape [3, -1]"),
-    ("Expand", [f(1), i(HUGE)], {}, "this machine has"),
+    ("Expand", [f(1), i(HUGE)], {}, "are available"),
     ("Tile", [f(1), i(HUGE)], {}, "would take"),
     ("Range", [np.array(0), np.array(HUGE), np.array(1)], {}, "would take"),
     ("OneHot", [i(1), i(HUGE), f(2)], {}, "would take"),

@@ -69,7 +69,7 @@ def test_a_run_is_tagged_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     run_options.logid = "seventh"
     with caplog.at_level(logging.DEBUG, "ort_lite"):
         session.run(None, feed(mlp()), run_options)
-    assert "run seventh of" in caplog.text
+    assert "[seventh] the run of <InferenceSession" in caplog.text
 
 
 def test_the_placement_line_carries_the_session_s_tag_and_can_be_silenced(

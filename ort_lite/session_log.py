@@ -1,0 +1,155 @@
+"""Logging with ONNX Runtime's severities: of the process, of a session and of a run.
+
+Everything goes to Python's logger `ort_lite` and those below it. Where the program has set up
+handlers, they get the records; where it has not, lines go to stderr in ONNX Runtime's form.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ort_lite.options import RunOptions, SessionOptions
+
+ROOT = "ort_lite"
+NOT_SET = -1
+SEVERITIES = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+"""Python's level of OrtLoggingLevel 0 (verbose) to 4 (fatal): onnxruntime_c_api.h."""
+_LETTERS = "VIWEF"
+_DEFAULT_ID = "Default"
+
+
+@dataclass(frozen=True, slots=True)
+class LogScope:
+    """What the session or run that this code is part of wants to be told.
+
+    Attributes:
+        level: Of Python's logging, below DEBUG for verbosity; None leaves it to the logger.
+        logid: Named in every line.
+    """
+
+    level: int | None = None
+    logid: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it changes nothing."""
+        return self.level is None and not self.logid
+
+    def within(self, outer: LogScope) -> LogScope:
+        """This one for a run of a session with `outer`: what is not set is the session's."""
+        level = self.level if self.level is not None else outer.level
+        return LogScope(level, ":".join(filter(None, (outer.logid, self.logid))))
+
+
+NOTHING_SAID = LogScope()
+
+_SCOPE: ContextVar[LogScope] = ContextVar("ort_lite_log", default=NOTHING_SAID)
+
+
+def scope_of(options: SessionOptions | RunOptions) -> LogScope:
+    """The scope that options ask for.
+
+    Raises:
+        InvalidArgument: `log_severity_level` or `log_verbosity_level` is out of range.
+    """
+    severity = options.log_severity_level
+    level = None if severity == NOT_SET else _level(severity, options.log_verbosity_level)
+    return LogScope(level, options.logid)
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Log from `severity` on wherever a session's options say nothing.
+
+    It is the level of Python's logger `ort_lite`, so `logging` can set and see it too.
+
+    Args:
+        severity: 0 verbose, 1 info, 2 warning (as from the start), 3 error, 4 fatal.
+
+    Raises:
+        InvalidArgument: It is none of these.
+    """
+    logging.getLogger(ROOT).setLevel(_level(severity, 0))
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Log more than verbose; without effect unless the default severity is 0 already.
+
+    Raises:
+        InvalidArgument: It is negative.
+    """
+    level, root = _level(0, verbosity), logging.getLogger(ROOT)
+    if root.getEffectiveLevel() <= logging.DEBUG:
+        root.setLevel(level)
+
+
+def _level(severity: int, verbosity: int) -> int:
+    if not 0 <= severity < len(SEVERITIES):
+        raise InvalidArgument(f"log severity is {severity}, expected 0 (verbose) to 4 (fatal)")
+    if verbosity < 0:
+        raise InvalidArgument(f"log verbosity is {verbosity}, expected 0 or more")
+    return max(SEVERITIES[severity] - verbosity, 1) if severity == 0 else SEVERITIES[severity]
+
+
+def verbose_level(verbosity: int) -> int:
+    """The level of a line that `log_verbosity_level` must ask for."""
+    return logging.DEBUG - verbosity
+
+
+@contextmanager
+def logging_as(scope: LogScope) -> Iterator[None]:
+    """Make `scope` that of all that is logged meanwhile."""
+    token = _SCOPE.set(scope)
+    try:
+        yield
+    finally:
+        _SCOPE.reset(token)
+
+
+class SessionLogger(logging.LoggerAdapter[logging.Logger]):
+    """A module's logger, which heeds the scope that the code runs in."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
+        """Whether a line of `level` would go anywhere."""
+        wanted = _SCOPE.get().level
+        return self.logger.isEnabledFor(level) if wanted is None else level >= wanted
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as logging has it
+        """Hand a record to the program's handlers, or a line to stderr."""
+        if not self.isEnabledFor(level):
+            return
+        path, number, function, _ = self.logger.findCaller(stacklevel=2)
+        logid = _SCOPE.get().logid
+        has_handlers = self.logger.hasHandlers()
+        text = f"[{logid}] {msg}" if logid and has_handlers else str(msg)
+        record = self.logger.makeRecord(
+            self.logger.name, level, path, number, text, args, kwargs.get("exc_info"), function
+        )
+        record.logid = logid
+        if has_handlers:
+            self.logger.handle(record)
+        elif self.logger.filter(record):
+            sys.stderr.write(_as_onnxruntime(record, logid) + "\n")
+
+
+def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
+    """As in onnxruntime: `2026-01-31 12:00:00.123 [W:ort_lite:id, file.py:1 function] text`."""
+    letter = _LETTERS[min(max(record.levelno // 10 - 1, 0), len(_LETTERS) - 1)]
+    time = f"{logging.Formatter().formatTime(record, '%Y-%m-%d %H:%M:%S')}.{int(record.msecs):03d}"
+    where = f"{record.filename}:{record.lineno} {record.funcName}"
+    return f"{time} [{letter}:{ROOT}:{logid or _DEFAULT_ID}, {where}] {record.getMessage()}"
+
+
+def get_logger(module: str) -> SessionLogger:
+    """The logger of a module, below `ort_lite` wherever the module lies."""
+    inside = module == ROOT or module.startswith(f"{ROOT}.")
+    return SessionLogger(logging.getLogger(module if inside else f"{ROOT}.{module}"), {})

@@ -1,0 +1,65 @@
+"""Functions that call themselves, or grow without bound when they are inlined, are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import ort_lite
+from ort_lite.function_expansion import MAX_CALLS_DEEP, MAX_NODES
+from ort_lite.status import InvalidGraph
+
+HEAD = """<ir_version: 8, opset_import: ["" : 18, "l" : 1]>
+g (float[2] x) => (float[2] y) { y = l.f0(x) }
+"""
+
+
+def session(*bodies: str) -> ort_lite.InferenceSession:
+    """A model that calls the first of functions f0, f1, ... from a to b."""
+    functions = "".join(
+        f'<opset_import: ["" : 18, "l" : 1], domain: "l">\nf{n} (a) => (b) {{ {body} }}\n'
+        for n, body in enumerate(bodies)
+    )
+    model = onnx.parser.parse_model(HEAD + functions).SerializeToString()
+    return ort_lite.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
+IN_A_BRANCH = """c = Constant<value = bool {0}>()
+b = If(c) <then_branch = t () => (float[2] q) { q = l.f0(a) },
+           else_branch = e () => (float[2] r) { r = Identity(a) }>"""
+
+
+@pytest.mark.parametrize(
+    ("bodies", "calls"),
+    [
+        (("b = l.f0(a)",), "l::f0 -> l::f0"),
+        (("b = l.f1(a)", "b = l.f0(a)"), "l::f0 -> l::f1 -> l::f0"),
+        ((IN_A_BRANCH,), "l::f0 -> l::f0"),
+    ],
+    ids=["itself", "each other", "in a branch"],
+)
+def test_functions_that_call_themselves_are_refused(bodies: tuple[str, ...], calls: str) -> None:
+    with pytest.raises(InvalidGraph, match=f"functions call themselves: ... {calls}"):
+        session(*bodies)
+
+
+def twice(levels: int) -> list[str]:
+    return [f"t = l.f{n + 1}(a) b = l.f{n + 1}(t)" for n in range(levels)] + ["b = Relu(a)"]
+
+
+def test_functions_that_double_are_counted_before_they_are_inlined() -> None:
+    with pytest.raises(InvalidGraph, match=f"has {1 << 60} nodes, at most {MAX_NODES} are taken"):
+        session(*twice(60))
+    with session(*twice(5)) as made:
+        np.testing.assert_array_equal(made.run(None, {"x": np.array([-1, 2], "f")})[0], [0, 2])
+
+
+def test_functions_inside_functions_go_so_deep_only() -> None:
+    def chain(length: int) -> list[str]:
+        return [f"b = l.f{n + 1}(a)" for n in range(length - 1)] + ["b = Relu(a)"]
+
+    with session(*chain(MAX_CALLS_DEEP)) as made:
+        assert made.run(None, {"x": np.array([-1, 2], "f")})[0].tolist() == [0, 2]
+    with pytest.raises(InvalidGraph, match=f"nested over {MAX_CALLS_DEEP} deep"):
+        session(*chain(MAX_CALLS_DEEP + 1))
