@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class OpIdentifier:
     """One version of an operator; its text form is `domain:op_type:since_version`."""
 
@@ -39,7 +39,7 @@ class OpIdentifier:
         return cls(parts[0], parts[1], int(parts[2]))
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class ArgPlace:
     """The `index`-th formal input or output."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.plan import KERNEL_ERRORS
 from ort_lite.status import Fail
 from ort_lite.status import NotImplemented as NotImplementedByCpu

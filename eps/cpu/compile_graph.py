@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.cpu.binding import Binder
 from eps.cpu.constants import constants_of
 from eps.cpu.plan import (

@@ -10,7 +10,7 @@ import onnx.shape_inference
 
 from ctx_formats.model_reader import read_model
 from eps.cpu.node_model import node_model
-from eps.cpu.schemas import find_schema
+from eps.cpu.schema_table import find_schema
 from ort_lite.graph import Graph
 
 if TYPE_CHECKING:
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from ort_lite.kernel_type_str import OpIdentifier
 
 
-def has_function_body(op: OpIdentifier) -> bool:
-    """Whether the schema of `op` gives a body, fixed or depending on the node."""
-    schema = find_schema(op.domain, op.op_type, op.since_version)
-    if schema is None:
-        return False
-    # onnx's stub lacks both properties.
-    fixed = schema.has_function  # type: ignore[attr-defined]
-    return bool(fixed or schema.has_context_dependent_function)  # type: ignore[attr-defined]
-
-
 def function_graph(
     op: OpIdentifier, info: KernelInfo, opset_imports: Mapping[str, int]
 ) -> Graph | None:
@@ -37,7 +27,8 @@ def function_graph(
 
     Inputs are i0, i1, ... and outputs o0, o1, ..., the omitted ones left out.
     """
-    if not has_function_body(op):
+    schema = find_schema(op.domain, op.op_type, op.since_version)
+    if schema is None or not schema.has_body:
         return None
     model = node_model(info, opset_imports)
     inlined = onnx.inliner.inline_selected_functions(

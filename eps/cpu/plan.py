@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.run_context import NodeRun, current_run
 from ort_lite.session_log import get_logger, verbose_level

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field
+from eps.cpu.schema_table import load_table
 from eps.cpu.schemas import Schemas
 from ort_lite.kernel_registry import KernelCall, KernelDef, KernelRegistry
 from ort_lite.kernel_type_str import KernelTypeStrResolver, OpIdentifier
@@ -92,10 +93,10 @@ class Resolver:
         matches = [registry.search(call, self._types) for registry in self.registries]
         kernels = tuple(definition for match in matches for definition in match.found)
         if kernels:
-            function = domain in _ONNX and _has_body(op)
+            function = domain in _ONNX and self.schemas.has_body(op)
             return Resolution(op=op, kernels=kernels, function=function)
         mismatches = tuple(text for match in matches for text in match.mismatches)
-        return _without_kernels(op, mismatches)
+        return _without_kernels(op, mismatches, function=self.schemas.has_body(op))
 
 
 def plain_domain(node: Node) -> str:
@@ -113,26 +114,19 @@ def opset_of(domain: str, opset_imports: Mapping[str, int]) -> int:
     if found is None and domain == "":
         found = opset_imports.get("ai.onnx")
     if found is None and domain == "":
-        import onnx.defs  # noqa: PLC0415 - see eps.cpu.schemas.find_schema
-
-        return onnx.defs.onnx_opset_version()
+        return load_table().newest[""]
     return 1 if found is None else found
 
 
-def _has_body(op: OpIdentifier) -> bool:
-    from eps.cpu.function_body import has_function_body  # noqa: PLC0415 - imports onnx
-
-    return has_function_body(op)
-
-
-def _without_kernels(op: OpIdentifier, mismatches: tuple[str, ...]) -> Resolution:
+def _without_kernels(
+    op: OpIdentifier, mismatches: tuple[str, ...], *, function: bool
+) -> Resolution:
     from eps.cpu.reference import why_not  # noqa: PLC0415 - imports onnx.reference
 
     reasons = mismatches or (f"no kernel is registered for {op}",)
     if op.domain not in _ONNX:
         return Resolution(op=op, reasons=reasons)
     denied = why_not(op)
-    function = _has_body(op)
     return Resolution(
         op=op,
         reference=not denied,

@@ -1,18 +1,15 @@
-"""What onnx's operator schemas say: versions, attribute defaults, names of types."""
+"""What operator schemas say: versions, attribute defaults, names of types."""
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.kernel_type_str import ArgPlace, OpIdentifier, places_of_schema
+from ctx_formats.lean_dataclass import dataclass, field
+from eps.cpu.schema_table import find_schema, load_table
+from ort_lite.kernel_type_str import ArgPlace, OpIdentifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import onnx
-    import onnx.defs
 
     from ort_lite.kernel_registry import KernelRegistry
 
@@ -25,7 +22,7 @@ MACHINE_LAYOUT = "com.microsoft.nchwc"
 
 @dataclass(slots=True)
 class Schemas:
-    """Schemas as onnx.defs has them, looked at once per operator version.
+    """Schemas as onnx publishes them, looked at once per operator version.
 
     Operators that onnx does not know (com.microsoft, a user's own) have the versions at which
     kernels for them start, and no defaults.
@@ -33,7 +30,7 @@ class Schemas:
 
     registries: tuple[KernelRegistry, ...]
     _versions: dict[tuple[str, str, int], int | None] = field(default_factory=dict)
-    _defaults: dict[OpIdentifier, dict[str, Any]] = field(default_factory=dict)
+    _defaults: dict[OpIdentifier, Mapping[str, Any]] = field(default_factory=dict)
 
     def since_version(self, domain: str, op_type: str, opset: int) -> int | None:
         """Version of the operator that a model importing `opset` means; None if unknown."""
@@ -53,10 +50,15 @@ class Schemas:
         """Attribute defaults of `op`, as `KernelInfo.attr` gives attributes."""
         if op not in self._defaults:
             schema = find_schema(op.domain, op.op_type, op.since_version)
-            self._defaults[op] = _schema_defaults(schema) if schema else {}
+            self._defaults[op] = schema.defaults if schema else {}
         return self._defaults[op]
 
-    def places(self, op: OpIdentifier) -> dict[str, tuple[ArgPlace, ...]]:
+    def has_body(self, op: OpIdentifier) -> bool:
+        """Whether the schema of `op` gives a function, fixed or depending on the node."""
+        schema = find_schema(op.domain, op.op_type, op.since_version)
+        return schema is not None and schema.has_body
+
+    def places(self, op: OpIdentifier) -> Mapping[str, tuple[ArgPlace, ...]]:
         """What names in type constraints of `op` stand for."""
         schema = find_schema(op.domain, op.op_type, op.since_version)
         if schema is None:
@@ -65,8 +67,7 @@ class Schemas:
                 for kind in ("input", "output")
                 for i in range(_NO_SCHEMA_FORMALS)
             }
-        names = frozenset(c.type_param_str for c in schema.type_constraints)
-        return places_of_schema(schema.inputs, schema.outputs, names)
+        return schema.places
 
     def explain_unknown(self, domain: str, op_type: str, opset: int) -> str:
         """Why nothing is known of an operator, with the nearest that is."""
@@ -83,52 +84,16 @@ class Schemas:
         elsewhere = sorted({d or "ai.onnx" for d, name, _ in known if name == op_type})
         if elsewhere:
             return f"{what}; domain {', '.join(elsewhere)} has an operator of that name"
+        import difflib  # noqa: PLC0415 - for an error alone
+
         names = sorted({name for _, name, _ in known})
         near = difflib.get_close_matches(op_type, names, n=1)
         return f"{what}; nearest known: {near[0]}" if near else what
 
     def _known(self) -> set[tuple[str, str, int]]:
         """(domain, operator, version) of every schema and kernel."""
-        import onnx.defs  # noqa: PLC0415 - see find_schema
-
-        found = {
-            (s.domain, s.name, s.since_version) for s in onnx.defs.get_all_schemas_with_history()
-        }
+        found = load_table().known()
         for registry in self.registries:
             for domain, op_type in registry.operators():
                 found.update((domain, op_type, v) for v in registry.starts(domain, op_type))
         return found
-
-
-def find_schema(domain: str, op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """The newest schema not newer than `opset`; None if onnx has none."""
-    if not 0 < opset < 1 << 31:
-        return None  # a hostile model's: onnx takes 32 bits
-    import onnx.defs  # noqa: PLC0415 - a session whose EPs take every node needs no onnx
-
-    try:
-        return onnx.defs.get_schema(op_type, max_inclusive_version=opset, domain=domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
-def _schema_defaults(schema: onnx.defs.OpSchema) -> dict[str, Any]:
-    return {
-        name: _plain(attribute.default_value)
-        for name, attribute in schema.attributes.items()
-        if attribute.default_value.type
-    }
-
-
-def _plain(default: onnx.AttributeProto) -> Any:  # noqa: ANN401 - as KernelInfo.attr
-    import onnx.helper  # noqa: PLC0415 - see find_schema
-    import onnx.numpy_helper  # noqa: PLC0415 - see find_schema
-
-    value = onnx.helper.get_attribute_value(default)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, onnx.TensorProto):
-        return onnx.numpy_helper.to_array(value) if value.data_type else None
-    if isinstance(value, (int, float)):
-        return value
-    return [item.decode() if isinstance(item, bytes) else item for item in value]
