@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> int:
     """Do one job; its answer is there whole or not at all."""
-    _end_with_parent()
+    end_with_parent()
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     answer_file = Path(arguments[1])
     try:
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     os._exit(0)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let Linux kill this process when whoever started it dies: nobody waits for the answer."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
 
 BUILD_TIMEOUT_S = 1800
+BESIDE = ("WARNING:", "ERROR: Ignored the following")
+"""How lines of pip begin that do not say what went wrong."""
 SHAPING_PARTS = (
     ("build-system",),
     ("project", "name"),
@@ -125,7 +127,7 @@ def _build(
         ended = run_child(step, env=environ, folder=recipe.root, timeout_s=BUILD_TIMEOUT_S, log=log)
         if ended.code != 0:
             what = "venv" if "venv" in step else f"pip install {' '.join(step[len(pip) :])}"
-            lines = [line for line in ended.tail.splitlines() if not line.startswith("WARNING:")]
+            lines = [line for line in ended.tail.splitlines() if not line.startswith(BESIDE)]
             told = "\n".join(lines)[-1500:]
             raise EnvironmentFailed(f"{what}: {ended.describe()}: {told}")
 

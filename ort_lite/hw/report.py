@@ -102,7 +102,8 @@ def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) 
     Raises:
         MatrixError: No result in a folder, or a file that is none.
     """
-    results = read_results(folders)
+    order = {row: i for i, row in enumerate(matrix.states)}
+    results = tuple(sorted(read_results(folders), key=lambda r: order.get(r.row, len(order))))
     cross = read_cross(folders)
     before = read_report(previous) if previous is not None else None
     moment = Moment(

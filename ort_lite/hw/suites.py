@@ -70,7 +70,7 @@ def _conformance(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[Case
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", "utf-8")
     report = folder / "pytest.xml"
     report.unlink(missing_ok=True)
-    command = ["-m", "pytest", "-q", "--tb=short", f"--rootdir={folder}", "-c",
+    command = ["-m", "ort_lite.hw.child_pytest", "-q", "--tb=short", f"--rootdir={folder}", "-c",
                str(folder / "pytest.ini"), f"--junitxml={report}",
                str(folder / CONFORMANCE_FILE)]  # fmt: skip
     ended = ready.call(command, timeout_s)
@@ -145,8 +145,8 @@ def _bench(
     metrics: dict[str, float] = answer["metrics"]
     own = {key: limit.at_most for key, limit in ready.row.limits.items()}
     limits = {key: limit for key, limit in (bench.thresholds | own).items() if key in metrics}
-    over = [f"{k} {metrics[k]:.2f} over {v:.2f}" for k, v in limits.items() if metrics[k] > v]
-    told = [f"{k} is held to {v.at_most:.2f}: {v.why}" for k, v in ready.row.limits.items()]
+    over = [f"{k} {metrics[k]:.2f} over {v:g}" for k, v in limits.items() if metrics[k] > v]
+    told = [f"{k} is held to {v.at_most:g}: {v.why}" for k, v in ready.row.limits.items()]
     return Case(
         suite=suite,
         name=name,

@@ -211,8 +211,8 @@ def test_a_platform_s_own_limit_holds_in_place_of_the_suite_s(odd: Make) -> None
     strict, roomy = (results[row]["cases"][0] for row in rows)
     assert (strict["outcome"], roomy["outcome"]) == ("failed", "passed")
     assert 1.001 < roomy["metrics"]["payload"] < 1000
-    assert strict["message"] == f"payload {strict['metrics']['payload']:.2f} over 1.00"
-    assert roomy["message"] == "payload is held to 1000.00: contexts are padded"
+    assert strict["message"] == f"payload {strict['metrics']['payload']:.2f} over 1.001"
+    assert roomy["message"] == "payload is held to 1000: contexts are padded"
 
 
 def test_a_run_among_uncommitted_files_is_no_evidence(odd: Make) -> None:
