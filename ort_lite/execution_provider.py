@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.errors import Reason
     from ctx_formats.identity import HardwareIdentity
@@ -96,11 +96,14 @@ class FusedNode:
         bodies: For an EP that runs control flow through the session: (node index in
             `graph`, attribute name) to the prepared body. Its `run` takes the body's inputs,
             then its `captured` values, in that order.
+        progress: For an EP that takes long: called with (what it does, how much is done, how
+            much there is); an exception from it cancels.
     """
 
     name: str
     graph: Graph
     bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
+    progress: Callable[[str, int, int], None] | None = None
 
 
 class CompiledPartition(ABC):

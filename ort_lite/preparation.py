@@ -221,7 +221,8 @@ def _compile_missing(
         changed = shop.fuse(ep, subgraph) if shop.fuse is not None else subgraph
         bodies = _bodies(ep, changed, shop)
         try:
-            compiled = _compile_one(ep, FusedNode(name=name, graph=changed, bodies=bodies), part)
+            fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=shop.progress)
+            compiled = _compile_one(ep, fused, part)
         except _Declined:
             if changed is subgraph:
                 raise
@@ -229,7 +230,7 @@ def _compile_missing(
             for body in bodies.values():
                 body.release()
             changed, bodies = subgraph, _bodies(ep, subgraph, shop)
-            compiled = _compile_one(ep, FusedNode(name=name, graph=changed, bodies=bodies), part)
+            compiled = _compile_one(ep, replace(fused, graph=changed, bodies=bodies), part)
         done[part] = Partition(
             ep=ep,
             name=name,

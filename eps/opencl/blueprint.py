@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.tilings import Problem, Tiling
     from eps.opencl.weights import Weight
 
 
@@ -68,6 +71,7 @@ class Blueprint:
     Attributes:
         arena: Bytes of device memory for inputs, outputs and temporaries, zero at the start.
         weights: Constants, each content once.
+        tuned: Tilings that were measured, not chosen by the rule.
     """
 
     source: str
@@ -77,6 +81,7 @@ class Blueprint:
     weights: tuple[Weight, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
 
     @property
     def checks(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.dynamic import DynamicPartition
 from eps.opencl.free_model import restored, value_signatures
@@ -23,12 +24,14 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ctx_formats.identity import HardwareIdentity
     from eps.opencl.blueprint import Blueprint, Port
     from eps.opencl.device import Found, Target
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload import Payload, StoredGraph, Variant
     from eps.opencl.program import Program
     from eps.opencl.shapes import Shapes
+    from eps.opencl.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
     from ort_lite.graph import Graph
 
@@ -40,8 +43,10 @@ IMPORTED = "an imported partition"
 class Builder:
     """One device with its OpenCL context; partitions that it makes keep it open."""
 
-    def __init__(self, found: Found, target: Target, options: OpenCLOptions) -> None:
-        """Open the device.
+    def __init__(
+        self, found: Found, target: Target, options: OpenCLOptions, identity: HardwareIdentity
+    ) -> None:
+        """Open the device; `identity` is its.
 
         Raises:
             EPFail: The driver does not let it.
@@ -52,6 +57,7 @@ class Builder:
         self._target = target
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
+        self._identity = identity
 
     def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
         """Note which sizes `reshape_input` gives the named dimensions of a whole model.
@@ -79,7 +85,7 @@ class Builder:
         shapes = static_shapes(graph)
         if shapes is None:
             self._require_whole(fused)
-            make = self._maker(graph, fused.name, self._weights())
+            make = self._maker(graph, fused.name, self._weights(), self._tuned)
             partition = DynamicPartition(graph, fused.name, make, self._options.max_variants)
             self._prepare(partition)
             return partition
@@ -87,10 +93,11 @@ class Builder:
         from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see above
 
         try:
-            blueprint = draw(graph, shapes, self._target)
+            target = self._tuned(graph, shapes, fused.progress)
+            blueprint = draw(graph, shapes, target)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
-        program = build(self._context, blueprint)
+        program = build(self._context, blueprint.source, blueprint.options)
         return StaticPartition(self._executable(program, blueprint, self._weights()), fused.name)
 
     def _require_whole(self, fused: FusedNode) -> None:
@@ -156,7 +163,9 @@ class Builder:
         graph = restored(model)
         orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
         kept = {_shapes_of(v.blueprint, graph): v for v in payload.variants}
-        compiled = self._maker(graph, IMPORTED, weights)
+        recorded = {p: t for v in payload.variants for p, t in v.blueprint.tuned.items()}
+        target = replace(self._target, tuned=recorded)
+        compiled = self._maker(graph, IMPORTED, weights, lambda *_: target)
 
         def make(shapes: Shapes) -> Executable:
             variant = kept.get(shapes)
@@ -167,8 +176,30 @@ class Builder:
             partition.prepare(shapes)
         return partition
 
+    def _tuned(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, tuple[int, ...]],
+        progress: Progress | None = None,
+    ) -> Target:
+        """The target, with measured tilings for `graph` where the options ask for them."""
+        options = self._options
+        if options.tuning == "off":
+            return self._target
+        from eps.opencl.tune import Tuner  # noqa: PLC0415 - a reload measures nothing
+        from eps.opencl.tuning_cache import TuningCache, tuning_folder  # noqa: PLC0415 - as above
+
+        cache = TuningCache(tuning_folder(options.tuning_cache), self._identity)
+        return Tuner(self._context, cache, options.tuning).tuned(
+            graph, shapes, self._target, progress
+        )
+
     def _maker(
-        self, graph: Graph, name: str, weights: DeviceWeights
+        self,
+        graph: Graph,
+        name: str,
+        weights: DeviceWeights,
+        target_for: Callable[[Graph, Mapping[str, tuple[int, ...]]], Target],
     ) -> Callable[[Shapes], Executable]:
         """Compiles a partition for the shapes of its inputs."""
         names = [info.name for info in graph.inputs]
@@ -179,10 +210,11 @@ class Builder:
 
             named = dict(zip(names, shapes, strict=True))
             try:
-                blueprint = draw(graph, named, self._target)
+                blueprint = draw(graph, named, target_for(graph, named))
             except Unsupported as exc:
                 raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
-            return self._executable(build(self._context, blueprint), blueprint, weights)
+            program = build(self._context, blueprint.source, blueprint.options)
+            return self._executable(program, blueprint, weights)
 
         return make
 

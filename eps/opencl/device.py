@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pyopencl as cl
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.icd import drivers_shown
 from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eps.opencl.options import OpenCLOptions
+    from eps.opencl.tilings import Problem, Tiling
 
 KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
 POCL = "Portable Computing Language"
@@ -55,6 +56,7 @@ class Target:
         double: Whether float64 is there.
         alignment: In bytes, of a buffer's parts.
         late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
+        tuned: Tilings that were measured on this device; others go by the rule.
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
     """
 
@@ -66,6 +68,7 @@ class Target:
     alignment: int
     late_binaries: bool
     calls_builtins: bool
+    tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
 
 
 @cache

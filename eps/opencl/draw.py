@@ -29,13 +29,22 @@ BUILD_OPTIONS = "-cl-mad-enable"
 MAX_ELEMENTS = (1 << 31) - 1
 
 
+def arrange(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:
+    """Steps and places of a partition for inputs of the given shapes.
+
+    Raises:
+        Unsupported: With these shapes a node is not supported after all.
+    """
+    return lay_out(fuse(trace(graph, shapes)))
+
+
 def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) -> Blueprint:
     """Compile a partition for inputs of the given shapes.
 
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    schedule = lay_out(fuse(trace(graph, shapes)))
+    schedule = arrange(graph, shapes)
     kernels = [kernel for step in schedule.steps for kernel in kernels_of(step, target)]
     largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
     if largest > MAX_ELEMENTS:
@@ -57,6 +66,11 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         weights=tuple(distinct.values()),
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
+        tuned={
+            k.problem: target.tuned[k.problem]
+            for k in kernels
+            if k.problem is not None and k.problem in target.tuned
+        },
     )
 
 

@@ -18,11 +18,14 @@ OPTIONS: Mapping[str, str] = {
     "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
     "reshape_input": "sets of shapes to compile ahead of time, e.g. ids[1,64];ids[1,128]",
     "weights": "auto (default), copy or map: whether weights lie in the payload file's own memory",
+    "tuning": "off (default), fast or full: kernel parameters by a rule, or by measuring",
+    "tuning_cache": "folder for what was measured; opencl_tuning in the user's cache without it",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
 MAX_VARIANTS = 8
 WEIGHTS = ("auto", "copy", "map")
+TUNING = ("off", "fast", "full")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class OpenCLOptions:
         max_variants: Programs that a partition with free dimensions keeps.
         reshape: Sets of shapes by input name, for each of which to compile ahead of time.
         weights: Of `WEIGHTS`.
+        tuning: Of `TUNING`.
+        tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
         profiling: Whether the queue records times.
     """
 
@@ -45,6 +50,8 @@ class OpenCLOptions:
     max_variants: int = MAX_VARIANTS
     reshape: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     weights: str = "auto"
+    tuning: str = "off"
+    tuning_cache: str = ""
     profiling: bool = False
 
 
@@ -62,6 +69,8 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         max_variants=max_variants,
         reshape=_reshape(options.get(KEY, ""), max_variants),
         weights=_one_of(options, "weights", WEIGHTS),
+        tuning=_one_of(options, "tuning", TUNING),
+        tuning_cache=options.get("tuning_cache", ""),
         profiling=_flag(options, "profiling"),
     )
 

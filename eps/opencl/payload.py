@@ -5,7 +5,8 @@
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
-    56     JSON      {identity, variants: [{table, binary, source, weights}], model, weights, pool}
+    56     JSON      {identity, variants: [{table, binary, source, weights, tuned}], model, weights,
+                     pool}
     ...    zeros to a multiple of 4,096, section, zeros, section, ...
 
 A section is {offset, size, blake3}; `blake3` is "" for the pool and the model, which no driver
@@ -15,7 +16,9 @@ initializers have the place of one of its weights as the location of external da
 
 `weights` of the header lists [where, offset, size, blake3], each content once: where 0 it lies
 in the section `pool`, at a multiple of 512; where 1 in the file that models of a session group
-share. `weights` of a variant and of the model are indices into it. Integers are little-endian.
+share. `weights` of a variant and of the model are indices into it. `tuned`, which may be
+missing, has the tilings that were measured: programs for other shapes take them over. Integers
+are little-endian.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from blake3 import blake3
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.payload_table import table_of
+from eps.opencl.tuning_rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +96,7 @@ def write_payload(payload: Payload, out: BinaryIO, shared: WeightsSink | None = 
             "binary": body.add([variant.binary], digest=True),
             "source": body.add([zlib.compress(variant.blueprint.source.encode(), 6)], digest=True),
             "weights": weights.indices(variant.blueprint.weights),
+            "tuned": rows_of(variant.blueprint.tuned),
         }
         for variant in payload.variants
     ]

@@ -10,6 +10,7 @@ from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.payload import (
     ALIGNMENT,
     HEAD,
@@ -22,6 +23,7 @@ from eps.opencl.payload import (
     Variant,
 )
 from eps.opencl.payload_table import array, blueprint_of, number, text
+from eps.opencl.tuning_rows import tuned_of
 from eps.opencl.weights import Weight
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
             raise FormatError("variant", str(row)[:40], "an object with a table")
         source = _inflated(_section(body, row.get("source"), "source"))
         mine = _picked(row.get("weights"), weights)
-        blueprint = blueprint_of(row["table"], source, mine, alignment)
+        tuned = tuned_of(array(row.get("tuned", []), "tuned"))
+        blueprint = replace(blueprint_of(row["table"], source, mine, alignment), tuned=tuned)
         variants.append(Variant(blueprint, _section(body, row.get("binary"), "binary")))
     model = _model(header.get("model"), body, weights)
     if model is None and len(variants) != 1:

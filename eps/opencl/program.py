@@ -19,16 +19,16 @@ Program = cl._cl._Program  # noqa: SLF001 - cl.Program keeps binaries on disk, u
 """The driver's program, without pyopencl's cache."""
 
 
-def build(context: cl.Context, blueprint: Blueprint) -> Program:
-    """Compile the blueprint's source.
+def build(context: cl.Context, source: str, options: str) -> Program:
+    """Compile a program's source.
 
     Raises:
         EPFail: The driver refuses it; has the beginning of the build log.
     """
     with opencl_errors("building a program"):
-        program = Program(context, blueprint.source)
+        program = Program(context, source)
         with _quiet():
-            program.build(blueprint.options.encode(), context.devices)
+            program.build(options.encode(), context.devices)
     return program
 
 

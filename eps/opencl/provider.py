@@ -48,8 +48,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self.options = options
         found = choose(find_devices(), options)
         self._target = describe_target(found)
-        self._builder: Builder | None = Builder(found, self._target, options)
         self._identity = read_identity(found)
+        self._builder: Builder | None = Builder(found, self._target, options, self._identity)
 
     @property
     def identity(self) -> HardwareIdentity:

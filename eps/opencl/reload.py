@@ -113,7 +113,7 @@ def program_of(context: cl.Context, device: cl.Device, variant: Variant, *, own:
     try:
         if own:
             return load(context, device, bytes(variant.binary), variant.blueprint)
-        return build(context, variant.blueprint)
+        return build(context, variant.blueprint.source, variant.blueprint.options)
     except EPFail as exc:
         raise rejected(exc) from exc
 

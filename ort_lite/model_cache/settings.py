@@ -55,14 +55,21 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     Raises:
         InvalidArgument: The quota is no number, or there is no folder for caches.
     """
-    folder = config.get(FOLDER_KEY) or environment.get(FOLDER_VARIABLE) or _default(environment)
+    folder = (
+        config.get(FOLDER_KEY) or environment.get(FOLDER_VARIABLE) or user_cache_folder(environment)
+    )
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
     if not (quota.isascii() and quota.isdigit()):
         raise InvalidArgument(f"the cache's quota is '{quota}', expected a number of bytes")
     return CacheSettings(Path(folder).absolute(), int(quota))
 
 
-def _default(environment: Mapping[str, str]) -> str:
+def user_cache_folder(environment: Mapping[str, str]) -> str:
+    """Where caches go that nobody chose a folder for.
+
+    Raises:
+        InvalidArgument: The user has no home.
+    """
     base = environment.get("LOCALAPPDATA") if os.name == "nt" else environment.get("XDG_CACHE_HOME")
     if base:
         return str(Path(base) / "ort_lite")
@@ -70,5 +77,5 @@ def _default(environment: Mapping[str, str]) -> str:
         return str(Path.home() / ".cache" / "ort_lite")
     except RuntimeError as exc:
         raise InvalidArgument(
-            f"there is no folder for the model cache ({exc}); set {FOLDER_VARIABLE}"
+            f"there is no folder for caches ({exc}); set {FOLDER_VARIABLE}"
         ) from exc

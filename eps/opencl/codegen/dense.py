@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.codegen.kernel import Finish, Kernel, finish_of
-from eps.opencl.codegen.tile import Contraction, Tile, choose_tile, write_contraction
+from eps.opencl.codegen.tile import Contraction, write_contraction
+from eps.opencl.codegen.tiling import choose_tiling
+from eps.opencl.tilings import Problem, Tile
 from eps.opencl.views import Buffer, View
 
 if TYPE_CHECKING:
@@ -26,25 +29,33 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     a, b, y = step.inputs[0], step.inputs[1], step.output
     *batch, m, n = y.shape
     k = a.shape[-1]
-    tile = choose_tile(target, 1, m, n)
     constant = b.buffer.constant
+    finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
+    sizes = Problem(
+        batch=prod(batch),
+        rows=1,
+        columns=m,
+        taps=(1, 1),
+        depth=k,
+        width=n,
+        packed=constant is not None,
+        operands=len(finish.views),
+    )
+    tiling = choose_tiling(sizes, target)
+    tile = tiling.tile
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
         packed = _packed(whole, tile)
-        w_batch = _packed_batch(batch, packed.size // max(1, int(np.prod(batch))))
+        w_batch = _packed_batch(batch, packed.size // max(1, prod(batch)))
         w = (Buffer(packed.size, "float32", packed), 0, w_batch)
         w_steps = (0, 0, tile.channels, k * tile.channels)
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
         w_steps = (0, 0, b.strides[-2], 0)
     spec = Contraction(
+        sizes=sizes,
         batch=tuple(batch),
-        rows=1,
-        columns=m,
-        taps=(1, 1),
-        depth=k,
-        width=n,
         x=(a.buffer, a.offset, a.strides[:-2]),
         w=w,
         y=(y.buffer, y.offset, y.strides[:-2]),
@@ -52,9 +63,8 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
         w_steps=w_steps,
         y_steps=(0, y.strides[-2], y.strides[-1]),
     )
-    finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
     views = tuple(_with_row(view) for view in finish.views)
-    return [write_contraction(spec, tile, replace(finish, views=views), target)]
+    return [write_contraction(spec, tiling, replace(finish, views=views))]
 
 
 def _with_row(view: View) -> View:
@@ -123,17 +133,24 @@ def _contract(
     if flat:
         views = tuple(_flat(v) for v in views)
         rows, columns = 1, rows * columns
-    tile = choose_tile(target, rows, columns, width)
-    by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed = _packed(by_group, tile)
-    line = depth * tile.channels
-    spec = Contraction(
-        batch=(x.shape[0], groups),
+    sizes = Problem(
+        batch=x.shape[0] * groups,
         rows=rows,
         columns=columns,
         taps=(kh, kw),
         depth=depth,
         width=width,
+        packed=True,
+        operands=len(views),
+    )
+    tiling = choose_tiling(sizes, target)
+    tile = tiling.tile
+    by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
+    packed = _packed(by_group, tile)
+    line = depth * tile.channels
+    spec = Contraction(
+        sizes=sizes,
+        batch=(x.shape[0], groups),
         x=(x.buffer, place.start, (x.strides[0], depth * x.strides[1])),
         w=(Buffer(packed.size, "float32", packed), 0, (0, packed.size // groups)),
         y=(y.buffer, y.offset, y_view.strides[:2]),
@@ -147,7 +164,7 @@ def _contract(
         w_steps=(kw * line, line, tile.channels, kh * kw * line),
         y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
-    return write_contraction(spec, tile, replace(place.finish, views=views), target)
+    return write_contraction(spec, tiling, replace(place.finish, views=views))
 
 
 def _grouped(view: View, groups: int) -> View:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from eps.opencl.ir import Epilogue
+    from eps.opencl.tilings import Problem
     from eps.opencl.views import Buffer, Loop, View
 
 
@@ -24,6 +25,7 @@ class Kernel:
         tasks: Global size; the local size is 1.
         checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
         work: Floating-point operations, for reports; 0 where nobody counted.
+        problem: What a contraction's tiling was chosen for; None of other kernels.
     """
 
     body: str
@@ -31,6 +33,7 @@ class Kernel:
     tasks: int
     checks: bool = False
     work: int = 0
+    problem: Problem | None = None
 
     def parameters(self) -> str:
         """The parameter list."""

@@ -9,17 +9,17 @@ code for remainders; what is computed twice is stored twice, with equal values.
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, store
+from eps.opencl.codegen.tiling import share_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.codegen.kernel import Finish
-    from eps.opencl.device import Target
+    from eps.opencl.tilings import Problem, Tile, Tiling
     from eps.opencl.views import Buffer
 
 
@@ -30,21 +30,17 @@ class Contraction:
     Strides are in elements of the buffer they belong to; offsets come first in their tuples.
 
     Attributes:
-        batch: Sizes of the outer axes.
+        sizes: Of everything that is summed or stored.
+        batch: Sizes of the outer axes, whose product is that of `sizes`.
         x, w, y: (buffer, offset, strides of the batch axes).
         x_steps: Strides of (row, column, tap row, tap column, depth).
         w_steps: Strides of (tap row, tap column, depth, panel); a panel's channels follow
             each other.
         y_steps: Strides of (row, column, channel).
-        packed: Channels in a panel where `w` is packed, else 0 and channels follow each other.
     """
 
+    sizes: Problem
     batch: tuple[int, ...]
-    rows: int
-    columns: int
-    taps: tuple[int, int]
-    depth: int
-    width: int
     x: tuple[Buffer, int, tuple[int, ...]]
     w: tuple[Buffer, int, tuple[int, ...]]
     y: tuple[Buffer, int, tuple[int, ...]]
@@ -53,64 +49,19 @@ class Contraction:
     y_steps: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Pixels (high * wide) by channels (panels * vector) that one work-item keeps."""
-
-    high: int
-    wide: int
-    panels: int
-    vector: int
-
-    @property
-    def channels(self) -> int:
-        """Output channels of the tile."""
-        return self.panels * self.vector
-
-
-def choose_tile(target: Target, rows: int, columns: int, width: int) -> Tile:
-    """The tile with the least waste among those that fill the registers.
-
-    Cost per useful result: overlap at the edges, times loads per multiplication.
-    """
-    vector = target.vector
-    while vector > width:
-        vector //= 2
-    best, best_cost = Tile(1, 1, 1, vector), float("inf")
-    for panels in (1, 2, 3):
-        if panels * vector > width:
-            break
-        for pixels in range(1, target.accumulators // panels + 1):
-            for wide in {min(pixels, columns), *(d for d in (pixels,) if d <= columns)}:
-                high = min(pixels // wide, rows)
-                cost = _cost(Tile(high, wide, panels, vector), rows, columns, width)
-                if cost < best_cost:
-                    best, best_cost = Tile(high, wide, panels, vector), cost
-    return best
-
-
-def _cost(tile: Tile, rows: int, columns: int, width: int) -> float:
-    pixels = tile.high * tile.wide
-    computed = -(-rows // tile.high) * tile.high * -(-columns // tile.wide) * tile.wide
-    channels = -(-width // tile.channels) * tile.channels
-    waste = computed * channels / (rows * columns * width)
-    loads = (tile.panels + pixels) / (tile.panels * pixels)  # for each multiplication
-    short = 8 / (tile.panels * pixels) if tile.panels * pixels < 8 else 0  # latency of one
-    return waste * (1 + loads + short)
-
-
-def write_contraction(spec: Contraction, tile: Tile, finish: Finish, target: Target) -> Kernel:
+def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish) -> Kernel:
     """The kernel; parameters are x, w, the epilogue's operands, y."""
-    panels = -(-spec.width // tile.channels)
-    down, across = -(-spec.rows // tile.high), -(-spec.columns // tile.wide)
-    outer = prod(spec.batch) * panels
-    groups, each = share_tiles(down * across, outer, target.tasks, work_of(spec))
+    sizes, tile = spec.sizes, tiling.tile
+    panels = -(-sizes.width // tile.channels)
+    down, across = -(-sizes.rows // tile.high), -(-sizes.columns // tile.wide)
+    outer = sizes.batch * panels
+    groups, each = share_tiles(down * across, outer, tiling.tasks, sizes.work)
     code = Code()
     code.add("const int id = get_global_id(0);")
     names = decode(code, "id", [*spec.batch, panels, groups], "b")
     *batch, panel, group = names
     y_index = len(finish.views) + 2
-    first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {spec.width - tile.channels})"
+    first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
     code.add(f"const int n0 = {first};")
     code.add(f"__global const float* x = p0 + {_at(batch, spec.x)};")
     code.add(f"__global const float* w = p1 + {_weights_at(spec, batch, panel)};")
@@ -119,8 +70,8 @@ def write_contraction(spec: Contraction, tile: Tile, finish: Finish, target: Tar
     start, stop = f"{group} * {each}", f"min({group} * {each} + {each}, {down * across})"
     code.open(f"for (int t = {start}; t < {stop}; ++t)")
     row, column = (
-        _edge("t", across, down, tile.high, spec.rows, 0),
-        _edge("t", across, down, tile.wide, spec.columns, 1),
+        _edge("t", across, down, tile.high, sizes.rows, 0),
+        _edge("t", across, down, tile.wide, sizes.columns, 1),
     )
     code.add(f"const int r0 = {row}, c0 = {column};")
     _write_sums(code, spec, tile)
@@ -129,25 +80,7 @@ def write_contraction(spec: Contraction, tile: Tile, finish: Finish, target: Tar
             _write_store(code, spec, tile, finish, hoisted, batch, (i, j))
     code.close()
     operands = (spec.x[0], spec.w[0], *(v.buffer for v in finish.views), spec.y[0])
-    return Kernel(code.text(), operands, outer * groups, work=work_of(spec))
-
-
-def work_of(spec: Contraction) -> int:
-    """Multiplications and additions."""
-    taps = spec.taps[0] * spec.taps[1]
-    return 2 * prod(spec.batch) * spec.rows * spec.columns * spec.width * spec.depth * taps
-
-
-SMALLEST_TASK = 100_000
-"""Operations below which starting a work-group costs more than it brings."""
-
-
-def share_tiles(tiles: int, outer: int, tasks: int, work: int) -> tuple[int, int]:
-    """(groups, tiles in each): enough groups to have `tasks` work-items in all."""
-    tasks = min(tasks, max(1, work // SMALLEST_TASK))
-    groups = min(tiles, max(1, -(-tasks // outer)))
-    each = -(-tiles // groups)
-    return -(-tiles // each), each
+    return Kernel(code.text(), operands, outer * groups, work=sizes.work, problem=sizes)
 
 
 def _at(batch: Sequence[str], place: tuple[Buffer, int, tuple[int, ...]]) -> str:
@@ -203,16 +136,16 @@ def _write_sums(code: Code, spec: Contraction, tile: Tile) -> None:
     blocks = 0
     xp, wp = "xt", "w"
     for name, count, x_step, w_step in (
-        ("i", spec.taps[0], tap_row, spec.w_steps[0]),
-        ("j", spec.taps[1], tap_column, spec.w_steps[1]),
+        ("i", spec.sizes.taps[0], tap_row, spec.w_steps[0]),
+        ("j", spec.sizes.taps[1], tap_column, spec.w_steps[1]),
     ):
         if count > 1:
             code.open(f"for (int {name} = 0; {name} < {count}; ++{name})")
             blocks += 1
             xp, wp = f"{xp} + {name} * {x_step}", f"{wp} + {name} * {w_step}"
     code.add(f"__global const float* xp = {xp};", f"__global const float* wp = {wp};")
-    unroll = next(u for u in (4, 2, 1) if spec.depth % u == 0)
-    code.open(f"for (int k = 0; k < {spec.depth}; k += {unroll})")
+    unroll = next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
+    code.open(f"for (int k = 0; k < {spec.sizes.depth}; k += {unroll})")
     for u in range(unroll):
         _write_step(code, spec, tile, u)
     advance_x, advance_w = depth * unroll, spec.w_steps[2] * unroll

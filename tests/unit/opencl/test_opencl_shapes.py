@@ -55,9 +55,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sources: list[str] = []
     real = program.build
 
-    def counted(context: Any, blueprint: Any) -> Any:
-        sources.append(blueprint.source)
-        return real(context, blueprint)
+    def counted(context: Any, source: str, options: str) -> Any:
+        sources.append(source)
+        return real(context, source, options)
 
     for module in ("builder", "reload"):
         monkeypatch.setattr(f"eps.opencl.{module}.build", counted)
