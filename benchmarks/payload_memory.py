@@ -21,7 +21,7 @@ import openvino as ov
 from onnx import TensorProto, helper, save
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ctx_formats.mapped_file import MappedFile
 
 HERE = Path(__file__).resolve()

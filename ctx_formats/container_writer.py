@@ -1,4 +1,4 @@
-"""Writes a container while its payloads are still being produced."""
+"""Writes an OVEP_BIN container while its payloads are still being produced."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from blake3 import blake3
 
-from ctx_formats.container import Entry, encode_head, padding
+from ctx_formats.bson import encode_document
+from ctx_formats.container import (
+    CRC_KEY,
+    HEAD_KEY,
+    HEADER,
+    INDEX_VERSION,
+    MAGIC,
+    MAX_INDEX_BYTES,
+    VERSION,
+    WEIGHTS_KEY,
+    Entry,
+    padding,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ctx_formats.bson import Writable
 
 
 def write_container(
@@ -60,6 +74,62 @@ def write_container(
     out.write(encode_head(entries, producer))
     out.seek(at)
     return tuple(entries)
+
+
+def encode_head(
+    entries: Sequence[Entry],
+    producer: str,
+    *,
+    weights: Sequence[Entry] = (),
+    head_size: int | None = None,
+) -> bytes:
+    """Header, index and padding; its length depends on names and count, not on values.
+
+    Args:
+        entries: Payloads.
+        producer: Recorded in the index.
+        weights: Runs of weights.
+        head_size: Bytes to fill, where payloads were written before their number was known;
+            a multiple of 65,536.
+
+    Raises:
+        ValueError: No entries, or so many that the index does not fit.
+    """
+    if not entries:
+        raise ValueError("a container holds at least one payload")
+    index: dict[str, Writable] = {
+        "version": INDEX_VERSION,
+        "producer": producer,
+        "blob_metadata_map": {entry.name: _listed(entry) for entry in entries},
+    }
+    if weights:
+        index[WEIGHTS_KEY] = {entry.name: _listed(entry) for entry in weights}
+    if head_size is not None:
+        index[HEAD_KEY] = head_size
+    index[CRC_KEY] = 0
+    size = len(encode_document(index))
+    limit = MAX_INDEX_BYTES if head_size is None else head_size - HEADER.size
+    if size > limit:
+        raise ValueError(f"an index of {size} bytes is over {limit}")
+    header = HEADER.pack(MAGIC, VERSION, HEADER.size, HEADER.size, size)
+    index[CRC_KEY] = zlib.crc32(header + encode_document(index))
+    head = header + encode_document(index)
+    return head + bytes((head_size or len(head) + padding(len(head))) - len(head))
+
+
+def _listed(entry: Entry) -> dict[str, Writable]:
+    listed: dict[str, Writable] = {
+        "data_offset": entry.offset,
+        "size": entry.size,
+        "blake3": entry.blake3.ljust(64, "0"),
+        "crc": entry.crc or 0,
+    }
+    return {**listed, "weights": ",".join(entry.weights)} if entry.weights else listed
+
+
+def index_bytes(entry: Entry) -> int:
+    """How much a payload or a run of weights adds to the index."""
+    return len(encode_document({entry.name: _listed(entry)})) - len(encode_document({}))
 
 
 @dataclass(slots=True)

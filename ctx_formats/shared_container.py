@@ -14,18 +14,27 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from blake3 import blake3
 
-from ctx_formats.container import Entry, combined_digest, encode_head, padding
+from ctx_formats.container import HEADER, Entry, combined_digest, padding
+from ctx_formats.container_writer import encode_head, index_bytes
 from ctx_formats.mapped_file import path_of_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-HEAD_SIZE = 1 << 20
-"""Bytes left for the index: about 4,000 partitions. A hole in the file, where it can have one."""
+HEAD_SIZE = 1 << 18
+"""Bytes left for the head: an index of about 1,000 partitions. A hole in the file, where the file
+system has such; but it is copied, sent and packed as zeros."""
+
+INDEX_ROOM = HEAD_SIZE - HEADER.size - (1 << 10)
+"""Of it for payloads and runs; the rest is for the index's own fields."""
 
 WEIGHT_ALIGNMENT = 512
 """In bytes: what devices ask of memory that they read where it lies (OpenCL, NVIDIA: 512)."""
+
+
+class NoRoomError(ValueError):
+    """The index of a shared container is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,7 @@ class Mark:
     end: int
     payloads: int
     runs: int
+    index: int
 
 
 @dataclass(slots=True)
@@ -58,6 +68,7 @@ class SharedContainerWriter:
         self._places: dict[tuple[str, int], tuple[int, str]] = {}
         self._open: _Run | None = None
         self._used: dict[str, None] = {}
+        self._index = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +100,7 @@ class SharedContainerWriter:
 
         Raises:
             ValueError: A payload has this name already.
+            NoRoomError: The index is full.
         """
         if name in self.names:
             raise ValueError(f"two payloads have one name: {name}")
@@ -108,6 +120,7 @@ class SharedContainerWriter:
             zlib.crc32(view),
             tuple(self._used),
         )
+        self._count(entry)
         self._write(view)
         self._pad()
         self._payloads.append(entry)
@@ -130,13 +143,13 @@ class SharedContainerWriter:
 
     def mark(self) -> Mark:
         """The present state, between two payloads."""
-        return Mark(self._end, len(self._payloads), len(self._runs))
+        return Mark(self._end, len(self._payloads), len(self._runs), self._index)
 
     def rewind(self, mark: Mark) -> None:
         """Forget what was added since."""
         self._open = None
         self._used = {}
-        self._end = mark.end
+        self._end, self._index = mark.end, mark.index
         del self._payloads[mark.payloads :]
         del self._runs[mark.runs :]
         self._places = {k: place for k, place in self._places.items() if place[0] < mark.end}
@@ -147,7 +160,7 @@ class SharedContainerWriter:
         """Write the head.
 
         Raises:
-            ValueError: No payload was added, or more than the head has room for.
+            ValueError: No payload was added.
         """
         head = encode_head(self._payloads, producer, weights=self._runs, head_size=HEAD_SIZE)
         self._out.seek(0)
@@ -178,9 +191,18 @@ class SharedContainerWriter:
             digest, crc = blake3(data, max_threads=blake3.AUTO).hexdigest(), zlib.crc32(data)
             data.release()
         run = Entry(self._run_name, self._open.offset, self._open.size, digest, crc)
+        self._count(run)
         self._pad()
         self._runs.append(run)
         self._open = None
+
+    def _count(self, entry: Entry) -> None:
+        self._index += index_bytes(entry)
+        if self._index > INDEX_ROOM:
+            raise NoRoomError(
+                f"no room for '{entry.name[:80]}' in the index of a shared container: "
+                f"{self._index} bytes, at most {INDEX_ROOM}; compile fewer models into one"
+            )
 
     def _write(self, data: bytes | memoryview) -> None:
         self._out.seek(self._end)

@@ -39,6 +39,7 @@ class ContextTarget:
         write_data: The user's place for payloads, instead of files.
         place: Another place for payloads, instead of files.
         stage: Where a session group keeps everything until its end.
+        whole_payloads: Whether payloads of a group hold all of their weights.
     """
 
     model_path: Path | None
@@ -51,6 +52,7 @@ class ContextTarget:
     write_data: WriteFunc | None = None
     place: PayloadPlace | None = None
     stage: Stage | None = None
+    whole_payloads: bool = False
 
     @property
     def described(self) -> str:

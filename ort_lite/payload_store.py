@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from ctx_formats.container import MAGIC, payload_digest, read_container
+from ctx_formats.container import MAGIC, payload_digest
+from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.safe_path import resolve_payload

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ort_lite.context_target import ContextTarget
     from ort_lite.options import SessionOptions
 
+WHOLE_KEY = "session.ep_context_whole_payloads"
+
 _numbers = count(1)
 
 
@@ -169,7 +171,7 @@ def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTa
     last = options.flag(STOP_KEY)
     try:
         with group.compiling(last=last, fragile=group is _of_process) as stage:
-            yield replace(target, stage=stage)
+            yield replace(target, stage=stage, whole_payloads=options.flag(WHOLE_KEY))
     except Fail as exc:
         if given_up:
             exc.add_note(f"given up with it: {', '.join(given_up)} of the same session group")

@@ -13,7 +13,7 @@ from ctx_formats.atomic_write import publish, publish_new, written_beside
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
-from ctx_formats.shared_container import Mark, SharedContainerWriter
+from ctx_formats.shared_container import Mark, NoRoomError, SharedContainerWriter
 from ort_lite.context_payloads import Stored, exporter
 from ort_lite.context_target import exists_already
 from ort_lite.max_size import largest_in, with_max_size
@@ -85,6 +85,7 @@ class Stage:
 
         Raises:
             InvalidArgument: The model would lie where it cannot refer to the file.
+            Fail: There are more payloads than one file holds.
             OSError: The folder cannot be written to or is full.
             EPFail: The EP cannot export.
         """
@@ -93,7 +94,11 @@ class Stage:
         entries: dict[str, Entry] = {}
         for part in parts:
             name = target.prefix + part.name
-            entries[name] = _added(container.writer, name, part)
+            try:
+                entry = _added(container.writer, name, part, whole=target.whole_payloads)
+            except NoRoomError as exc:
+                raise Fail(f"{target.described}: {exc}") from exc
+            entries[name] = entry
         weights = {n: container.writer.weights_digest(e) for n, e in entries.items() if e.weights}
         return Stored(entries, reference.encode(), weights)
 
@@ -220,8 +225,8 @@ def _reference(payload: Path, target: ContextTarget) -> str:
     return found.as_posix()
 
 
-def _added(writer: SharedContainerWriter, name: str, part: Partition) -> Entry:
-    if isinstance(part.ep, SupportsWeightSharing):
+def _added(writer: SharedContainerWriter, name: str, part: Partition, *, whole: bool) -> Entry:
+    if isinstance(part.ep, SupportsWeightSharing) and not whole:
         entry = writer.add_payload(name, _sharing(part, part.ep, writer))
         if entry is not None:
             return entry

@@ -54,6 +54,20 @@ def mlp(rows: int | str = 2) -> onnx.ModelProto:
     return model(nodes, [("x", [rows, 4])], [("y", [rows, 3])], weights)
 
 
+def tied(sign: float = 1.0, width: int = 128) -> onnx.ModelProto:
+    """y = Tanh(x @ w) * sign, x [2, width]; every such model has the same large w."""
+    weights = {
+        "w": np.random.default_rng(11).standard_normal((width, width)).astype(np.float32),
+        "s": np.full((width,), sign, np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["xw"]),
+        helper.make_node("Tanh", ["xw"], ["t"]),
+        helper.make_node("Mul", ["t", "s"], ["y"]),
+    ]
+    return model(nodes, [("x", [2, width])], [("y", [2, width])], weights)
+
+
 def sandwich() -> onnx.ModelProto:
     """OpenVINO, then a TopK that it computes in another order, then OpenVINO again."""
     random = np.random.default_rng(8)

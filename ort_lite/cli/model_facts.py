@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.mapped_file import MappedFile

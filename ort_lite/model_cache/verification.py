@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from ctx_formats.mapped_file import MappedFile
 from ort_lite.model_cache.entry import Entry

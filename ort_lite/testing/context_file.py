@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.bson import encode_document
-from ctx_formats.container import ALIGNMENT, HEADER, MAGIC, VERSION, padding, read_container
+from ctx_formats.container import ALIGNMENT, HEADER, MAGIC, VERSION, padding
+from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ctx_formats.notes import read_notes
 from ort_lite.testing.context_file import ContextFile, undigested
 

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import onnx
-from context_models import ContextModel, compile_context, foreign_container
+from context_models import OPENVINO, ContextModel, compile_context, foreign_container
 from google.protobuf.message import DecodeError
 from hostile import container_mutations, model_mutations
-from small_models import feed, mlp, sandwich
+from small_models import feed, mlp, sandwich, tied
 
 import ort_lite as ort
-from ctx_formats.container import Container, read_container
+from ctx_formats.container_reader import read_container
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ctx_formats.container import Container
 
 
 DEFAULTS: dict[str, object] = {
@@ -63,19 +65,27 @@ class ContainerTarget(Target):
     name = "container"
 
     def __init__(self, folder: Path) -> None:
-        self._bases: list[tuple[ContextModel, bytes, Container]] = []
+        self.bases: list[tuple[ContextModel, bytes, Container]] = []
+        self.make(folder)
+
+    def make(self, folder: Path) -> None:
+        """Fill `bases`."""
         for name, proto in (("one", mlp()), ("two", sandwich()), ("foreign", mlp())):
             (folder / name).mkdir()
             made = compile_context(folder / name, proto, feed(proto), embed=False)
             if name == "foreign":
                 foreign_container(made, bytes)
-            assert made.payload is not None
-            data = made.payload.read_bytes()
-            self._bases.append((made, data, read_container(memoryview(data))))
+            self.add(made)
+
+    def add(self, made: ContextModel) -> None:
+        """Another context model whose payload file is to be damaged."""
+        assert made.payload is not None
+        data = made.payload.read_bytes()
+        self.bases.append((made, data, read_container(memoryview(data))))
 
     def run(self, random: Random) -> Outcome:
-        made, data, parsed = random.choice(self._bases)
-        changed, forged = container_mutations.damaged(data, parsed, random)
+        made, data, parsed = random.choice(self.bases)
+        changed, forged = container_mutations.damaged(data, parsed, _loaded_by(made), random)
         if changed == data:
             return Outcome("unchanged")
         assert made.payload is not None
@@ -94,13 +104,46 @@ class ContainerTarget(Target):
         return Outcome("right", "forged" if forged else "foreign")
 
 
+class SharedTarget(ContainerTarget):
+    """Containers that several models share, with runs of weights of one and of both."""
+
+    name = "shared"
+
+    def make(self, folder: Path) -> None:
+        """Two models with a weight in common, one that brings another weight."""
+        protos = (tied(), tied(-1.0), tied(2.0, width=96))
+        with ort.SharedContexts() as group:
+            results = [_compiled(folder, i, proto, group) for i, proto in enumerate(protos)]
+        for i, (proto, expected) in enumerate(zip(protos, results, strict=True)):
+            path, payload = folder / f"m{i}_ctx.onnx", folder / f"m0_{OPENVINO}.bin"
+            self.add(ContextModel(path, payload, feed(proto), expected))
+
+
+def _compiled(
+    folder: Path, index: int, proto: onnx.ModelProto, group: ort.SharedContexts
+) -> list[np.ndarray]:
+    """What a model of a group computes when it is compiled."""
+    source = folder / f"m{index}.onnx"
+    source.write_bytes(proto.SerializeToString())
+    options = group.join(ort.SessionOptions())
+    options.add_session_config_entry("ep.context_enable", "1")
+    with ort.InferenceSession(source, options, providers=[OPENVINO]) as session:
+        return session.run(None, feed(proto))
+
+
+def _loaded_by(made: ContextModel) -> set[str]:
+    """Names of the payloads that a model points to."""
+    nodes = [n for n in onnx.load(made.path).graph.node if n.op_type == "EPContext"]
+    return {a.s.decode() for n in nodes for a in n.attribute if a.name == "partition_name"}
+
+
 class ModelTarget(Target):
     """Context models: wholly compiled and in part, payloads outside and inside."""
 
     name = "model"
 
     def __init__(self, folder: Path) -> None:
-        self._bases = []
+        self.bases = []
         for name, proto, embed in (
             ("mlp", mlp(), False),
             ("mlp_embedded", mlp(), True),
@@ -109,10 +152,10 @@ class ModelTarget(Target):
         ):
             (folder / name).mkdir()
             made = compile_context(folder / name, proto, feed(proto), embed=embed)
-            self._bases.append((made, made.path.read_bytes()))
+            self.bases.append((made, made.path.read_bytes()))
 
     def run(self, random: Random) -> Outcome:
-        made, data = random.choice(self._bases)
+        made, data = random.choice(self.bases)
         changed = model_mutations.damaged(data, random)
         if changed == data:
             return Outcome("unchanged")
@@ -185,5 +228,5 @@ def _meaning(proto: onnx.ModelProto) -> onnx.GraphProto:
 
 
 TARGETS: dict[str, type[ContainerTarget | ModelTarget]] = {
-    target.name: target for target in (ContainerTarget, ModelTarget)
+    target.name: target for target in (ContainerTarget, ModelTarget, SharedTarget)
 }

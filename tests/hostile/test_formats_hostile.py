@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctx_formats.bson import decode_document, encode_document
-from ctx_formats.container import ALIGNMENT, HEADER, MAGIC, read_container
+from ctx_formats.container import ALIGNMENT, HEADER, MAGIC
+from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import ExternalData, Model

@@ -38,7 +38,7 @@ def test_accepted_damage_would_be_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_message_is_put_together_as_it_was(tmp_path: Path) -> None:
-    for _, data in ModelTarget(tmp_path)._bases:
+    for _, data in ModelTarget(tmp_path).bases:
         assert join(parse(data)) == data
 
 

@@ -10,7 +10,7 @@ import pytest
 from context_models import OPENVINO, compile_context
 from interop.peer import Peer, PeerError
 from onnx import helper
-from small_models import branching, feed, mlp, model, sandwich
+from small_models import branching, feed, mlp, model, sandwich, tied
 
 import ort_lite as ort
 
@@ -115,6 +115,33 @@ def test_theirs_runs_in_ort_lite(
         assert [part.origin for part in parts if part.ep == OPENVINO] == ["context"] * partitions
         found = session.run(None, feed(make()))
     assert_close(found, plugin.run(path, feed(make()), plugin=True))
+
+
+@pytest.mark.parametrize("whole", ["0", "1"])
+def test_contexts_of_a_group_run_in_onnxruntime_if_their_payloads_are_whole(
+    plugin: Peer, tmp_path: Path, whole: str
+) -> None:
+    """Without weights of their own OpenVINO's plug-in refuses them, and crashes nothing."""
+    protos = {"a": tied(), "b": tied(-1.0)}
+    results = {}
+    with ort.SharedContexts() as group:
+        for name, proto in protos.items():
+            (tmp_path / f"{name}.onnx").write_bytes(proto.SerializeToString())
+            options = group.join(ort.SessionOptions())
+            options.add_session_config_entry("ep.context_enable", "1")
+            options.add_session_config_entry("session.ep_context_whole_payloads", whole)
+            path = tmp_path / f"{name}.onnx"
+            with ort.InferenceSession(path, options, providers=[OPENVINO]) as session:
+                results[name] = session.run(None, feed(proto))
+    for name, proto in protos.items():
+        context = tmp_path / f"{name}_ctx.onnx"
+        with ort.InferenceSession(context, providers=[OPENVINO]) as session:
+            assert_close(session.run(None, feed(proto)), results[name])
+        if whole == "1":
+            assert_close(plugin.run(context, feed(proto), plugin=True), results[name])
+        else:
+            with pytest.raises(PeerError):
+                plugin.run(context, feed(proto), plugin=True)
 
 
 @EMBED

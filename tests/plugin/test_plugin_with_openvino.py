@@ -13,7 +13,7 @@ from plugin.installed_site import EXAMPLE, Site
 from small_models import feed, model
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ort_lite.testing import ContextFile
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from small_models import branching, feed, mlp, model, sandwich
 
 import ort_lite as ort
 import ort_lite.payload_store
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ort_lite import CompiledModelCompatibility
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import onnx
 import pytest
 from context_models import OPENVINO, compile_context, set_attribute
 from onnx import external_data_helper, helper
-from small_models import feed, mlp, model, sandwich
+from small_models import feed, mlp, model, sandwich, tied
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import Reason
 from ctx_formats.identity import HardwareIdentity
@@ -289,18 +289,6 @@ def test_s18_another_driver_another_sdk_and_any_failure_are_invalid_graph(tmp_pa
         assert found.value.reason
 
 
-def tied(sign: float) -> ModelProto:
-    """y = Tanh(x @ w) * sign; every such model has the same w of 1 MiB."""
-    w = np.random.default_rng(19).standard_normal((512, 512)).astype(np.float32)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["xw"]),
-        helper.make_node("Tanh", ["xw"], ["t"]),
-        helper.make_node("Mul", ["t", "s"], ["y"]),
-    ]
-    weights = {"w": w, "s": np.full((512,), sign, np.float32)}
-    return model(nodes, [("x", [2, 512])], [("y", [2, 512])], weights)
-
-
 def generate_group(folder: Path, *protos: ModelProto) -> list[Path]:
     """Context models of one session group; m0.onnx is the first."""
     folder.mkdir()
@@ -317,8 +305,8 @@ def generate_group(folder: Path, *protos: ModelProto) -> list[Path]:
 
 
 def test_s19_weights_that_several_models_have_are_stored_once(tmp_path: Path) -> None:
-    generate_group(tmp_path / "one", tied(1.0))
-    generate_group(tmp_path / "two", tied(1.0), tied(-1.0))
+    generate_group(tmp_path / "one", tied(1.0, 512))
+    generate_group(tmp_path / "two", tied(1.0, 512), tied(-1.0, 512))
     one, two = ((tmp_path / n / f"m0_{OPENVINO}.bin").stat().st_size for n in ("one", "two"))
     assert two <= 1.2 * one
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from context_models import OPENVINO
 from onnx import helper, numpy_helper
-from small_models import feed, mlp, model, sandwich
+from small_models import feed, mlp, sandwich, tied
 
 import ort_lite as ort
 
@@ -33,21 +33,6 @@ def _nothing_is_left_of_the_process_group() -> Iterator[None]:
     options.add_session_config_entry(SHARE, "1")
     options.add_session_config_entry(STOP, "1")
     ort.InferenceSession(mlp().SerializeToString(), options, providers=[OPENVINO]).close()
-
-
-def wide(sign: float = 1.0) -> ModelProto:
-    """y = Tanh(x @ w + b), w of 64 KiB: large enough to be shared, times `sign` outside."""
-    random = np.random.default_rng(11)
-    weights = {
-        "w": random.standard_normal((128, 128)).astype(np.float32),
-        "s": np.full((128,), sign, np.float32),
-    }
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["xw"]),
-        helper.make_node("Tanh", ["xw"], ["t"]),
-        helper.make_node("Mul", ["t", "s"], ["y"]),
-    ]
-    return model(nodes, [("x", [2, 128])], [("y", [2, 128])], weights)
 
 
 def models(folder: Path, *protos: ModelProto) -> list[Path]:
@@ -95,7 +80,7 @@ def check(path: Path, expected: list[Any], **options: Any) -> None:
 
 def test_n_models_give_n_plus_one_files_named_after_the_first(tmp_path: Path) -> None:
     """Requirement S20, by ONNX Runtime's options."""
-    paths = models(tmp_path, wide(), wide(-1.0), sandwich())
+    paths = models(tmp_path, tied(), tied(-1.0), sandwich())
     results = [made(path, ep__share_ep_contexts="1") for path in paths[:2]]
     assert names(tmp_path) == sorted(
         [*(p.name for p in paths), *(n for n in names(tmp_path) if n.endswith(".tmp"))]
@@ -114,7 +99,7 @@ def test_n_models_give_n_plus_one_files_named_after_the_first(tmp_path: Path) ->
 
 
 def test_a_group_publishes_when_its_block_ends(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     with ort.SharedContexts() as group:
         results = [made(path, group) for path in paths]
         assert group.waiting_models == tuple(context(path) for path in paths)
@@ -125,7 +110,7 @@ def test_a_group_publishes_when_its_block_ends(tmp_path: Path) -> None:
 
 
 def test_the_compile_api_takes_part(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     options = ort.SessionOptions()
     options.add_provider(OPENVINO)
     with ort.SharedContexts() as group:
@@ -134,11 +119,11 @@ def test_the_compile_api_takes_part(tmp_path: Path) -> None:
             ort.ModelCompiler(options, path).compile_to_file()
     assert names(tmp_path) == FIVE
     with ort.InferenceSession(paths[1], providers=[OPENVINO]) as session:
-        check(paths[1], session.run(None, feed(wide())))
+        check(paths[1], session.run(None, feed(tied())))
 
 
 def test_an_abandoned_group_leaves_no_file(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
 
     def work() -> None:
         with ort.SharedContexts() as group:
@@ -151,7 +136,7 @@ def test_an_abandoned_group_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_session_that_fails_leaves_its_group_as_it_was(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     bad = tmp_path / "bad.onnx"
     proto = mlp()
     proto.graph.node[0].op_type = "NoSuchOperator"
@@ -170,7 +155,7 @@ def test_a_session_that_fails_leaves_its_group_as_it_was(tmp_path: Path) -> None
 @pytest.mark.parametrize("last", ["0", "1"])
 def test_a_failed_session_does_not_poison_the_next_group(tmp_path: Path, last: str) -> None:
     """ONNX Runtime's workspace is one for the process; a group that died leaves its name there."""
-    first = models(tmp_path / "a", wide())
+    first = models(tmp_path / "a", tied())
     bad = tmp_path / "bad.onnx"
     proto = mlp()
     proto.graph.node[0].op_type = "NoSuchOperator"
@@ -179,7 +164,7 @@ def test_a_failed_session_does_not_poison_the_next_group(tmp_path: Path, last: s
     with pytest.raises(ort.OrtLiteError):
         made(bad, ep__share_ep_contexts="1", ep__stop_share_ep_contexts=last)
     assert names(tmp_path / "a") == ["m0.onnx"]
-    paths = models(tmp_path / "b", wide(), wide(-1.0))
+    paths = models(tmp_path / "b", tied(), tied(-1.0))
     made(paths[0], ep__share_ep_contexts="1")
     made(paths[1], ep__share_ep_contexts="1", ep__stop_share_ep_contexts="1")
     assert names(tmp_path / "b") == FIVE
@@ -190,7 +175,7 @@ def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
     found: dict[str, list[Any]] = {}
 
     def work(name: str, sign: float) -> None:
-        paths = models(tmp_path / name, wide(sign), sandwich())
+        paths = models(tmp_path / name, tied(sign), sandwich())
         with ort.SharedContexts() as group:
             found[name] = [made(path, group) for path in paths]
 
@@ -208,7 +193,7 @@ def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_models_of_one_structure_have_partitions_of_their_own(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(1.0), wide(-1.0), wide(2.0))
+    paths = models(tmp_path, tied(1.0), tied(-1.0), tied(2.0))
     with ort.SharedContexts() as group:
         results = [made(path, group) for path in paths]
     for path, expected in zip(paths, results, strict=True):
@@ -217,7 +202,7 @@ def test_models_of_one_structure_have_partitions_of_their_own(tmp_path: Path) ->
 
 
 def test_a_payload_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide())
+    paths = models(tmp_path, tied())
     (tmp_path / BIN).write_bytes(b"mine")
     with ort.SharedContexts() as group:
         expected = made(paths[0], group)
@@ -227,7 +212,7 @@ def test_a_payload_file_that_is_there_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_context_model_that_is_there_is_refused_before_compiling(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide())
+    paths = models(tmp_path, tied())
     context(paths[0]).write_bytes(b"mine")
     with ort.SharedContexts() as group, pytest.raises(ort.Fail, match="exists already"):
         made(paths[0], group)
@@ -235,7 +220,7 @@ def test_a_context_model_that_is_there_is_refused_before_compiling(tmp_path: Pat
 
 
 def test_a_model_that_appears_meanwhile_lets_the_group_fail_whole(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     group = ort.SharedContexts()
     for path in paths:
         made(path, group)
@@ -247,7 +232,7 @@ def test_a_model_that_appears_meanwhile_lets_the_group_fail_whole(tmp_path: Path
 
 
 def test_one_place_is_given_to_one_model(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     place = str(tmp_path / "c.onnx")
     with ort.SharedContexts() as group:
         made(paths[0], group, ep__context_file_path=place)
@@ -257,7 +242,7 @@ def test_one_place_is_given_to_one_model(tmp_path: Path) -> None:
 
 def test_models_may_lie_above_the_payload_file_and_nowhere_else(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
-    paths = models(inner, wide(), wide(-1.0))
+    paths = models(inner, tied(), tied(-1.0))
     (tmp_path / "beside").mkdir()
     with ort.SharedContexts() as group:
         made(paths[0], group)
@@ -265,11 +250,11 @@ def test_models_may_lie_above_the_payload_file_and_nowhere_else(tmp_path: Path) 
         with pytest.raises(ort.InvalidArgument, match="in the same folder or above"):
             made(paths[1], group, ep__context_file_path=str(tmp_path / "beside" / "c.onnx"))
     with loaded(tmp_path / "up.onnx") as session:
-        np.testing.assert_array_equal(session.run(None, feed(wide()))[0], above[0])
+        np.testing.assert_array_equal(session.run(None, feed(tied()))[0], above[0])
 
 
 def test_embedded_contexts_are_not_shared(tmp_path: Path) -> None:
-    paths = models(tmp_path, wide())
+    paths = models(tmp_path, tied())
     with (
         ort.SharedContexts() as group,
         pytest.raises(
@@ -284,7 +269,7 @@ def test_a_write_function_is_not_shared(tmp_path: Path) -> None:
     options = ort.SessionOptions()
     options.add_provider(OPENVINO)
     with ort.SharedContexts() as group:
-        compiler = ort.ModelCompiler(group.join(options), wide().SerializeToString())
+        compiler = ort.ModelCompiler(group.join(options), tied().SerializeToString())
         compiler.set_ep_context_data_write_func(lambda name, data: None)
         with pytest.raises(ort.InvalidArgument, match="writes a file; unset the write function"):
             compiler.compile_to_file(tmp_path / "c.onnx")
@@ -293,7 +278,7 @@ def test_a_write_function_is_not_shared(tmp_path: Path) -> None:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> tuple[list[Path], list[list[Any]]]:
-    paths = models(tmp_path, wide(), wide(-1.0))
+    paths = models(tmp_path, tied(), tied(-1.0))
     with ort.SharedContexts() as group:
         return paths, [made(path, group) for path in paths]
 
@@ -330,7 +315,7 @@ def test_a_file_written_anew_is_read_anew(
             assert group.waiting_contexts
         for path in (*tmp_path.glob("*_ctx.onnx"), tmp_path / BIN):
             path.unlink()
-        paths = models(tmp_path, wide(3.0), wide(4.0))
+        paths = models(tmp_path, tied(3.0), tied(4.0))
         with ort.SharedContexts() as again:
             results = [made(path, again) for path in paths]
         check(paths[1], results[1], group=group)
@@ -366,7 +351,7 @@ def test_shared_contexts_are_checked_without_a_session(
 
 def test_a_process_that_forgets_its_group_leaves_no_temporary_files(tmp_path: Path) -> None:
     group = ort.SharedContexts()
-    made(models(tmp_path, wide())[0], group)
+    made(models(tmp_path, tied())[0], group)
     assert len(names(tmp_path)) == 3
     del group
     assert names(tmp_path) == ["m0.onnx"]

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_formats.bson import decode_document, encode_document
-from ctx_formats.container import ALIGNMENT, HEADER, MAGIC, read_container
+from ctx_formats.container import ALIGNMENT, HEADER, MAGIC
+from ctx_formats.container_reader import read_container
 from ctx_formats.container_writer import write_container
 from ctx_formats.errors import FormatError, Reason
 

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from small_models import feed, model
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
