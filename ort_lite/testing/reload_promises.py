@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from ctx_formats.notes import read_notes
 from ort_lite.check import check_compatibility
 from ort_lite.status import InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
@@ -19,6 +20,7 @@ from ort_lite.testing.subject import EpUnderTest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ctx_formats.ep_context import EpContextNode
     from ort_lite.execution_provider import ExecutionProvider
 
 EMBED = pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])
@@ -145,6 +147,22 @@ class ReloadPromises(EpUnderTest):
         assert error.recorded.architecture == FOREIGN
         assert error.present == ep.identity
 
+    @EMBED
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_of_another_driver_is_refused(
+        self, ep: ExecutionProvider, taken: OracleCase, tmp_path: Path, *, embed: bool
+    ) -> None:
+        """As it is written where that driver is: notes and seal fit each other."""
+        if not ep.identity.driver_version:
+            pytest.skip(f"{ep.name} reports no driver_version")
+        made = self.written(tmp_path, taken, embed=embed)
+        made.edit(of_another_driver)
+        error = self.refusal(made)
+        assert error.reason == "driver_version"
+        assert error.recorded is not None
+        assert error.recorded.driver_version == FOREIGN
+        assert error.present == ep.identity
+
     @pytest.mark.usefixtures("context_ep")
     def test_a_context_of_another_source_is_not_taken(
         self, taken: OracleCase, tmp_path: Path
@@ -164,3 +182,11 @@ class ReloadPromises(EpUnderTest):
         (mine,), (other,) = first.nodes(), second.nodes()
         assert mine.partition_name == other.partition_name
         assert mine.source == self.factory.name
+
+
+def of_another_driver(node: EpContextNode) -> EpContextNode:
+    """The node as a machine with another driver writes it."""
+    notes = read_notes(node)
+    assert notes is not None, "the core writes them"
+    identity = replace(notes.identity, driver_version=FOREIGN)
+    return replace(notes, identity=identity).sealed_into(node)

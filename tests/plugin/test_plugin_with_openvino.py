@@ -97,6 +97,35 @@ def test_embedded_each_ep_has_a_main_context_of_its_own(installed: Site, tmp_pat
     assert [node.main_context for node in nodes] == [True, True, False]
 
 
+@pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])
+def test_contexts_of_different_eps_are_glued_by_hand(
+    installed: Site, tmp_path: Path, *, embed: bool
+) -> None:
+    """Two models, compiled apart by one EP each, one behind the other."""
+    w = np.random.default_rng(5).standard_normal((4, 4)).astype(np.float32)
+    shapes = [("x", [2, 4])], [("y", [2, 4])]
+    first = model([helper.make_node("MatMul", ["x", "w"], ["y"])], *shapes, {"w": w})
+    second = model([helper.make_node("Sigmoid", ["x"], ["y"])], *shapes)
+    nodes = []
+    for name, proto, ep in (("a", first, EXAMPLE), ("b", second, OPENVINO)):
+        options = ort.SessionOptions()
+        options.add_provider(ep)
+        options.add_session_config_entry("ep.context_node_name_prefix", f"{name}_")
+        compiler = ort.ModelCompiler(options, proto.SerializeToString(), embed)
+        compiler.compile_to_file(tmp_path / f"{name}.onnx")
+        nodes += onnx.load(tmp_path / f"{name}.onnx").graph.node
+    nodes[0].output[0] = nodes[1].input[0] = "middle"
+    glued = model(nodes, *shapes, contrib=True)
+    middle = helper.make_tensor_value_info("middle", onnx.TensorProto.FLOAT, [2, 4])
+    glued.graph.value_info.append(middle)
+    (tmp_path / "glued.onnx").write_bytes(glued.SerializeToString())
+    right = 1 / (1 + np.exp(-(feed(first)["x"] @ w)))
+    for providers in (THREE, THREE[::-1]):
+        with ort.InferenceSession(tmp_path / "glued.onnx", providers=providers) as session:
+            assert [part.ep for part in session.explain().partitions] == [EXAMPLE, OPENVINO]
+            np.testing.assert_allclose(session.run(None, feed(first))[0], right, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("kept", "missed"), [(EXAMPLE, OPENVINO), (OPENVINO, EXAMPLE)])
 def test_a_session_that_lacks_one_of_them_names_it(
     installed: Site, tmp_path: Path, kept: str, missed: str

@@ -136,10 +136,24 @@ def test_a_compiled_model_is_not_compiled_again(tmp_path: Path) -> None:
 
 
 def test_the_callers_options_are_not_changed(source: Path) -> None:
+    """Not one of their fields, whatever the compiler and sessions make of them."""
     used = options()
-    before = (dict(used.config), used.providers)
-    ort.ModelCompiler(used, source).compile_to_file()
-    assert (dict(used.config), used.providers) == before
+    used.intra_op_num_threads = 1
+    used.add_free_dimension_override_by_name("n", 2)
+    used.add_session_config_entry("ep.context_file_path", str(source.with_name("mine.onnx")))
+    before = used.snapshot()
+    level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    compiler = ort.ModelCompiler(used, source, graph_optimization_level=level)
+    compiler.set_progress_func(lambda *_: None)
+    compiler.compile_to_file(source.with_name("c.onnx"))
+    ort.ModelCompiler(used, source, EMBED).compile_to_bytes()
+    assert used == before
+    ort.InferenceSession(source.with_name("c.onnx"), used).close()
+    used.add_session_config_entry("ep.context_enable", "1")
+    before = used.snapshot()
+    ort.InferenceSession(source, used).close()
+    ort.check_compatibility(source.with_name("mine.onnx"), used)
+    assert used == before
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+import openvino
 import pytest
-from context_models import OPENVINO, compile_context, set_attribute
+from context_models import OPENVINO, compile_context, foreign_container, set_attribute
 from onnx import external_data_helper, helper
 from small_models import feed, mlp, model, sandwich, tied
 
@@ -26,7 +27,7 @@ from ctx_formats.model_reader import read_model
 from ort_lite.compatibility import compare_identities
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from onnx import ModelProto
@@ -135,7 +136,10 @@ def test_s06_the_path_is_derived_or_given_and_needed_for_a_model_from_memory(
     folder = tmp_path / "v1.0"
     folder.mkdir()
     session(saved(folder, mlp(), "noext"), {ENABLE: "1"}).close()
-    assert "noext_ctx.onnx" in names(folder), "a dot in a folder's name is none of the file's"
+    assert names(folder) == {"noext", "noext_ctx.onnx", f"noext_{OPENVINO}.bin"}, (
+        "a dot in a folder's name is none of the file's"
+    )
+    runs(folder / "noext_ctx.onnx", mlp())
     given = tmp_path / "given.onnx"
     session(mlp().SerializeToString(), {ENABLE: "1", PATH: str(given)}).close()
     runs(given, mlp())
@@ -198,10 +202,12 @@ def test_s10_initializers_are_all_inside_or_all_in_the_named_file(tmp_path: Path
 
 
 def test_s11_the_core_writes_the_node_and_what_the_ep_exported(tmp_path: Path) -> None:
-    """The EP gives bytes and sees no file: the payload is its export, unchanged."""
+    """The EP gives bytes and sees no file: OpenVINO alone takes the payload back."""
     (node,) = generate(tmp_path, mlp())
     container = read_container(memoryview((tmp_path / f"m_{OPENVINO}.bin").read_bytes()))
-    assert bytes(container.verified(node.partition_name)[:8]) == b"RR_UPCVO", "OpenVINO's own"
+    compiled = openvino.Core().import_model(bytes(container.verified(node.partition_name)), "CPU")
+    found = compiled(feed(mlp()))[0]
+    np.testing.assert_array_equal(found, answer(mlp()))
 
 
 def test_s12_several_partitions_have_one_file_named_after_model_and_ep(tmp_path: Path) -> None:
@@ -281,12 +287,19 @@ def test_s18_another_driver_another_sdk_and_any_failure_are_invalid_graph(tmp_pa
     ):
         assert compare_identities(replace(here, **{field: "1.0"}), here).reason is reason
     made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
-    for change in (set_attribute("ep_sdk_version", "1.0"), set_attribute("partition_name", "x")):
-        made.edit(change)
+    whole = made.path.read_bytes()
+    failures: dict[Reason, Callable[[], None]] = {
+        Reason.SDK_VERSION: lambda: made.edit(set_attribute("ep_sdk_version", "1.0")),
+        Reason.MISSING_PAYLOAD: lambda: made.edit(set_attribute("partition_name", "x")),
+        Reason.VENDOR_REJECTED: lambda: foreign_container(made, lambda b: b[:300] + bytes(9_000)),
+    }
+    for reason, bring_about in failures.items():
+        made.path.write_bytes(whole)
+        bring_about()
         with pytest.raises(ort.InvalidGraph) as found:
             made.load()
         assert found.value.code is ort.StatusCode.INVALID_GRAPH
-        assert found.value.reason
+        assert found.value.reason is reason
 
 
 def generate_group(folder: Path, *protos: ModelProto) -> list[Path]:

@@ -173,11 +173,20 @@ def test_a_failed_session_does_not_poison_the_next_group(tmp_path: Path, last: s
 
 def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
     found: dict[str, list[Any]] = {}
+    reread: dict[str, list[Any]] = {}
+    meet = threading.Barrier(2, timeout=120)
 
     def work(name: str, sign: float) -> None:
         paths = models(tmp_path / name, tied(sign), sandwich())
         with ort.SharedContexts() as group:
-            found[name] = [made(path, group) for path in paths]
+            first = made(paths[0], group)
+            meet.wait()  # both groups are open, each with one model of two
+            found[name] = [first, made(paths[1], group)]
+        with ort.SharedContexts() as group, loaded(context(paths[0]), group) as session:
+            meet.wait()
+            values = session.run(None, feed(onnx.load(paths[0])))
+            with loaded(context(paths[1]), group) as other:
+                reread[name] = [values, other.run(None, feed(onnx.load(paths[1])))]
 
     threads = [threading.Thread(target=work, args=(n, s)) for n, s in (("a", 1.0), ("b", -1.0))]
     for thread in threads:
@@ -190,6 +199,7 @@ def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
         for path, expected in zip(paths, results, strict=True):
             check(path, expected)
     assert len(found) == 2
+    np.testing.assert_equal(reread, found)
 
 
 def test_models_of_one_structure_have_partitions_of_their_own(tmp_path: Path) -> None:
