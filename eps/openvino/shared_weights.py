@@ -6,7 +6,7 @@ that file each was (CACHE_MODE=OPTIMIZE_SIZE), and maps that file again on impor
 constants that a small IR says are there. Tried with OpenVINO 2026.4.1 on CPU; constants that
 came from ONNX, or that are smaller than 4 KiB, came back wrong or not at all. Whether all came
 back right is therefore compared byte by byte before a form is kept. See
-docs/adr/0014-shared-weights.md.
+docs/adr/0011-shared-weights.md.
 """
 
 from __future__ import annotations
