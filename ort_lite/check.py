@@ -57,7 +57,7 @@ def check_compatibility(
         OrtLiteError: The model itself cannot be read, or a payload that is to be tried in a
             child process cannot be.
     """
-    options = sess_options or SessionOptions()
+    options = (sess_options or SessionOptions()).snapshot()
     loaded = model_loader.load(path_or_bytes, options)
     try:
         try:
@@ -67,7 +67,7 @@ def check_compatibility(
         with PayloadStore(base_folder(loaded.path, options), loaded.path, options) as store:
             by_file = _by_file(nodes, store, options)
             sources = tuple(dict.fromkeys(v.source for _, v, found in by_file if found))
-            judge = _Judge(loaded, options, _wanted(options, providers, sources))
+            judge = _Judge(loaded, options, _wanted(loaded, options, providers, sources))
             try:
                 return tuple(
                     verdict if found is None else judge.verdict(*node, verdict, found)
@@ -80,11 +80,17 @@ def check_compatibility(
 
 
 def _wanted(
+    loaded: LoadedModel,
     options: SessionOptions,
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     sources: Sequence[str],
 ) -> tuple[Request, ...]:
     """The EPs that a session would have, with the options that it would give them."""
+    if not providers and options.selects_devices:
+        from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few ask
+        from ort_lite.model_info import ModelMetadata  # noqa: PLC0415 - see above
+
+        add_providers(options, lambda: ModelMetadata.of(loaded.model))
     named = sources if providers is None and not options.has_providers() else providers
     return with_threads(requested(options, named, None), options.intra_op_num_threads)
 

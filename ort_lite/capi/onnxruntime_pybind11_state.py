@@ -1,123 +1,42 @@
-"""The names of onnxruntime's binding that ort_lite has, under onnxruntime's module path."""
+"""The names of onnxruntime's binding that ort_lite has, under onnxruntime's module path.
+
+They are ort_lite's public names, but for those that the binding does not have or means something
+else by, and a few that onnxruntime keeps to its binding.
+"""
 
 from __future__ import annotations
 
-from ort_lite.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
-from ort_lite.catalog import get_available_providers
-from ort_lite.compatibility_info import (
-    OrtCompiledModelCompatibility,
-    get_compatibility_info_from_model,
-    get_compatibility_info_from_model_bytes,
-    get_model_compatibility_for_ep_devices,
-)
-from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
-from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
-from ort_lite.device_incompatibility import (
-    OrtDeviceEpIncompatibilityReason,
-    get_hardware_device_ep_incompatibility_details,
-)
-from ort_lite.device_policy import OrtExecutionProviderDevicePolicy
-from ort_lite.devices import (
-    OrtEpDevice,
-    OrtHardwareDevice,
-    OrtHardwareDeviceType,
-    get_ep_devices,
-    get_hardware_devices,
-)
-from ort_lite.environment import (
-    disable_telemetry_events,
-    enable_telemetry_events,
-    get_all_providers,
-    get_build_info,
-    get_device,
-    get_version_string,
-    has_collective_ops,
-)
-from ort_lite.external_initializers import OrtExternalInitializerInfo
-from ort_lite.model_info import ModelMetadata, NodeArg
-from ort_lite.options import (
-    ExecutionMode,
-    ExecutionOrder,
-    GraphOptimizationLevel,
-    RunOptions,
-    SessionOptions,
-)
-from ort_lite.random_seed import set_seed
-from ort_lite.registered_libraries import (
-    register_execution_provider_library,
-    unregister_execution_provider_library,
-)
-from ort_lite.session import InferenceSession
-from ort_lite.status import (
-    DeviceReset,
-    EngineError,
-    EPFail,
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    InvalidProtobuf,
-    ModelLoadCanceled,
-    ModelLoaded,
-    ModelRequiresCompilation,
-    NoModel,
-    NoSuchFile,
-    NotFound,
-    NotImplemented,  # noqa: A004 - ONNX Runtime's public name
-    RuntimeException,
-)
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "OrtDeviceEpIncompatibilityReason",
-    "get_hardware_device_ep_incompatibility_details",
-    "OrtExecutionProviderDevicePolicy",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
-    "get_build_info",
-    "get_device",
-    "get_version_string",
-    "has_collective_ops",
-    "set_seed",
-    "register_execution_provider_library",
-    "unregister_execution_provider_library",
-    "OrtEpAssignedNode",
-    "OrtEpAssignedSubgraph",
-    "DeviceReset",
-    "EPFail",
-    "EngineError",
-    "ExecutionMode",
-    "ExecutionOrder",
-    "Fail",
-    "GraphOptimizationLevel",
-    "InferenceSession",
-    "InvalidArgument",
-    "InvalidGraph",
-    "InvalidProtobuf",
-    "ModelCompiler",
-    "ModelLoadCanceled",
-    "ModelLoaded",
-    "ModelMetadata",
-    "ModelRequiresCompilation",
-    "NoModel",
-    "NoSuchFile",
-    "NodeArg",
-    "NotFound",
-    "NotImplemented",
-    "OrtCompileApiFlags",
-    "OrtCompiledModelCompatibility",
-    "OrtEpContextData",
-    "OrtEpContextDataBuffer",
-    "OrtEpDevice",
-    "OrtExternalInitializerInfo",
-    "OrtHardwareDevice",
-    "OrtHardwareDeviceType",
-    "RunOptions",
-    "RuntimeException",
-    "SessionOptions",
-    "get_available_providers",
-    "get_compatibility_info_from_model",
-    "get_compatibility_info_from_model_bytes",
-    "get_ep_devices",
-    "get_hardware_devices",
-    "get_model_compatibility_for_ep_devices",
-]
+import ort_lite
+
+_NOT_ITS = {
+    "CompiledModelCompatibility",
+    "IOBinding",
+    "OrtLiteError",
+    "OrtValue",
+    "SharedContexts",
+    "StatusCode",
+    "__version__",
+    "check_compatibility",
+}
+_ITS_ALONE = {
+    "OrtDeviceEpIncompatibilityReason": "ort_lite.device_incompatibility",
+    "get_hardware_device_ep_incompatibility_details": "ort_lite.device_incompatibility",
+}
+__all__ = sorted((set(ort_lite.__all__) - _NOT_ITS) | _ITS_ALONE.keys())
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
+    """Import what `name` lives in (PEP 562)."""
+    if name in _ITS_ALONE:
+        return getattr(import_module(_ITS_ALONE[name]), name)
+    if name in __all__:
+        return getattr(ort_lite, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The names."""
+    return list(__all__)

@@ -167,6 +167,25 @@ def reason_of(error: ort.OrtLiteError) -> str:
     return "device_missing" if "no device" in error.message else error.message
 
 
+@pytest.mark.parametrize(("chosen", "reason"), [(OPENVINO, ""), ("", "device_missing")])
+def test_a_check_heeds_the_devices_that_a_delegate_selects(
+    tmp_path: Path, chosen: str, reason: str
+) -> None:
+    made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
+    options = ort.SessionOptions()
+    options.set_provider_selection_policy_delegate(
+        lambda devices, *_: [d for d in devices if (d.ep_name == OPENVINO) == bool(chosen)][:1]
+    )
+    (verdict,) = ort.check_compatibility(made.path, options)
+    assert (verdict.reason or "") == reason, verdict.message
+    assert not options.has_providers(), "the caller's options are the caller's"
+    if not reason:
+        ort.InferenceSession(made.path, options).close()
+        return
+    with pytest.raises(ort.NotImplemented, match="not compatible with any execution provider"):
+        ort.InferenceSession(made.path, options)
+
+
 def test_identities_are_shown_on_both_sides(tmp_path: Path) -> None:
     made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
     recorded(sdk_version="2025.4.1", sdk_build="")(made)
