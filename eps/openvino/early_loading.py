@@ -16,6 +16,7 @@ from threading import Thread
 
 from eps.openvino.shared_tbb import newest_tbb
 
+EXTENSION = "openvino._pyopenvino"
 RUNTIME = "libopenvino.so.*"
 PLUGINS = {
     "CPU": "libopenvino_intel_cpu_plugin.so",
@@ -31,9 +32,10 @@ def begin_loading(kind: str) -> Thread | None:
     Nothing is reported: what cannot be loaded here, the import says why.
 
     Returns:
-        What loads them; None where there is nothing to load, or another loader than Linux's.
+        What loads them; None where all is loaded, or nothing is there, or not on Linux.
     """
-    folder = _libraries() if sys.platform == "linux" else None
+    wanted = sys.platform == "linux" and EXTENSION not in sys.modules
+    folder = _libraries() if wanted else None
     if folder is None:
         return None
     tbb = newest_tbb()

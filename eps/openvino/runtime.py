@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from eps.openvino.early_loading import EXTENSION
+
 PACKAGE = "openvino"
-EXTENSION = "openvino._pyopenvino"
 
 _loading = Lock()
 
