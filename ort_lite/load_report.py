@@ -32,6 +32,40 @@ class CacheOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundCompile:
+    """What became of compiling behind a session that answers already.
+
+    Attributes:
+        state: "off"; "compiling"; "done" (the session runs what was compiled); "failed" or
+            "canceled" (it goes on as it began).
+        reason: Why it is off, failed or was canceled; "" where there is nothing to say.
+        interim: Names of the execution providers that answer, or answered, meanwhile.
+        phases: Seconds by phase of the compile, as in `LoadReport`; empty before it ends.
+        error: What it failed with.
+    """
+
+    state: str = "off"
+    reason: str = ""
+    interim: tuple[str, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    error: Exception | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "state": self.state,
+            "reason": self.reason,
+            "interim": list(self.interim),
+            "phases_s": {name: round(seconds, 6) for name, seconds in self.phases.items()},
+        }
+
+    def __str__(self) -> str:
+        """One line."""
+        told = _told(f"background compile {self.state}", self.reason)
+        return f"{told} ({', '.join(self.interim)} meanwhile)" if self.interim else told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
     """What it took to get a session ready, and to its first answer.
 
@@ -44,6 +78,7 @@ class LoadReport:
         peak_rss: High-water mark of the process's resident memory in bytes; None where the
             system does not tell.
         cache: What the model cache did.
+        background: What compiling behind the session has come to so far.
     """
 
     phases: Mapping[str, float]
@@ -52,6 +87,7 @@ class LoadReport:
     payload_bytes: int
     peak_rss: int | None
     cache: CacheOutcome
+    background: BackgroundCompile = field(default_factory=BackgroundCompile)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -66,13 +102,24 @@ class LoadReport:
                 "reason": self.cache.reason,
                 "key": self.cache.key,
             },
+            "background": self.background.to_json(),
         }
 
     def __str__(self) -> str:
-        """One line a phase, then what the cache did."""
-        lines = [f"{seconds * 1000:8.1f} ms  {name}" for name, seconds in self.phases.items()]
-        told = ": ".join(part for part in (self.cache.state, self.cache.reason) if part)
-        return "\n".join([*lines, f"{self.total * 1000:8.1f} ms  session", f"model cache: {told}"])
+        """One line a phase, then what the cache and the background did."""
+        lines = [*_lines(self.phases), *_lines({"session": self.total})]
+        lines.append(f"model cache: {_told(self.cache.state, self.cache.reason)}")
+        if self.background.state != "off":
+            lines += [str(self.background), *_lines(self.background.phases)]
+        return "\n".join(lines)
+
+
+def _lines(phases: Mapping[str, float]) -> list[str]:
+    return [f"{seconds * 1000:8.1f} ms  {name}" for name, seconds in phases.items()]
+
+
+def _told(state: str, reason: str) -> str:
+    return f"{state}: {reason}" if reason else state
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context_nodes import has_context_nodes
@@ -11,9 +11,10 @@ from ort_lite.context_target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.placement import check_placement
 from ort_lite.preparation import Workshop, prepare
+from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from ort_lite.context_target import ContextTarget
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 PROBE_KEY = "session.ep_context_probe"
+BACKGROUND_KEY = "session.ep_compile_in_background"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Opening:
         disabled: Names of transformations that are not to run.
         pool: Runs partitions that do not wait for each other.
         early: Of the context model's payloads, begun before the EPs were opened.
+        given_up: Whether nobody wants the result any more; the user's cancellation flag, in the
+            options, counts besides.
     """
 
     options: SessionOptions
@@ -46,13 +50,18 @@ class Opening:
     disabled: tuple[str, ...] = ()
     pool: Executor | None = None
     early: EarlyExamination | None = None
+    given_up: Callable[[], bool] = lambda: False
+
+    def canceled(self) -> bool:
+        """Whether to stop before the next step."""
+        return self.options.canceled() or self.given_up()
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
         return Workshop(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
-            canceled=self.options.canceled,
+            canceled=self.canceled,
             progress=self.options.progress,
             pool=self.pool,
         )
@@ -67,14 +76,79 @@ class Opened:
     """A model that is ready to run; its owner releases the graph, then closes the model.
 
     Attributes:
+        eps: What runs it, in order of preference.
         transforms: How often each transformation fired.
         cache: What the model cache did.
     """
 
     loaded: LoadedModel
     prepared: PreparedGraph
+    eps: tuple[ExecutionProvider, ...]
     transforms: Mapping[str, int] = field(default_factory=dict)
     cache: CacheOutcome = field(default_factory=CacheOutcome)
+
+    def release(self) -> None:
+        """Release the graph, then the EPs, then the model's bytes."""
+        self.prepared.release()
+        for ep in self.eps:
+            ep.release()
+        self.loaded.close()
+
+
+class ModelSource(Protocol):
+    """A model on its way into a session."""
+
+    def plain(self) -> LoadedModel:
+        """The model as the user gave it."""
+        ...
+
+    def find(self, opening: Opening) -> Opened | None:
+        """The model out of its compiled form, where there is one that fits."""
+        ...
+
+    def make(self, opening: Opening) -> Opened:
+        """Compile the model, or whatever else makes it ready."""
+        ...
+
+    def cache_so_far(self) -> CacheOutcome:
+        """What the model cache did, between `find` and `make`."""
+        ...
+
+    def close(self, taken: LoadedModel | None = None) -> None:
+        """Let go of the model, unless it is the one that a session has taken."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UncachedModel:
+    """A model that is compiled unless it is a context model."""
+
+    loaded: LoadedModel
+
+    def is_compiled(self) -> bool:
+        """Whether it is a context model."""
+        return has_context_nodes(self.loaded.model.graph)
+
+    def plain(self) -> LoadedModel:
+        """See ModelSource."""
+        return self.loaded
+
+    def find(self, opening: Opening) -> Opened | None:
+        """See ModelSource."""
+        return reload_context(self.loaded, opening) if self.is_compiled() else None
+
+    def make(self, opening: Opening) -> Opened:
+        """See ModelSource."""
+        return compile_plain(self.loaded, opening)
+
+    def cache_so_far(self) -> CacheOutcome:
+        """See ModelSource."""
+        return CacheOutcome()
+
+    def close(self, taken: LoadedModel | None = None) -> None:
+        """See ModelSource."""
+        if self.loaded is not taken:
+            self.loaded.close()
 
 
 def make_ready(loaded: LoadedModel, opening: Opening) -> Opened:
@@ -103,7 +177,8 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
 
         probe = probe_of(opening.options, opening.eps, opening.provider_options)
     prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
-    return _placed(Opened(loaded=loaded, prepared=prepared), opening)
+    opened = Opened(loaded=loaded, prepared=prepared, eps=tuple(opening.eps))
+    return _placed(opened, opening)
 
 
 def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
@@ -149,7 +224,15 @@ def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> O
     fuser = Fuser(level, settings.disabled)
     with opening.clock.phase("compile"):
         prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused, names=names))
-    return Opened(loaded=loaded, prepared=prepared, transforms={**done.fired, **fuser.fired})
+    if opening.canceled():
+        prepared.release()
+        raise load_canceled()
+    return Opened(
+        loaded=loaded,
+        prepared=prepared,
+        eps=tuple(opening.eps),
+        transforms={**done.fired, **fuser.fired},
+    )
 
 
 def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> None:

@@ -10,7 +10,7 @@ from ort_lite.executor import Label, Plan, PlannedStep
 from ort_lite.naming import metadef_id
 from ort_lite.partitioner import Part, assign
 from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, Fail, ModelLoadCanceled, ModelRequiresCompilation
+from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _compile_missing(
         subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
         name = shop.partition_name(ep.name, subgraph)
         if shop.canceled():
-            raise ModelLoadCanceled("Model loading was canceled due to user request.")
+            raise load_canceled()
         if shop.progress is not None:
             shop.progress(name, count, len(missing))
         changed = shop.fuse(ep, subgraph) if shop.fuse is not None else subgraph

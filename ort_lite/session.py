@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import logging
-import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import model_loader
-from ort_lite.context_nodes import has_context_nodes
-from ort_lite.context_target import ENABLE_KEY
 from ort_lite.feeds import Feeds
-from ort_lite.load_report import FIRST_RUN, LoadClock, LoadReport, peak_rss
-from ort_lite.model_cache.settings import session_cache
+from ort_lite.load_report import FIRST_RUN, BackgroundCompile, LoadClock, LoadReport, peak_rss
 from ort_lite.model_info import ModelMetadata, NodeArg
-from ort_lite.opening import Opened, Opening, make_ready
 from ort_lite.options import RunOptions, SessionOptions
 from ort_lite.placement import placement_line
-from ort_lite.provider_list import begin_all, open_all, requested, with_threads
+from ort_lite.provider_list import begin_all, requested, with_threads
 from ort_lite.run_context import RunContext, running
 from ort_lite.run_forms import RunForms
 from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.session_start import SessionStart
 from ort_lite.session_threads import Surroundings
-from ort_lite.shared_reading import SHARE_KEY
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from ort_lite import explain
     from ort_lite.assignment_info import OrtEpAssignedSubgraph
-    from ort_lite.early_examination import EarlyExamination
-    from ort_lite.execution_provider import ExecutionProvider, Value
-    from ort_lite.model_cache.cached_model import CachedModel
-    from ort_lite.model_loader import LoadedModel
+    from ort_lite.background_compile import BackgroundJob
+    from ort_lite.execution_provider import Value
+    from ort_lite.opening import Opened
     from ort_lite.preparation import PreparedGraph
-    from ort_lite.provider_list import Request
 
 log = get_logger(__name__)
 
@@ -91,19 +85,26 @@ class InferenceSession(RunForms):
             self._options.intra_op_num_threads,
         )
         begin_all(wanted)
-        self._loaded: LoadedModel | None = None
-        self._eps: list[ExecutionProvider] = []
-        self._prepared: PreparedGraph | None = None
+        self._opened: Opened | None = None
+        self._job: BackgroundJob | None = None
+        self._no_job = ""
         self._disabled = tuple(disabled_optimizers or ())
         self._around = Surroundings(self._options)
+        starter = SessionStart(
+            options=self._options,
+            clock=self._clock,
+            around=self._around,
+            disabled=self._disabled,
+            fallback=enable_fallback,
+        )
         try:
             with logging_as(self._log_scope):
-                opened = self._open(path_or_bytes, wanted, fallback=enable_fallback)
+                found = starter.start(path_or_bytes, wanted)
         except BaseException:
             self.close()
             raise
-        self._prepared, self._loaded, self._cache = opened.prepared, opened.loaded, opened.cache
-        self._transforms = opened.transforms
+        opened, self._provider_options = found.opened, found.provider_options
+        self._job, self._no_job = found.job, found.no_job
         graph = opened.prepared.graph
         inputs = (*graph.inputs, *graph.overridable)
         backed = opened.loaded.model.graph.initializers
@@ -113,70 +114,25 @@ class InferenceSession(RunForms):
         self._overridable_args = [NodeArg.of(info) for info in graph.overridable]
         self._output_args = [NodeArg.of(info) for info in graph.outputs]
         self._positions = {info.name: i for i, info in enumerate(graph.outputs)}
-
+        self._install(opened)
         self._clock.stop()
+        self._compile_behind()
 
-    def _open(self, source: object, wanted: Sequence[Request], *, fallback: bool) -> Opened:
-        cached = self._cached(source)
-        early: EarlyExamination | None = None
-        if cached is None:
-            with self._clock.phase("read model"), self._around.loading(source):
-                self._loaded = model_loader.load(source, self._options)
-            early = self._examined_early(self._loaded)
-        try:
-            with self._clock.phase("open providers"):
-                kernels = self._options.custom_kernels
-                self._eps = open_all(wanted, fallback=fallback, kernels=kernels)
-            self._provider_options = {
-                ep.name: dict(r.options) for ep in self._eps for r in wanted if r.name == ep.name
-            }
-            opening = Opening(
-                options=self._options,
-                eps=self._eps,
-                provider_options=self._provider_options,
-                clock=self._clock,
-                disabled=self._disabled,
-                pool=self._around.pool(),
-                early=early,
-            )
-            with self._around.span("session_initialization"):
-                if cached is not None:
-                    opened = cached.open(opening)
-                    self._loaded = opened.loaded
-                else:
-                    assert self._loaded is not None, "read above"
-                    opened = make_ready(self._loaded, opening)
-        finally:
-            if early is not None:
-                early.close()
-            if cached is not None and cached.loaded is not self._loaded:
-                cached.close()
+    def _compile_behind(self) -> None:
+        if self._job is not None:
+            self._job.start(self._install, self._around)
+
+    def _install(self, opened: Opened) -> None:
+        """Run `opened` from now on; in one step, for other threads may be inside `run`."""
+        self._opened = opened
         line = placement_line(opened.prepared, opened.loaded.described)
         if line is not None:
-            log.warning("%s", line)
-        return opened
+            with logging_as(self._log_scope):
+                log.warning("%s", line)
 
     def _metadata_of(self, source: object) -> ModelMetadata:
         with closing(model_loader.load(source, self._options)) as loaded:
             return ModelMetadata.of(loaded.model)
-
-    def _examined_early(self, loaded: LoadedModel) -> EarlyExamination | None:
-        if not has_context_nodes(loaded.model.graph):
-            return None
-        from ort_lite.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
-
-        return EarlyExamination(loaded, self._options)
-
-    def _cached(self, source: object) -> CachedModel | None:
-        """The model, to be looked for in the cache; None where none is wanted."""
-        settings = session_cache(self._options.config, os.environ)
-        writes = self._options.flag(ENABLE_KEY) or self._options.optimized_model_filepath
-        given = self._options.given_weights is not None  # of which the cache has no digest
-        if settings is None or writes or given or self._options.flag(SHARE_KEY):
-            return None
-        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
-
-        return CachedModel(settings, source, self._options, self._clock)
 
     def run(
         self,
@@ -201,9 +157,7 @@ class InferenceSession(RunForms):
             Fail: The session is closed, or `terminate` was set.
             EPFail: An execution provider failed.
         """
-        prepared = self._prepared
-        if prepared is None:
-            raise Fail("the session is closed")
+        prepared = self._present().prepared
         if run_options is not None or self._is_watched:
             results = self._run_watched(prepared, input_feed, run_options)
         elif FIRST_RUN not in self._clock.phases:
@@ -257,9 +211,7 @@ class InferenceSession(RunForms):
         """
         from ort_lite.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
 
-        if self._prepared is None:
-            raise Fail("the session is closed")
-        return assignment_info(self._prepared, self._options)
+        return assignment_info(self._present().prepared, self._options)
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)
@@ -281,15 +233,18 @@ class InferenceSession(RunForms):
 
     def get_modelmeta(self) -> ModelMetadata:
         """Descriptions in the model file."""
-        return ModelMetadata.of(self._open_model().model)
+        return ModelMetadata.of(self._present().loaded.model)
 
     def get_providers(self) -> list[str]:
-        """Names of the session's execution providers, in order of preference."""
-        return [ep.name for ep in self._eps]
+        """Names of the execution providers that the session runs on, in order of preference.
+
+        Those that compile in the background are among them once they have.
+        """
+        return [ep.name for ep in self._opened.eps] if self._opened is not None else []
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options that each provider was opened with."""
-        return {name: dict(options) for name, options in self._provider_options.items()}
+        return {name: dict(self._provider_options.get(name, {})) for name in self.get_providers()}
 
     def get_session_options(self) -> SessionOptions:
         """A copy of the options that the session was made with."""
@@ -334,15 +289,24 @@ class InferenceSession(RunForms):
         """Which node runs where, and why not elsewhere."""
         from ort_lite import explain  # noqa: PLC0415 - a session that is only run needs it not
 
-        if self._prepared is None:
-            raise Fail("the session is closed")
+        opened, background = self._present(), self.background_compile()
         return explain.report(
-            self._prepared,
-            model=self._open_model().described,
-            providers=tuple(self.get_providers()),
-            notes=(),
-            transforms=self._transforms,
+            opened.prepared,
+            model=opened.loaded.described,
+            providers=tuple(ep.name for ep in opened.eps),
+            notes=() if background.state == "off" else (str(background),),
+            transforms=opened.transforms,
         )
+
+    def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:
+        """What `session.ep_compile_in_background` has come to.
+
+        Args:
+            timeout: Seconds to wait for its end; None waits for as long as it takes.
+        """
+        if self._job is None:
+            return BackgroundCompile(reason=self._no_job)
+        return self._job.outcome(timeout)
 
     def load_report(self) -> LoadReport:
         """What it took to get here: time by phase, bytes, memory, and what the cache did.
@@ -350,40 +314,39 @@ class InferenceSession(RunForms):
         Raises:
             Fail: The session is closed.
         """
+        opened = self._present()
         return LoadReport(
             phases=dict(self._clock.phases),
             total=self._clock.total,
-            model_bytes=len(self._open_model().data),
+            model_bytes=len(opened.loaded.data),
             payload_bytes=self._clock.payload_bytes,
             peak_rss=peak_rss(),
-            cache=self._cache,
+            cache=opened.cache,
+            background=self.background_compile(),
         )
 
     def _open_surroundings(self) -> Surroundings:
-        self._open_model()
+        self._present()
         return self._around
 
-    def _open_model(self) -> LoadedModel:
-        if self._loaded is None:
+    def _present(self) -> Opened:
+        if self._opened is None:
             raise Fail("the session is closed")
-        return self._loaded
+        return self._opened
 
     def close(self) -> None:
         """Release devices, payloads and maps; calling it twice does nothing.
 
         Must not be called while another thread is inside `run`; calls of `run_async` are
-        waited for, and a profile that has not been ended is written.
+        waited for, and a profile that has not been ended is written. A compile in the
+        background is canceled and not waited for: what it holds goes when the SDK's compiler
+        comes back.
         """
         self._around.close()
-        if self._prepared is not None:
-            self._prepared.release()
-            self._prepared = None
-        for ep in self._eps:
-            ep.release()
-        self._eps = []
-        if self._loaded is not None:
-            self._loaded.close()
-            self._loaded = None
+        left = self._job is not None and self._job.leave()
+        opened, self._opened = self._opened, None
+        if opened is not None and not left:
+            opened.release()
 
     def __enter__(self) -> Self:
         """The session itself."""
@@ -395,5 +358,5 @@ class InferenceSession(RunForms):
 
     def __repr__(self) -> str:
         """Model and providers."""
-        name = self._loaded.described if self._loaded is not None else "closed"
+        name = self._opened.loaded.described if self._opened is not None else "closed"
         return f"<InferenceSession {name} {self.get_providers()}>"

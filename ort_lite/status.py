@@ -150,6 +150,11 @@ class ModelLoadCanceled(OrtLiteError):
     code = StatusCode.MODEL_LOAD_CANCELED
 
 
+def load_canceled() -> ModelLoadCanceled:
+    """The error for a caller who asked to stop, with ONNX Runtime's text."""
+    return ModelLoadCanceled("Model loading was canceled due to user request.")
+
+
 class ModelRequiresCompilation(OrtLiteError):
     """MODEL_REQUIRES_COMPILATION: an EP would compile, and the session forbids it."""
 

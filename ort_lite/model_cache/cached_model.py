@@ -98,19 +98,19 @@ class CachedModel:
         with self._clock.phase("read model"):
             return model_loader.load(self._given, self._options)
 
-    def open(self, opening: Opening) -> Opened:
-        """Out of the cache where it has the model, else compiled and put there.
+    def plain(self) -> LoadedModel:
+        """The model itself, read now if it has not been yet.
 
         Raises:
-            OrtLiteError: As a session without a cache.
+            OrtLiteError: It cannot be read.
         """
-        found = self.find(opening)
-        if found is not None:
-            return found
-        return self.make(opening)
+        if self.loaded is None:
+            self.loaded = self._load()
+        return self.loaded
 
     def find(self, opening: Opening) -> Opened | None:
         """The model out of the cache, or None."""
+        self._clock = opening.clock
         if self.source is None:
             return None
         return self._hit(key_of(self._identity(opening, self.source)), opening)
@@ -121,9 +121,10 @@ class CachedModel:
         Raises:
             OrtLiteError: As a session without a cache.
         """
+        self._clock = opening.clock
         source = self.source
         if source is None:
-            loaded = self.loaded = self.loaded or self._load()
+            loaded = self.plain()
             outcome = CacheOutcome(state="missed", reason=self.unfit())
             return replace(make_ready(loaded, opening), cache=outcome)
         from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - not for what is a hit
@@ -131,12 +132,12 @@ class CachedModel:
         identity = self._identity(opening, source)
         made = Made(identity, source)
         key = key_of(identity)
-        with single_flight(self.store.lock_path(key), self._options.canceled):
+        with single_flight(self.store.lock_path(key), opening.canceled):
             found = self._hit(key, opening)
             if found is not None:
                 return found
             why = miss_reason(self._entries(), identity, self._described)
-            loaded = self.loaded = self.loaded or self._load()
+            loaded = self.plain()
             opened = compile_plain(loaded, opening)
             try:
                 with self._clock.phase("keep in cache"):
@@ -151,6 +152,10 @@ class CachedModel:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
         return replace(opened, cache=outcome)
 
+    def cache_so_far(self) -> CacheOutcome:
+        """See ModelSource: of a model that `find` has not found."""
+        return CacheOutcome(state="missed", reason=self.unfit() or "it is being compiled")
+
     def unfit(self) -> str:
         """Why the model cannot be looked up; "" if it can."""
         if self.source is not None:
@@ -162,10 +167,11 @@ class CachedModel:
             return "it is a compiled model already"
         return "it changed while it was read"
 
-    def close(self) -> None:
-        """Let go of the model, where nobody took it."""
-        if self.loaded is not None:
+    def close(self, taken: LoadedModel | None = None) -> None:
+        """Let go of the plain model, unless it is the one that a session has taken."""
+        if self.loaded is not None and self.loaded is not taken:
             self.loaded.close()
+            self.loaded = None
 
     def _identity(self, opening: Opening, source: Source) -> dict[str, str]:
         return cache_identity(source.digest, opening)

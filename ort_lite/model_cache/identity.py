@@ -31,6 +31,7 @@ NEUTRAL = frozenset(
         EMBED_KEY,
         "session.disable_cpu_ep_fallback",
         "session.disable_model_compile",
+        "session.ep_compile_in_background",
         "session.ep_context_probe",
         "session.fail_on_suboptimal_compiled_model",
         "session.model_external_initializers_file_folder_path",

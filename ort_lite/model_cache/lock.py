@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ort_lite.status import ModelLoadCanceled
+from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
         else:
             return True
         if canceled():
-            raise ModelLoadCanceled("Model loading was canceled due to user request.")
+            raise load_canceled()
         if time.monotonic() > until:
             return False
         time.sleep(POLL)

@@ -1,0 +1,140 @@
+"""From a path or bytes and requests for providers to what a session runs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite import model_loader
+from ort_lite.context_target import ENABLE_KEY
+from ort_lite.model_cache.settings import session_cache
+from ort_lite.opening import BACKGROUND_KEY, Opened, Opening, UncachedModel
+from ort_lite.provider_list import open_all
+from ort_lite.shared_reading import SHARE_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.background_compile import BackgroundJob
+    from ort_lite.early_examination import EarlyExamination
+    from ort_lite.load_report import LoadClock
+    from ort_lite.opening import ModelSource
+    from ort_lite.options import SessionOptions
+    from ort_lite.provider_list import Request
+    from ort_lite.session_threads import Surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What a session runs at first.
+
+    Attributes:
+        provider_options: What each EP was opened with, those that compile behind included.
+        job: To be started once the session is there; None where nothing is compiled behind.
+        no_job: Why there is none, where one was asked for.
+    """
+
+    opened: Opened
+    provider_options: Mapping[str, Mapping[str, str]]
+    job: BackgroundJob | None = None
+    no_job: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStart:
+    """How a session starts.
+
+    Attributes:
+        disabled: Names of transformations that are not to run.
+        fallback: Whether to go on without a provider that cannot be opened.
+    """
+
+    options: SessionOptions
+    clock: LoadClock
+    around: Surroundings
+    disabled: tuple[str, ...]
+    fallback: bool
+
+    def start(self, given: object, wanted: Sequence[Request]) -> Started:
+        """Read the model, open the EPs, reload or compile; whatever fails leaves nothing open.
+
+        Raises:
+            OrtLiteError: As a session.
+            TypeError: `given` is neither a path nor bytes.
+        """
+        at_once = self.options.flag(BACKGROUND_KEY)
+        if at_once:
+            from ort_lite.background_compile import check_options  # noqa: PLC0415 - few ask for it
+
+            check_options(self.options)
+        with ExitStack() as undo:
+            source = self._source(given)
+            undo.callback(source.close)
+            early = self._examined_early(source)
+            if early is not None:
+                undo.callback(early.close)
+            opening = self._opening(wanted, early, undo)
+            with self.around.span("session_initialization"):
+                if at_once:
+                    started = _started_at_once(source, opening)
+                else:
+                    opened = source.find(opening) or source.make(opening)
+                    started = Started(opened=opened, provider_options=opening.provider_options)
+            undo.pop_all()
+        if early is not None:
+            early.close()
+        source.close(taken=started.opened.loaded)
+        return started
+
+    def _opening(
+        self, wanted: Sequence[Request], early: EarlyExamination | None, undo: ExitStack
+    ) -> Opening:
+        with self.clock.phase("open providers"):
+            kernels = self.options.custom_kernels
+            eps = open_all(wanted, fallback=self.fallback, kernels=kernels)
+        for ep in eps:
+            undo.callback(ep.release)
+        return Opening(
+            options=self.options,
+            eps=eps,
+            provider_options={
+                ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name
+            },
+            clock=self.clock,
+            disabled=self.disabled,
+            pool=self.around.pool(),
+            early=early,
+        )
+
+    def _source(self, given: object) -> ModelSource:
+        """The model, to be looked for in the cache where one is wanted."""
+        settings = session_cache(self.options.config, os.environ)
+        writes = self.options.flag(ENABLE_KEY) or self.options.optimized_model_filepath
+        loose = self.options.given_weights is not None  # of which the cache has no digest
+        if settings is None or writes or loose or self.options.flag(SHARE_KEY):
+            with self.clock.phase("read model"), self.around.loading(given):
+                return UncachedModel(model_loader.load(given, self.options))
+        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
+
+        return CachedModel(settings, given, self.options, self.clock)
+
+    def _examined_early(self, source: ModelSource) -> EarlyExamination | None:
+        if not (isinstance(source, UncachedModel) and source.is_compiled()):
+            return None
+        from ort_lite.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
+
+        return EarlyExamination(source.loaded, self.options)
+
+
+def _started_at_once(source: ModelSource, opening: Opening) -> Started:
+    from ort_lite.background_compile import open_at_once  # noqa: PLC0415 - few ask for it
+
+    found = open_at_once(source, opening)
+    return Started(
+        opened=found.opened,
+        provider_options=opening.provider_options,
+        job=found.job,
+        no_job=found.reason,
+    )
