@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,15 @@ class _Factory:
         from eps.opencl.probe import probe_devices
 
         return probe_devices()
+
+    def begin(self, options: Mapping[str, str]) -> None:  # noqa: ARG002 - every driver is shown to the loader
+        """Load the driver's libraries while Python goes on; see `EpFactory`."""
+        from eps.opencl.icd import intel_runtime
+        from ort_lite.early_loading import load_early
+
+        library = intel_runtime(os.environ) if sys.platform == "linux" else None
+        if library is not None and "pyopencl" not in sys.modules:
+            load_early([library])
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ort_lite.session_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping
 
 log = get_logger(__name__)
 
@@ -28,6 +28,13 @@ SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 VARIABLE = "OCL_ICD_VENDORS"
 CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
+
+
+def intel_runtime(environ: Mapping[str, str], *, prefix: Path = Path(sys.prefix)) -> Path | None:
+    """The runtime's library, where it is installed and the user has not chosen the drivers."""
+    library = prefix / "lib" / LIBRARY
+    chosen = any(environ.get(key) for key in CHOSEN_BY_USER)
+    return library if library.is_file() and not chosen else None
 
 
 def show_intel_runtime(

@@ -44,9 +44,10 @@ class _Factory:
 
     def begin(self, options: Mapping[str, str]) -> None:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
-        from eps.openvino.early_loading import begin_loading
+        from eps.openvino.early_loading import libraries
+        from ort_lite.early_loading import load_early
 
-        begin_loading(device_kind(options.get(DEVICE_OPTION, "CPU")))
+        load_early(libraries(device_kind(options.get(DEVICE_OPTION, "CPU"))))
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""

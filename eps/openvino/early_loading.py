@@ -1,18 +1,10 @@
-"""Loads OpenVINO's libraries in a thread, while Python goes on.
-
-The interpreter's lock is held while an extension module is imported, and that takes OpenVINO's
-runtime and a plug-in along: 20 ms in which nothing else runs. `dlopen` through ctypes gives the
-lock away; what it has loaded, the import then finds.
-"""
+"""Which of OpenVINO's libraries can be loaded before its Python extension is imported."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 
 from eps.openvino.shared_tbb import newest_tbb
 
@@ -26,38 +18,26 @@ PLUGINS = {
 """By kind of device."""
 
 
-def begin_loading(kind: str) -> Thread | None:
-    """Begin to load the runtime, and the plug-in of a kind of device that has one.
+def libraries(kind: str) -> list[Path]:
+    """The runtime and the plug-in of a kind of device, in the order in which to load them.
 
-    Nothing is reported: what cannot be loaded here, the import says why.
-
-    Returns:
-        What loads them; None where all is loaded, or nothing is there, or not on Linux.
+    None where the extension is loaded, where the package is not installed, or not on Linux.
     """
-    wanted = sys.platform == "linux" and EXTENSION not in sys.modules
-    folder = _libraries() if wanted else None
+    if sys.platform != "linux" or EXTENSION in sys.modules:
+        return []
+    folder = _folder()
     if folder is None:
-        return None
-    tbb = newest_tbb()
-    paths = [tbb] if tbb is not None else []
-    paths += folder.glob(RUNTIME)
-    paths += [folder / name for name in (PLUGINS.get(kind),) if name is not None]
-    thread = Thread(target=_load, args=(paths,), name="ort_lite OpenVINO loading")
-    thread.start()
-    return thread
+        return []
+    tbb, plugin = newest_tbb(), PLUGINS.get(kind)
+    first = [tbb] if tbb is not None else []
+    last = [folder / plugin] if plugin is not None else []
+    return [*first, *folder.glob(RUNTIME), *last]
 
 
-def _libraries() -> Path | None:
+def _folder() -> Path | None:
     spec = find_spec("openvino")
-    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        libraries = Path(folder) / "libs"
-        if libraries.is_dir():
-            return libraries
+    for package in (spec.submodule_search_locations if spec is not None else None) or ():
+        folder = Path(package) / "libs"
+        if folder.is_dir():
+            return folder
     return None
-
-
-def _load(paths: list[Path]) -> None:
-    dlopen = ctypes.CDLL(None).dlopen
-    dlopen.restype = ctypes.c_void_p
-    for path in paths:
-        dlopen(os.fsencode(path), os.RTLD_NOW)

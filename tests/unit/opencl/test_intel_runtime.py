@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from eps.opencl.icd import LIBRARY, show_intel_runtime
+from eps.opencl.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
 from eps.openvino.shared_tbb import load_newest_tbb
 
+ROOT = Path(__file__).parents[3]
 PREFIX = Path(sys.prefix)
 installed = pytest.mark.skipif(
     not (PREFIX / "lib" / LIBRARY).is_file(), reason=f"{LIBRARY} is not installed"
@@ -70,6 +72,36 @@ def test_the_private_folder_holds_the_systems_drivers_too(tmp_path: Path) -> Non
     assert environ["OCL_ICD_VENDORS"] == str(folder)
     assert sorted(p.name for p in folder.iterdir()) == ["ort_lite_intel.icd", "vendor.icd"]
     assert (folder / "ort_lite_intel.icd").read_text().strip() == str(PREFIX / "lib" / LIBRARY)
+
+
+BEGIN = """
+import sys, threading
+from eps.opencl import FACTORY
+FACTORY.begin({})
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join()
+assert "pyopencl" not in sys.modules
+print("libintelocl.so" in open("/proc/self/maps").read())
+"""
+
+
+@installed
+@pytest.mark.parametrize("chosen", [False, True])
+def test_the_runtime_is_loaded_while_python_goes_on(*, chosen: bool) -> None:
+    """Unless the user has chosen the drivers."""
+    environ = {key: text for key, text in os.environ.items() if key not in CHOSEN_BY_USER}
+    if chosen:
+        environ["OCL_ICD_VENDORS"] = "/somewhere"
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(not chosen)
 
 
 @pytest.mark.parametrize("key", ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"])
