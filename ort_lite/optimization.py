@@ -54,7 +54,14 @@ def settings_of(
         widened=eps[0].widens if eps else frozenset(),
         evaluate=_Evaluator(eps[-1]).evaluate if eps else None,
         max_constant=int(text) or MAX_OUTPUT,
+        infer=_infer_types,
     )
+
+
+def _infer_types(model: Model) -> Model:
+    from ort_lite.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
+
+    return infer_types(model)
 
 
 def optimized(

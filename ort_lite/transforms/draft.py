@@ -43,6 +43,7 @@ class Draft:
         constant_inputs: bool = False,
         outer: Draft | None = None,
         type_of: Callable[[str], ValueType | None] | None = None,
+        certain: Callable[[str], tuple[int, ...] | None] | None = None,
     ) -> None:
         """Index `definition`, whose nodes are in topological order.
 
@@ -53,6 +54,7 @@ class Draft:
                 below IR version 4).
             outer: Where names come from that are not defined here.
             type_of: Gives types that `definition` does not.
+            certain: Gives shapes that do not depend on what the file declares.
         """
         self._definition = definition
         self.opset_imports = dict(opset_imports)
@@ -64,6 +66,7 @@ class Draft:
         self._open = frozenset() if constant_inputs else self.inputs
         self._types = _types(definition)
         self._type_of = type_of
+        self._certain = certain
         self._makers: dict[str, int] = {}
         self._users: dict[str, set[int]] = {}
         self._captured: dict[str, int] = {}
@@ -127,6 +130,15 @@ class Draft:
         """Dimensions of a tensor of known rank."""
         found = self.type_of(name)
         return found.shape if isinstance(found, TensorType) else None
+
+    def certain_shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape that a value has in every run; None where that is not certain."""
+        tensor = self.constant(name)
+        if tensor is not None:
+            return tuple(tensor.dims)
+        if self.outer is not None:
+            return None if self._defines(name) else self.outer.certain_shape(name)
+        return self._certain(name) if self._certain is not None else None
 
     def constant(self, name: str) -> Tensor | None:
         """The constant called `name`, here or further out; None if a caller may override it."""

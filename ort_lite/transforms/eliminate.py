@@ -151,20 +151,11 @@ def _expand(draft: Draft, index: int) -> bool:
 
 
 def _shape(draft: Draft, index: int) -> bool:
-    """The shape of a graph input or a constant whose every dimension is fixed.
-
-    Of nothing else: what a model declares about values inside it need not be so, while a
-    feed is checked against the inputs' shapes.
-    """
+    """The shape of a constant, or of a value whose shape follows from the graph inputs'."""
     node = draft.node(index)
     source, result = node.inputs[0], node.outputs[0]
-    if draft.pinned(result) or (source not in draft.inputs and draft.constant(source) is None):
-        return False
-    if draft.outer is not None and draft.constant(source) is None:
-        return False
-    shape = draft.shape(source)
-    dims = [dim for dim in shape or () if isinstance(dim, int) and dim >= 0]
-    if shape is None or len(dims) != len(shape):
+    dims = None if draft.pinned(result) else draft.certain_shape(source)
+    if dims is None:
         return False
     rank = len(dims)
     start, end = int_of(node, "start", 0), int_of(node, "end", rank)

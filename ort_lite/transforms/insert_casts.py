@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_formats.onnx_model import DataType, Node, TensorType, ValueInfo
+from ctx_formats.onnx_model import DataType, GraphDef, Node, TensorType, ValueInfo
 from ort_lite.graph import free_names
 from ort_lite.tensor_values import from_numpy, to_numpy
 from ort_lite.transforms.attributes import integer
 from ort_lite.transforms.draft import ONNX_DOMAINS
 
 if TYPE_CHECKING:
-    from ctx_formats.onnx_model import GraphDef, ValueType
+    from ctx_formats.onnx_model import Tensor, ValueType
 
 NAME = "InsertCastTransformer"
 """ONNX Runtime's name for it."""
 
+MAX_DEPTH = 64
+"""Bodies inside bodies; deeper ones are left as they are."""
 FIRST_NUMBERED = 6
 """Cast-6: `to` is a number."""
 
@@ -44,7 +46,8 @@ def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[Gr
     A chain of such nodes stays in float32: between them nothing is rounded to the narrow type
     any more, so that each result is as near to the exact one as it was or nearer. Where another
     node, a body, or the graph's caller needs a value, it is cast back. Constants are widened.
-    Bodies are left as they are.
+    Bodies are treated likewise, each by itself: what goes into one and comes out of it, from
+    one iteration of a loop to the next too, keeps the narrow type.
 
     Args:
         graph: Its nodes sorted, its types inferred.
@@ -53,7 +56,13 @@ def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[Gr
     """
     if opset < FIRST_NUMBERED:
         return graph, 0
-    work = _Widening(graph, types)
+    return _inserted(graph, types, None, 0)
+
+
+def _inserted(
+    graph: GraphDef, types: frozenset[int], outer: _Widening | None, depth: int
+) -> tuple[GraphDef, int]:
+    work = _Widening(graph, types, outer, depth)
     for node in graph.nodes:
         work.add(node)
     return work.finished() if work.count else (graph, 0)
@@ -64,26 +73,34 @@ class _Widening:
     """The graph that is built anew, node by node.
 
     Attributes:
+        outer: Of the graph that holds the node whose body this is.
+        depth: How many bodies this graph lies in.
         wide: Name of a narrow value to the name of the same in float32.
         pending: Narrow values that exist only in float32 so far, with their type.
     """
 
     graph: GraphDef
     types: frozenset[int]
+    outer: _Widening | None
+    depth: int
     count: int = 0
     nodes: list[Node] = field(default_factory=list)
     wide: dict[str, str] = field(default_factory=dict)
     pending: dict[str, TensorType] = field(default_factory=dict)
     known: dict[str, ValueType] = field(init=False)
+    own: frozenset[str] = field(init=False)
     added: dict[str, ValueInfo] = field(default_factory=dict)
     constants: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = self.graph
         infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
-        self.known = {info.name: info.type for info in infos if info.type is not None}
+        self.known = dict(self.outer.known) if self.outer is not None else {}
+        self.known |= {info.name: info.type for info in infos if info.type is not None}
         for name, tensor in graph.initializers.items():
             self.known[name] = TensorType(tensor.data_type, tensor.dims)
+        made = {name for node in graph.nodes for name in node.outputs}
+        self.own = frozenset({info.name for info in graph.inputs} | made)
 
     def add(self, node: Node) -> None:
         if self._may_widen(node):
@@ -91,7 +108,7 @@ class _Widening:
             return
         for name in (*node.inputs, *free_names(node)):
             self._narrow(name)
-        self.nodes.append(node)
+        self.nodes.append(self._with_bodies(node))
 
     def finished(self) -> tuple[GraphDef, int]:
         for info in self.graph.outputs:
@@ -151,8 +168,8 @@ class _Widening:
             return name
         if name not in self.wide:
             wide = self._name(name)
-            tensor = self.graph.initializers.get(name)
-            if tensor is not None and name not in {info.name for info in self.graph.inputs}:
+            tensor = self.constant(name)
+            if tensor is not None:
                 self.constants[wide] = to_numpy(tensor).astype(np.float32)
             else:
                 narrow = self.known[name]
@@ -161,6 +178,36 @@ class _Widening:
                 self.nodes.append(_cast(name, wide, DataType.FLOAT))
             self.wide[name] = wide
         return self.wide[name]
+
+    def constant(self, name: str) -> Tensor | None:
+        """The constant of that name, here or further out; None if a caller may override it."""
+        if name in self.graph.initializers:
+            is_input = any(info.name == name for info in self.graph.inputs)
+            return None if is_input else self.graph.initializers[name]
+        if self.outer is None or name in self.own:
+            return None
+        return self.outer.constant(name)
+
+    def _with_bodies(self, node: Node) -> Node:
+        """`node` with casts in its bodies."""
+        if self.depth >= MAX_DEPTH:
+            return node
+        changed = {}
+        for name, attribute in node.attributes.items():
+            value = attribute.value
+            bodies = value if isinstance(value, tuple) else (value,)
+            done = [
+                _inserted(body, self.types, self, self.depth + 1)
+                for body in bodies
+                if isinstance(body, GraphDef)
+            ]
+            count = sum(made for _, made in done)
+            if count:
+                graphs = tuple(graph for graph, _ in done)
+                new = graphs if isinstance(value, tuple) else graphs[0]
+                changed[name] = replace(attribute, value=new)
+                self.count += count
+        return replace(node, attributes={**node.attributes, **changed}) if changed else node
 
     def _narrow(self, name: str) -> None:
         """Make a value in its own type, where it exists in float32 only."""

@@ -17,14 +17,16 @@ from ort_lite.transforms import (
     subexpressions,
     unused,
 )
+from ort_lite.transforms.certain_shapes import CertainShapes
 from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ctx_formats.onnx_model import Model, Node
+    from ort_lite.transforms.certain_shapes import InferTypes
     from ort_lite.transforms.fold_constants import Evaluate
 
 log = get_logger(__name__)
@@ -48,6 +50,7 @@ class Settings:
         widened: Narrow float types that are to be computed in float32.
         evaluate: Computes constants; None folds none.
         max_constant: Bytes of one folded constant.
+        infer: Infers types; None where shapes of values inside a graph are not to be folded.
     """
 
     level: GraphOptimizationLevel
@@ -55,6 +58,7 @@ class Settings:
     widened: frozenset[int] = frozenset()
     evaluate: Evaluate | None = None
     max_constant: int = MAX_OUTPUT
+    infer: InferTypes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,9 @@ def transform(model: Model, settings: Settings) -> Transformed:
     """
     if settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC:
         return Transformed(model)
-    work = _Work(settings, _transformers(settings))
     graph = model.graph
+    shapes = CertainShapes(model, settings.infer).shape if settings.infer is not None else None
+    work = _Work(settings, transformers(settings), shapes)
     if settings.widened and insert_casts.NAME not in settings.disabled:
         opset = model.opset_imports.get("", 1)
         graph, count = insert_casts.insert_casts(graph, opset, settings.widened)
@@ -91,7 +96,8 @@ def transform(model: Model, settings: Settings) -> Transformed:
     return Transformed(replace(model, graph=graph), dict(work.fired))
 
 
-def _transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
+def transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
+    """The global transformations, of every level, in the order in which they run."""
     folding: tuple[GraphTransformer, ...] = ()
     if settings.evaluate is not None:
         folder = Folder(settings.evaluate, settings.max_constant)
@@ -109,12 +115,18 @@ def _transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
 class _Work:
     """One model's rules, transformers, and what fired."""
 
-    def __init__(self, settings: Settings, transformers: tuple[GraphTransformer, ...]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        transformers: tuple[GraphTransformer, ...],
+        shapes: Callable[[str], tuple[int, ...] | None] | None,
+    ) -> None:
         def runs(step: RewriteRule | GraphTransformer) -> bool:
             return step.level <= settings.level and step.name not in settings.disabled
 
         self._rules = tuple(rule for rule in RULES if runs(rule))
         self._transformers = tuple(step for step in transformers if runs(step))
+        self._shapes = shapes
         self.fired: Counter[str] = Counter()
 
     def graph(
@@ -127,7 +139,13 @@ class _Work:
         depth: int = 0,
     ) -> GraphDef:
         """`definition` transformed, then its bodies, then itself again if they changed."""
-        draft = Draft(definition, opset_imports, constant_inputs=constant_inputs, outer=outer)
+        draft = Draft(
+            definition,
+            opset_imports,
+            constant_inputs=constant_inputs,
+            outer=outer,
+            certain=self._shapes,
+        )
         self._settle(draft)
         if depth < MAX_DEPTH and self._bodies(draft, depth):
             self._settle(draft)

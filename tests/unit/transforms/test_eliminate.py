@@ -48,6 +48,11 @@ FIRE = {
         "ShapeToInitializer",
         "s = Shape(x) f = Cast <to = 1> (s) r = ReduceSum <keepdims = 0> (f) z = Add(x, r)",
     ),
+    "shape_of_a_value_inside": (
+        "ShapeToInitializer",
+        "b = Relu(x) s = Shape(b) f = Cast <to = 1> (s) r = ReduceSum <keepdims = 0> (f) "
+        "z = Add(x, r)",
+    ),
 }
 
 STAY = {
@@ -99,11 +104,6 @@ STAY = {
         "ExpandElimination",
         "s = Constant <value_ints = [1, 1, 1]> () y = Expand(x, s) b = Abs(y) "
         "t = Constant <value_ints = [2, 3]> () z = Reshape(b, t)",
-    ),
-    "shape_of_a_value_inside": (
-        "ShapeToInitializer",
-        "b = Relu(x) s = Shape(b) f = Cast <to = 1> (s) r = ReduceSum <keepdims = 0> (f) "
-        "z = Add(x, r)",
     ),
 }
 

@@ -125,6 +125,42 @@ def test_a_value_that_a_body_captures_is_cast_back() -> None:
     assert graph.nodes[2].outputs == ("a",)
 
 
+LOOPING = """g (int64 n, BF[2] x) => (BF[2] z) <BF[2] w = {15360, 16384}> {
+  c = Constant <value = bool {1}> ()
+  z = Loop(n, c, x) <body = b (int64 i, bool on, BF[2] h) => (bool go, BF[2] next) {
+    go = Identity(on) a = Mul(h, w) next = Tanh(a) }>
+}"""
+"""Of narrow floats the parser takes the bits: 1 and 2 in float16."""
+
+
+def test_bodies_compute_in_float32_too_and_keep_the_type_at_their_border() -> None:
+    graph, count = widened(LOOPING.replace("BF", "bfloat16"))
+    assert count == 2
+    assert operators(graph) == ["Constant", "Loop"]
+    body = graph.nodes[1].attributes["body"].value
+    assert isinstance(body, GraphDef)
+    assert operators(body) == ["Identity", "Cast", "Mul", "Tanh", "Cast"]
+    assert [t.data_type for t in body.initializers.values()] == [DataType.FLOAT]
+
+
+def test_a_loop_in_float16_runs_on_opencl_which_lacks_it() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>' + LOOPING.replace("BF", "float16")
+    ).SerializeToString()
+    opencl = "OpenCLExecutionProvider"
+    feed = {"n": np.array(5, np.int64), "x": np.array([0.5, -1.25], np.float16)}
+    with ort.InferenceSession(model, providers=[opencl]) as session:
+        assert session.explain().transforms[NAME] == 2
+        assert session.explain().node_counts()[opencl] >= 2
+        (found,) = session.run(None, feed)
+    h = feed["x"].astype(np.float64)
+    for _ in range(5):
+        h = np.tanh(h * [1.0, 2.0])
+    assert found.dtype == np.float16
+    # Rounded to 11 bits once in each iteration; tanh does not make errors larger, w doubles them.
+    np.testing.assert_allclose(found.astype(np.float64), h, rtol=5 * 2 * 2**-11)
+
+
 def test_other_types_and_old_casts_are_left_alone() -> None:
     text = "g (bfloat16[2] x) => (bfloat16[2] z) { z = Neg(x) }"
     assert widened(text, frozenset((DataType.FLOAT16,)))[1] == 0

@@ -1,0 +1,63 @@
+"""Shapes that values inside a graph are sure to have, whatever the file says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import TensorType, ValueInfo
+from ort_lite.graph import body_definitions
+from ort_lite.transforms.draft import ONNX_DOMAINS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ctx_formats.onnx_model import GraphDef, Model
+
+    InferTypes = Callable[[Model], Model]
+
+
+@dataclass(slots=True)
+class CertainShapes:
+    """Shapes that follow from those of a model's inputs, which every feed is checked against.
+
+    What a file declares of other values does not count, nor does what follows from operators
+    that onnx does not know, or whose bodies declare types of their own.
+
+    Attributes:
+        model: With its nodes sorted.
+        infer: onnx's inference, asked when somebody first wants to know.
+    """
+
+    model: Model
+    infer: InferTypes
+    _shapes: Mapping[str, tuple[int, ...]] | None = field(default=None)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a value of the main graph; None where it is not fixed or not certain."""
+        if self._shapes is None:
+            graph = self.infer(replace(self.model, graph=_undeclared(self.model.graph))).graph
+            self._shapes = _fixed(graph)
+        return self._shapes.get(name)
+
+
+def _undeclared(graph: GraphDef) -> GraphDef:
+    """`graph` without what it says of values that are neither inputs nor constants."""
+    outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
+    return replace(graph, value_info={}, outputs=outputs)
+
+
+def _fixed(graph: GraphDef) -> dict[str, tuple[int, ...]]:
+    sure = {info.name for info in graph.inputs} | graph.initializers.keys()
+    for node in graph.nodes:
+        known = node.domain in ONNX_DOMAINS and not body_definitions(node)
+        if known and all(not name or name in sure for name in node.inputs):
+            sure.update(node.outputs)
+    infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
+    found = {}
+    for info in infos:
+        shape = info.type.shape if isinstance(info.type, TensorType) else None
+        dims = tuple(dim for dim in shape or () if isinstance(dim, int) and dim >= 0)
+        if info.name in sure and shape is not None and len(dims) == len(shape):
+            found[info.name] = dims
+    return found
