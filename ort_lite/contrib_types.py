@@ -1,62 +1,289 @@
-"""Types of com.microsoft operators' outputs, which onnx's shape inference does not know."""
+"""Types of outputs of ONNX Runtime's own operators, which onnx's shape inference does not know.
+
+Source: ONNX Runtime, docs/ContribOperators.md. What is not worth computing (the size of a pooled
+axis) is left open; element types and ranks are what finding kernels and partitions needs.
+"""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ctx_formats.onnx_model import Node, ValueType
+    from ctx_formats.onnx_model import Dim, Node, ValueType
 
-_AS_FIRST = frozenset(
-    [
-        "BiasAdd",
-        "BiasGelu",
-        "FastGelu",
-        "Gelu",
-        "QLinearLeakyRelu",
-        "QLinearSigmoid",
-        "QLinearSoftmax",
-        "QuickGelu",
-        "RotaryEmbedding",
-        "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization",
-        "Trilu",
-    ]
-)
-_FLOAT_MATRIX = frozenset(["MatMulNBits", "FusedMatMul", "DynamicQuantizeMatMul"])
+    Types = Sequence[TensorType | None]
+    Shape = tuple[Dim, ...] | None
+    Rule = Callable[[Node, Types], Types]
+
+CONTRIB = "com.microsoft"
+_IN_ONNX_DOMAIN = frozenset(("SimplifiedLayerNormalization",))
+"""Operators of ONNX Runtime that it writes into the domain of ONNX."""
+
+
+def is_contrib(node: Node) -> bool:
+    """Whether a node is ONNX Runtime's own."""
+    return node.domain == CONTRIB or (node.domain == "" and node.op_type in _IN_ONNX_DOMAIN)
 
 
 def infer_contrib_types(
     node: Node, input_types: Sequence[ValueType | None]
 ) -> tuple[ValueType | None, ...]:
-    """Types of the outputs of a com.microsoft node; None for what is not known.
+    """Types of the outputs of a contrib node; None for what is not known.
 
-    Source: ONNX Runtime, docs/ContribOperators.md.
+    Args:
+        node: One for which `is_contrib` holds.
+        input_types: Of its inputs, None where omitted or not known.
     """
-    first = input_types[0] if input_types else None
-    rest = (None,) * (len(node.outputs) - 1)
-    if not isinstance(first, TensorType):
-        return (None, *rest)
-    if node.op_type in _AS_FIRST:
-        return (first, *rest)
-    if node.op_type in _FLOAT_MATRIX:
-        return (TensorType(first.elem_type), *rest)
-    if node.op_type == "DynamicQuantizeLSTM":
-        return _lstm(node, first)
-    return (None, *rest)
+    types = [found if isinstance(found, TensorType) else None for found in input_types]
+    rule = _RULES.get(node.op_type)
+    found = rule(node, types) if rule is not None else ()
+    count = len(node.outputs)
+    return (*found, *(None,) * count)[:count]
 
 
-def _lstm(node: Node, x: TensorType) -> tuple[ValueType | None, ...]:
+def _at(types: Types, index: int) -> TensorType | None:
+    return types[index] if index < len(types) else None
+
+
+def _shape(types: Types, index: int) -> Shape:
+    found = _at(types, index)
+    return None if found is None else found.shape
+
+
+def _typed(like: TensorType | None, shape: Shape) -> TensorType | None:
+    """Elements as in `like`."""
+    return None if like is None else TensorType(like.elem_type, shape)
+
+
+def _open(shape: Shape, more: int = 0) -> Shape:
+    """As many dimensions, none of them known."""
+    return None if shape is None else (None,) * (len(shape) + more)
+
+
+def _int(node: Node, name: str, default: int = 0) -> int:
+    attribute = node.attributes.get(name)
+    found = attribute.value if attribute is not None else default
+    return found if isinstance(found, int) else default
+
+
+def _broadcast(*shapes: Shape) -> Shape:
+    """As numpy's; a dimension is known where every shape that has it says the same, or 1."""
+    if any(shape is None for shape in shapes):
+        return None
+    known = [shape for shape in shapes if shape is not None]
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in known]
+    dims: list[Dim] = []
+    for column in zip(*padded, strict=True):
+        others = {dim for dim in column if dim != 1}
+        dims.append(1 if not others else others.pop() if len(others) == 1 else None)
+    return tuple(dims)
+
+
+def _product(a: Shape, b: Shape, *, turn_a: bool = False, turn_b: bool = False) -> Shape:
+    """Of a matrix product."""
+    if a is None or b is None or len(a) < 2 or len(b) < 2:
+        return None
+    batch = _broadcast(a[:-2], b[:-2])
+    return None if batch is None else (*batch, a[-1 if turn_a else -2], b[-2 if turn_b else -1])
+
+
+def _same(index: int = 0) -> Rule:
+    return lambda _, types: (_at(types, index),)
+
+
+def _matrix(element: int | None = None, b: int = 1) -> Rule:
+    """A product of input 0 and input `b`; elements as of input 0, or of type `element`."""
+
+    def rule(node: Node, types: Types) -> Types:
+        turned = {"turn_a": bool(_int(node, "transA")), "turn_b": bool(_int(node, "transB"))}
+        shape = _product(_shape(types, 0), _shape(types, b), **turned)
+        first = _at(types, 0)
+        return (_typed(first, shape) if element is None else TensorType(element, shape),)
+
+    return rule
+
+
+def _quantized_gemm(node: Node, types: Types) -> Types:
+    (product,) = _matrix(b=3)(node, types)
+    shape = None if product is None else product.shape
+    zero = _at(types, 8)
+    return (TensorType(DataType.FLOAT if zero is None else zero.elem_type, shape),)
+
+
+def _columns(node: Node, types: Types) -> Types:
+    """Rows of input 0 with N columns."""
+    shape = _shape(types, 0)
+    wide = None if shape is None else (*shape[:-1], _int(node, "N") or None)
+    return (_typed(_at(types, 0), wide),)
+
+
+def _quantize(_: Node, types: Types) -> Types:
+    zero = _at(types, 2)
+    element = DataType.UINT8 if zero is None else zero.elem_type
+    return (TensorType(element, _shape(types, 0)),)
+
+
+def _elements_of(like: int, *shapes: int) -> Rule:
+    """Elements as of input `like`, the shapes of other inputs broadcast."""
+    return lambda _, types: (
+        _typed(_at(types, like), _broadcast(*(_shape(types, i) for i in shapes))),
+    )
+
+
+def _opened(like: int = 0, more: int = 0) -> Rule:
+    """Elements as of input `like`, `more` dimensions than input 0, none known."""
+    return lambda _, types: (_typed(_at(types, like), _open(_shape(types, 0), more)),)
+
+
+def _windows(like: int, weights: int | None = None) -> Rule:
+    """Windows over space: the batch is kept, channels too or as many as there are filters."""
+
+    def rule(node: Node, types: Types) -> Types:
+        shape = _shape(types, 0)
+        if shape is None or len(shape) < 3:
+            return (_typed(_at(types, like), None),)
+        last = bool(_int(node, "channels_last", int(node.op_type == "NhwcMaxPool")))
+        channels: Dim = shape[-1] if last else shape[1]
+        if weights is not None:
+            filters = _shape(types, weights)
+            channels = filters[0] if filters else None
+        pooled: Dim = 1 if node.op_type == "QLinearGlobalAveragePool" else None
+        space = (pooled,) * (len(shape) - 2)
+        kept = (shape[0], *space, channels) if last else (shape[0], channels, *space)
+        return (_typed(_at(types, like), kept),)
+
+    return rule
+
+
+def _quantized_concat(node: Node, types: Types) -> Types:
+    """Inputs are the result's scale and zero point, then tensor, scale, zero point of each."""
+    shapes = [_shape(types, i) for i in range(2, len(types), 3)]
+    first = _at(types, 2)
+    if first is None or first.shape is None:
+        return (first,)
+    axis = _int(node, "axis") % max(len(first.shape), 1)
+    along = [shape[axis] if shape and len(shape) > axis else None for shape in shapes]
+    total = sum(d for d in along if isinstance(d, int))
+    whole: Dim = total if all(isinstance(d, int) for d in along) else None
+    return (_typed(first, (*first.shape[:axis], whole, *first.shape[axis + 1 :])),)
+
+
+def _attention(node: Node, types: Types) -> Types:
+    """[batch, length, hidden size of V], and the present [2, batch, heads, total, size]."""
+    x, w = _shape(types, 0), _shape(types, 1)
+    scale = _at(types, 3) if node.op_type == "QAttention" else _at(types, 0)
+    sizes = node.attributes.get("qkv_hidden_sizes")
+    width = w[1] if w is not None and len(w) == 2 else None
+    hidden: Dim = width // 3 if isinstance(width, int) else None
+    if sizes is not None and isinstance(sizes.value, tuple) and len(sizes.value) == 3:
+        hidden = sizes.value[2]
+    out = None if x is None or len(x) != 3 else (x[0], x[1], hidden)
+    return (_typed(scale, out), _typed(scale, (None,) * 5))
+
+
+def _heads_of(node: Node, types: Types) -> Types:
+    """MultiHeadAttention and GroupQueryAttention: [batch, length, columns], present K and V."""
+    query = _at(types, 0)
+    shape = _shape(types, 0)
+    columns: Dim = None
+    if shape is not None and len(shape) == 3 and _at(types, 1) is not None:
+        value = _shape(types, 2)
+        grouped = node.op_type == "GroupQueryAttention"
+        columns = shape[2] if grouped else value[2] if value and len(value) == 3 else None
+    out = None if shape is None or len(shape) < 3 else (shape[0], shape[1], columns)
+    cache = _typed(query, (None,) * 4)
+    return (_typed(query, out), cache, cache)
+
+
+def _skip_normalization(_: Node, types: Types) -> Types:
+    return (_at(types, 0), None, None, _at(types, 0))
+
+
+def _embedding(_: Node, types: Types) -> Types:
+    ids, table = _shape(types, 0), _at(types, 2)
+    hidden = table.shape[1] if table is not None and table.shape and len(table.shape) == 2 else None
+    out = None if ids is None or len(ids) != 2 else (*ids, hidden)
+    mask = TensorType(DataType.INT32, None if ids is None else ids[:1])
+    return (_typed(table, out), mask, _typed(table, out))
+
+
+def _distances(_: Node, types: Types) -> Types:
+    a, b = _shape(types, 0), _shape(types, 1)
+    return (_typed(_at(types, 0), None if not a or not b else (a[0], b[0])),)
+
+
+def _range(_: Node, types: Types) -> Types:
+    return (_typed(_at(types, 0), (None,)),)
+
+
+def _unique(_: Node, types: Types) -> Types:
+    counts = TensorType(DataType.INT64, (None,))
+    return (_typed(_at(types, 0), (None,)), TensorType(DataType.INT64, _shape(types, 0)), counts)
+
+
+def _sampled(_: Node, types: Types) -> Types:
+    x, grid = _shape(types, 0), _shape(types, 1)
+    return (_typed(_at(types, 0), None if not x or not grid else (*x[:2], *grid[1:-1])),)
+
+
+def _lstm(node: Node, types: Types) -> Types:
     """Y [seq, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]."""
-    hidden = node.attributes.get("hidden_size")
     direction = node.attributes.get("direction")
-    both = direction is not None and direction.value == b"bidirectional"
-    size = hidden.value if hidden is not None and isinstance(hidden.value, int) else None
-    seq, batch = x.shape[:2] if x.shape and len(x.shape) == 3 else (None, None)
-    state = TensorType(DataType.FLOAT, (1 + both, batch, size))
-    whole = TensorType(DataType.FLOAT, (seq, 1 + both, batch, size))
-    return tuple((whole, state, state)[: len(node.outputs)])
+    ways = 2 if direction is not None and direction.value == b"bidirectional" else 1
+    x = _shape(types, 0)
+    seq, batch = x[:2] if x and len(x) == 3 else (None, None)
+    state = (ways, batch, _int(node, "hidden_size") or None)
+    whole = TensorType(DataType.FLOAT, (seq, *state))
+    return (whole, TensorType(DataType.FLOAT, state), TensorType(DataType.FLOAT, state))
+
+
+_RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                *("BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu"),
+                *("QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "RotaryEmbedding"),
+                *("SimplifiedLayerNormalization", "Trilu"),
+            ),
+            _same(),
+        ),
+        **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "FusedGemm"), _matrix()),
+        **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matrix(DataType.FLOAT)),
+        **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _columns),
+        **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elements_of(0, 0, 3)),
+        **dict.fromkeys(("Attention", "QAttention"), _attention),
+        **dict.fromkeys(("GroupQueryAttention", "MultiHeadAttention"), _heads_of),
+        **dict.fromkeys(
+            ("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool"), _windows(0)
+        ),
+        **dict.fromkeys(
+            ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
+        ),
+        "CDist": _distances,
+        "DequantizeLinear": _elements_of(1, 0),
+        "DynamicQuantizeLSTM": _lstm,
+        "EmbedLayerNormalization": _embedding,
+        "ExpandDims": _opened(more=1),
+        "FusedConv": _windows(0, 1),
+        "GatherBlockQuantized": lambda _, types: (_typed(_at(types, 2), None),),
+        "GatherND": lambda _, types: (_typed(_at(types, 0), None),),
+        "GridSample": _sampled,
+        "MatMulInteger16": _matrix(DataType.INT32),
+        "NGramRepeatBlock": _same(1),
+        "Pad": _opened(),
+        "QGemm": _quantized_gemm,
+        "QLinearConcat": _quantized_concat,
+        "QLinearConv": _windows(7, 3),
+        "QLinearWhere": _elements_of(1, 0, 1, 4),
+        "QuantizeLinear": _quantize,
+        "Range": _range,
+        "Unique": _unique,
+    }
+)
+"""Every contrib operator that the CPU EP has a kernel for."""

@@ -14,7 +14,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
-from ort_lite.contrib_types import infer_contrib_types
+from ort_lite.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.function_expansion import check_expansion
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
@@ -30,7 +30,6 @@ KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
 100 MB of weights takes a hundred times as long as inference itself."""
 
-CONTRIB = "com.microsoft"
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""
 
@@ -150,7 +149,7 @@ def _merged_attribute(mine: Attribute, theirs: Attribute) -> Attribute:
 
 
 def _has_contrib(graph: GraphDef) -> bool:
-    return any(node.domain == CONTRIB for node in graph.nodes)
+    return any(map(is_contrib, graph.nodes))
 
 
 def _with_contrib(model: Model) -> Model:
@@ -172,7 +171,7 @@ def _contrib_types(graph: GraphDef) -> Mapping[str, ValueInfo]:
         known[name] = TensorType(tensor.data_type, tensor.dims)
     found: dict[str, ValueInfo] = {}
     for node in graph.nodes:
-        if node.domain != CONTRIB or all(known.get(out) for out in node.outputs if out):
+        if not is_contrib(node) or all(known.get(out) for out in node.outputs if out):
             continue
         types = infer_contrib_types(node, [known.get(name) for name in node.inputs])
         for name, value_type in zip(node.outputs, types, strict=False):

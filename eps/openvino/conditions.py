@@ -11,6 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
+from eps.openvino.indices import gather, gather_nd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,6 +178,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "BitShift": _unsigned_shift,
     "DequantizeLinear": _dequantised,
     "GRU": _rnn,
+    "Gather": gather,
+    "GatherND": gather_nd,
     "GridSample": _volumetric,
     "LSTM": _rnn,
     "MaxPool": _pool,

@@ -1,0 +1,79 @@
+"""Types of ONNX Runtime's own operators, against what onnxruntime gave for recorded cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import pytest
+from parity.realistic.cases import all_cases
+
+from ctx_formats.model_reader import read_model
+from ctx_formats.onnx_model import TensorType
+from eps.cpu.kernels import all_kernels
+from ort_lite.contrib_types import CONTRIB, infer_contrib_types
+from ort_lite.shape_inference import infer_types
+from ort_lite.tensor_values import numpy_dtype
+
+RECORD = Path(__file__).parents[2] / "golden" / "onnxruntime_1.31.1" / "answers.json"
+ROWS: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["cases"]
+CASES = {
+    case.name: case
+    for case in all_cases()
+    if case.domain == CONTRIB or case.op == "SimplifiedLayerNormalization"
+}
+
+
+def output_types(model: bytes) -> list[Any]:
+    """Inferred alone: the model says nothing of its outputs."""
+    proto = onnx.load_model_from_string(model)
+    for info in proto.graph.output:
+        info.ClearField("type")
+    graph = infer_types(read_model(memoryview(proto.SerializeToString()))).graph
+    infos = (*graph.value_info.values(), *graph.outputs)
+    known = {info.name: info.type for info in infos if info.type is not None}
+    return [known.get(info.name) for info in graph.outputs]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_output_has_the_type_that_onnxruntime_gave_it(name: str) -> None:
+    model, _ = CASES[name].model_and_feed(CASES[name].drawn())
+    for found, row in zip(output_types(model), ROWS[name]["outputs"], strict=True):
+        assert isinstance(found, TensorType)
+        assert numpy_dtype(found.elem_type).name == row["dtype"]
+        if found.shape is not None:
+            assert len(found.shape) == len(row["shape"])
+            pairs = zip(found.shape, row["shape"], strict=True)
+            assert all(dim == size for dim, size in pairs if isinstance(dim, int))
+
+
+def test_every_kernel_of_the_domain_has_a_rule() -> None:
+    recorded = {case.op for case in CASES.values()} | {"GridSample"}
+    assert {k.op_type for k in all_kernels() if k.domain == CONTRIB} <= recorded
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inputs_of_unknown_types_give_unknown_types_or_what_is_fixed(name: str) -> None:
+    model, _ = CASES[name].model_and_feed(CASES[name].drawn())
+    (node,) = read_model(memoryview(model)).graph.nodes
+    for types in ([], [None] * len(node.inputs)):
+        found = infer_contrib_types(node, types)
+        assert len(found) == len(node.outputs)
+    rankless = [TensorType(1, None)] * len(node.inputs)
+    assert len(infer_contrib_types(node, rankless)) == len(node.outputs)
+    scalars = [TensorType(1, ())] * len(node.inputs)
+    assert len(infer_contrib_types(node, scalars)) == len(node.outputs)
+
+
+def test_types_of_contrib_and_onnx_operators_follow_from_each_other() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3] x, float[4, 3] w) => (z) {
+      a = com.microsoft.FusedMatMul <transB = 1> (x, w)
+      b = Transpose(a)
+      z = com.microsoft.Gelu(b)
+    }"""
+    (found,) = output_types(onnx.parser.parse_model(text).SerializeToString())
+    assert found.shape == (4, 2)
