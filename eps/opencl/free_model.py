@@ -10,7 +10,6 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
 from eps.opencl.payload import StoredGraph
-from eps.opencl.ports import HINT
 from eps.opencl.weights import Weight, weight_of
 from ort_lite.graph import Graph
 from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
@@ -69,7 +68,6 @@ def restored(kept: StoredGraph) -> Graph:
         raise InvalidGraph(
             f"the payload's model is damaged: {exc} (reason: {Reason.FORMAT})",
             reason=Reason.FORMAT,
-            hint=HINT,
         ) from exc
     return graph
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, ValueInfo
     from ort_lite.execution_provider import PartitionIo
 
-HINT = "compile the model again: ort-lite compile MODEL"
-
 Signature = tuple[str, str, tuple["Dim", ...]]
 """Name, numpy's name of the element type, and shape of an input or output."""
 
@@ -75,5 +73,4 @@ def _mismatch(problem: str) -> InvalidGraph:
     return InvalidGraph(
         f"the payload does not fit its EPContext node: {problem} (reason: {Reason.SHAPE})",
         reason=Reason.SHAPE,
-        hint=HINT,
     )

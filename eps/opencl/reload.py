@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from eps.opencl.payload_reader import identity_of, read_header, read_payload
-from eps.opencl.ports import HINT
 from eps.opencl.program import build, load
 from ort_lite.compatibility import compare_identities
 from ort_lite.execution_provider import Compatibility, CompiledModelCompatibility
@@ -59,11 +58,10 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
     found = verdict(recorded, present, rebuild=rebuild)
     if found.verdict == UNSUPPORTED:
         raise InvalidGraph(
-            f"{found.message} (reason: {found.reason}). To mend it: {HINT}.",
+            f"{found.message} (reason: {found.reason})",
             reason=found.reason,
             recorded=recorded,
             present=present,
-            hint=HINT,
         )
     return found.verdict == OPTIMAL
 
@@ -86,7 +84,6 @@ def _damage_told() -> Iterator[None]:
         raise InvalidGraph(
             f"the payload is no OpenCL payload of ort_lite: {exc} (reason: {exc.reason})",
             reason=exc.reason,
-            hint=HINT,
         ) from exc
 
 
@@ -123,5 +120,4 @@ def rejected(exc: EPFail) -> InvalidGraph:
     return InvalidGraph(
         f"the driver refuses the payload: {exc.message} (reason: {Reason.VENDOR_REJECTED})",
         reason=Reason.VENDOR_REJECTED,
-        hint=HINT,
     )
