@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz old-cases clean
+.PHONY: demo test lint bench fuzz old-cases oclgrind clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -34,6 +34,10 @@ old-cases: $(STAMP)
 # 20,000 damaged files of each format through sessions: half an hour.
 fuzz: $(STAMP)
 	$(RUN)/python tests/hostile/fuzz.py
+
+# OpenCL kernels under oclgrind (Debian's package): out of bounds, data races; some minutes.
+oclgrind: $(STAMP)
+	$(RUN)/python tests/parity/check_oclgrind.py
 
 # Some systems' venv module has no pip to put into the environment; pip itself then does it.
 $(STAMP): pyproject.toml constraints.txt

@@ -72,12 +72,26 @@ class NodeSet:
 
     def run(self, platform: str = "") -> list[Any]:
         """What the device gives; every node is on it."""
-        with self._session(platform) as session:
+        return self.run_with({"platform": platform} if platform else {})
+
+    def run_on(self, device: str, *, times: int = 1) -> list[Any]:
+        """The same on a device; run several times, the results are equal bit for bit."""
+        return self.run_with({"device": device}, times=times)
+
+    def run_with(self, provider_options: dict[str, str], *, times: int = 1) -> list[Any]:
+        """The same with options of the EP."""
+        with self._session(provider_options) as session:
             nodes = [n for p in session.explain().partitions for n in p.nodes]
             assert {n.name: n.refusals for n in nodes if n.ep != OPENCL} == {}
-            return session.run(None, self.feeds)
+            found = session.run(None, self.feeds)
+            for _ in range(times - 1):
+                for again, first in zip(session.run(None, self.feeds), found, strict=True):
+                    np.testing.assert_array_equal(again, first)
+            return found
 
-    def check(self, *, platform: str = "", rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    def check(
+        self, *, platform: str = "", device: str = "", rtol: float = 1e-5, atol: float = 1e-6
+    ) -> None:
         """Every node is on the device and gives what onnxruntime gives."""
         right = onnxruntime.InferenceSession(
             self._bytes(), self._plain(), providers=["CPUExecutionProvider"]
@@ -85,7 +99,7 @@ class NodeSet:
         for info, value in zip(self.model.graph.output, right, strict=True):
             kind = helper.np_dtype_to_tensor_dtype(value.dtype)
             info.CopyFrom(helper.make_tensor_value_info(info.name, kind, value.shape))
-        found = self.run(platform)
+        found = self.run_on(device) if device else self.run(platform)
         for info, mine, theirs in zip(self.model.graph.output, found, right, strict=True):
             assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape), info.name
             np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, err_msg=info.name)
@@ -100,8 +114,8 @@ class NodeSet:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         return options
 
-    def _session(self, platform: str = "") -> ort.InferenceSession:
+    def _session(self, provider_options: dict[str, str] | None = None) -> ort.InferenceSession:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        providers = [(OPENCL, {"platform": platform} if platform else {}), "CPUExecutionProvider"]
+        providers = [(OPENCL, provider_options or {}), "CPUExecutionProvider"]
         return ort.InferenceSession(self._bytes(), options, providers=providers)

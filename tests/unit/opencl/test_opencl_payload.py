@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,12 @@ from ctx_formats.errors import Reason
 from eps.opencl import FACTORY
 from eps.opencl.payload import ALIGNMENT, HEAD, MAGIC, VERSION
 from ort_lite import model_loader
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.execution_provider import (
+    CompiledModelCompatibility,
+    FusedNode,
+    PartitionIo,
+    ReadsRecords,
+)
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidGraph
 
@@ -204,3 +210,32 @@ def test_a_payload_of_another_device_is_refused_with_rebuild_too(
     header["identity"]["architecture"] = "another"
     error = refusal(graph, forged(payload, header), {"rebuild": "true"})
     assert error.reason == Reason.HARDWARE_ARCHITECTURE
+
+
+def test_the_verdict_on_another_driver_is_what_loading_does(payload: bytes) -> None:
+    """Unsupported; with `rebuild` it runs, and compiling again is better."""
+    of_another = replace(FACTORY.create({}).identity, driver_version="0.0")
+    plain, rebuilding = FACTORY.create({}), FACTORY.create({"rebuild": "true"})
+    found = plain.check_compatibility(of_another)  # type: ignore[attr-defined]
+    assert found.verdict == CompiledModelCompatibility.EP_UNSUPPORTED
+    assert found.reason == Reason.DRIVER_VERSION
+    found = rebuilding.check_compatibility(of_another)  # type: ignore[attr-defined]
+    assert found.verdict == CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
+    elsewhere = replace(of_another, device="GPU: another")
+    for ep in (plain, rebuilding):
+        found = ep.check_compatibility(elsewhere)  # type: ignore[attr-defined]
+        assert found.verdict == CompiledModelCompatibility.EP_UNSUPPORTED
+
+
+def test_a_payload_and_a_models_metadata_say_what_they_were_made_for(payload: bytes) -> None:
+    ep = FACTORY.create({})
+    assert isinstance(ep, ReadsRecords)
+    assert ep.identity_of_payload(memoryview(payload)) == ep.identity
+    info = ep.compatibility_info()  # type: ignore[attr-defined]
+    assert ep.identity_of_info(info) == ep.identity
+    for foreign in ("", "no JSON", "[1]", '{"device": 5}', "{" * 100_000):
+        assert ep.identity_of_info(foreign) is None
+    damaged = bytearray(payload)
+    damaged[HEAD.size] ^= 1
+    with pytest.raises(InvalidGraph):
+        ep.identity_of_payload(memoryview(damaged))

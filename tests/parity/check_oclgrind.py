@@ -1,0 +1,155 @@
+"""Every OpenCL kernel generator under oclgrind: accesses out of bounds, data races, wrong numbers.
+
+    python tests/parity/check_oclgrind.py          # a random case for each operator: minutes
+    python tests/parity/check_oclgrind.py --quick  # fewer operators and widths: what pytest runs
+
+Needs Debian's package oclgrind (21.10 tried); says so and does nothing where it is missing. Each
+width of vector is drawn and run in a process of its own, each tensor in a buffer of its own.
+That oclgrind sees a fault at all is shown by a kernel that has both kinds. Its check for
+uninitialised values is not used: it reports vector functions that are given only known values,
+and crashes in them (a softmax is enough).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+FOLDERS = (Path(__file__).parent, Path(__file__).parent.parent)
+sys.path[:0] = [str(folder) for folder in FOLDERS]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LIBRARIES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/lib64/oclgrind/liboclgrind-rt-icd.so")
+MISSING = "oclgrind is not installed, nothing was checked: apt-get install oclgrind"
+ACCUMULATORS = {4: 12, 8: 12, 16: 28}
+"""Floats in a vector to vectors in registers, as `describe_target` has them."""
+
+QUICK = ("Conv", "ConvTranspose", "MatMul", "Softmax", "LayerNormalization", "ReduceSum", "Gather")
+LARGEST_SHOWN = 4000
+FAULTY = """
+__kernel void faulty(__global int* x) {
+  x[get_global_id(0) / 2] = get_global_id(0);
+  if (get_global_id(0) == 5) x[64] = 1;
+}
+"""
+
+
+def library() -> Path | None:
+    """The driver that oclgrind is."""
+    return next((Path(path) for path in LIBRARIES if Path(path).is_file()), None)
+
+
+def run_under_oclgrind(arguments: Sequence[str], driver: Path) -> tuple[str, dict[str, Any]]:
+    """What oclgrind reported, and what the child printed; raises if the child died."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "oclgrind.icd").write_text(f"{driver}\n")
+        log = Path(folder) / "log"
+        settings = {
+            "OCL_ICD_VENDORS": folder,
+            "OCLGRIND_DATA_RACES": "1",
+            "OCLGRIND_LOG": str(log),
+            "OCLGRIND_MAX_ERRORS": "20",
+        }
+        command = [sys.executable, "-W", "ignore", __file__, "--child", *arguments]
+        done = subprocess.run(
+            command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
+        return log.read_text(errors="replace").strip(), json.loads(done.stdout)
+
+
+def check(driver: Path, widths: Sequence[int], names: Sequence[str]) -> list[str]:
+    """Everything that is wrong, a text each."""
+    reported, _ = run_under_oclgrind(["faulty"], driver)
+    wrong = [
+        f"oclgrind does not see a fault of this kind: {kind}"
+        for kind in ("Invalid write", "data race")
+        if kind not in reported
+    ]
+    for width in widths:
+        reported, found = run_under_oclgrind([str(width), *names], driver)
+        sys.stderr.write(f"vectors of {width}: {found['outputs']} results\n")
+        wrong += [f"vectors of {width}: {text}" for text in found["wrong"]]
+        wrong += [f"vectors of {width}: {reported[:LARGEST_SHOWN]}"] if reported else []
+    return wrong
+
+
+def run_faulty_kernel() -> dict[str, Any]:
+    """A write after the end, and one that two work-items race for."""
+    import pyopencl as cl  # noqa: PLC0415 - in the child only
+
+    from eps.opencl.device import find_devices  # noqa: PLC0415 - in the child only
+
+    context = cl.Context([_oclgrind(find_devices()).device])
+    program = cl.Program(context, FAULTY).build()
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64 * 4)
+    with cl.CommandQueue(context) as queue:
+        cl.Kernel(program, "faulty")(queue, (64,), (1,), buffer)
+    return {}
+
+
+def _oclgrind(found: Sequence[Any]) -> Any:
+    return next(one for one in found if "Oclgrind" in one.platform.name)
+
+
+def run_operators(width: int, names: set[str]) -> dict[str, Any]:
+    """Each operator's case with vectors of a width; results that are not the reference's."""
+    import numpy as np  # noqa: PLC0415 - in the child only
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - in the child only
+    from separate_buffers import separate_tensors  # noqa: PLC0415 - in the child only
+    from test_opencl_operators import WITHOUT_REFERENCE, sets  # noqa: PLC0415 - in the child only
+
+    from eps.opencl import provider  # noqa: PLC0415 - in the child only
+    from eps.opencl.device import find_devices  # noqa: PLC0415 - in the child only
+
+    separate_tensors()
+    plain = provider.describe_target
+    provider.describe_target = lambda found: replace(
+        plain(found), vector=width, accumulators=ACCUMULATORS[width]
+    )
+    device, outputs, wrong = _oclgrind(find_devices()).name, 0, []
+    for nodes in sets(names, seeds=range(1)):
+        mine = nodes.run_on(device)
+        judged = not {n.op_type for n in nodes.model.graph.node} & WITHOUT_REFERENCE
+        right = ReferenceEvaluator(nodes.model).run(None, nodes.feeds) if judged else mine
+        pairs = zip(nodes.model.graph.output, mine, right, strict=True)
+        wrong += [o.name for o, a, b in pairs if not np.allclose(a, b, 1e-4, 2e-5, equal_nan=True)]
+        outputs += len(mine)
+    return {"outputs": outputs, "wrong": wrong}
+
+
+def main() -> int:
+    """Exit status 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        first, *names = arguments.child
+        found = run_faulty_kernel() if first == "faulty" else run_operators(int(first), set(names))
+        sys.stdout.write(json.dumps(found))
+        return 0
+    driver = library()
+    if driver is None:
+        sys.stderr.write(f"{MISSING}\n")
+        return 0
+    from operator_cases import WRITERS  # noqa: PLC0415 - a child reads it itself
+
+    names = QUICK if arguments.quick else sorted(WRITERS)
+    wrong = check(driver, (8,) if arguments.quick else (4, 8, 16), names)
+    sys.stdout.write("\n".join(wrong or ["no fault found"]) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,57 @@
+"""For checks: an Executable whose tensors each lie in memory of their own.
+
+The EP's tensors are parts of one arena and share its memory in turns, so that a kernel which
+leaves its tensor still is inside a buffer. Here it is not, and oclgrind sees it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyopencl as cl
+
+from eps.opencl import builder, plan
+from eps.opencl.runtime import Executable
+
+if TYPE_CHECKING:
+    from eps.opencl.blueprint import Place, Port
+
+FOREVER = 1 << 30
+
+
+class SeparatedExecutable(Executable):
+    """One buffer for each tensor; inputs and outputs are copied to and from theirs."""
+
+    def _part(self, place: Place) -> cl.Buffer:
+        found = self._parts.get(place)
+        if found is None:
+            context = self._arena.get_info(cl.mem_info.CONTEXT)
+            found = self._parts[place] = self._zeros(context, place.size)
+        return found
+
+    def _copy(self, array: Any, port: Port, *, write: bool) -> None:
+        if not array.nbytes:
+            return
+        places = [p for p in self._parts if p.offset <= port.offset < p.offset + p.size]
+        if not places:  # an input that no kernel reads
+            return
+        (place,) = places
+        part, at = self._parts[place], port.offset - place.offset
+        if write:
+            cl.enqueue_copy(self._queue, part, array, dst_offset=at, is_blocking=True)
+        else:
+            cl.enqueue_copy(self._queue, array, part, src_offset=at, is_blocking=True)
+
+
+def separate_tensors() -> None:
+    """Have everything that this process compiles from here on run so."""
+    real = plan._lives
+
+    def lives(*arguments: Any) -> Any:
+        found, constants = real(*arguments)
+        for life in found:
+            life.first, life.last = -1, FOREVER
+        return found, constants
+
+    plan._lives = lives
+    builder.Executable = SeparatedExecutable  # type: ignore[misc]
