@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.tilings import Problem, Tiling
 
+HALF = "cl_khr_fp16"
 KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
 POCL = "Portable Computing Language"
 
@@ -56,6 +57,7 @@ class Target:
         double: Whether float64 is there.
         alignment: In bytes, of a buffer's parts.
         late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
+        half: Whether weights of products and convolutions are kept as halves.
         tuned: Tilings that were measured on this device; others go by the rule.
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
     """
@@ -68,6 +70,7 @@ class Target:
     alignment: int
     late_binaries: bool
     calls_builtins: bool
+    half: bool = False
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
 
 
@@ -113,7 +116,28 @@ def choose(found: Sequence[Found], options: OpenCLOptions) -> Found:
             f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
             f"there are: {there}. {loader_note()}"
         )
-    return min(fitting, key=_preference)
+    return min(_of_precision(fitting, found, options), key=_preference)
+
+
+def _of_precision(
+    fitting: Sequence[Found], found: Sequence[Found], options: OpenCLOptions
+) -> Sequence[Found]:
+    """Those of the devices that have the precision.
+
+    Raises:
+        EPFail: None has; says which of all devices do.
+    """
+    if options.precision != "fp16":
+        return fitting
+    able = [f for f in fitting if HALF in f.device.extensions.split()]
+    if not able:
+        without = "; ".join(f"{f.name}: {f.label}" for f in fitting)
+        having = "; ".join(f"{f.name}: {f.label}" for f in found if HALF in f.device.extensions)
+        raise EPFail(
+            f"precision=fp16 needs a device with {HALF}, which {without} lacks; "
+            f"with it there are: {having or 'none'}"
+        )
+    return able
 
 
 def _fits_platform(found: Found, options: OpenCLOptions) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 OPTIONS: Mapping[str, str] = {
     "platform": "part of a platform's name, or its index; any platform without it",
     "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
+    "precision": "fp32 (default), or fp16: weights in half the room, arithmetic in float32",
     "rebuild": "true builds a payload's own source again where only the driver differs",
     "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
     "reshape_input": "sets of shapes to compile ahead of time, e.g. ids[1,64];ids[1,128]",
@@ -25,6 +26,7 @@ OPTIONS: Mapping[str, str] = {
 
 MAX_VARIANTS = 8
 WEIGHTS = ("auto", "copy", "map")
+PRECISIONS = ("fp32", "fp16")
 TUNING = ("off", "fast", "full")
 
 
@@ -35,6 +37,7 @@ class OpenCLOptions:
     Attributes:
         platform: Part of a name in lower case or an index as text; "" for any.
         device: The same for a device, or a kind, or "platform.device".
+        precision: Of `PRECISIONS`.
         rebuild: Whether a payload of another driver may be built from its source.
         max_variants: Programs that a partition with free dimensions keeps.
         reshape: Sets of shapes by input name, for each of which to compile ahead of time.
@@ -46,6 +49,7 @@ class OpenCLOptions:
 
     platform: str = ""
     device: str = ""
+    precision: str = "fp32"
     rebuild: bool = False
     max_variants: int = MAX_VARIANTS
     reshape: tuple[Mapping[str, tuple[int, ...]], ...] = ()
@@ -65,6 +69,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
     return OpenCLOptions(
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
+        precision=_one_of(options, "precision", PRECISIONS),
         rebuild=_flag(options, "rebuild"),
         max_variants=max_variants,
         reshape=_reshape(options.get(KEY, ""), max_variants),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from eps.opencl.builder import Builder
 from eps.opencl.device import choose, describe_target, find_devices
@@ -47,7 +48,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         found = choose(find_devices(), options)
-        self._target = describe_target(found)
+        half = options.precision == "fp16"
+        self._target = replace(describe_target(found), half=half)
         self._identity = read_identity(found)
         self._builder: Builder | None = Builder(found, self._target, options, self._identity)
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
+LARGEST_HALF = 65504.0
+
+
 def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     """One contraction; constant right-hand sides are packed."""
     a, b, y = step.inputs[0], step.inputs[1], step.output
@@ -46,9 +49,9 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed = _packed(whole, tile)
+        packed = _packed(whole, tile, target)
         w_batch = _packed_batch(batch, packed.size // max(1, prod(batch)))
-        w = (Buffer(packed.size, "float32", packed), 0, w_batch)
+        w = (Buffer(packed.size, packed.dtype.name, packed), 0, w_batch)
         w_steps = (0, 0, tile.channels, k * tile.channels)
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
@@ -75,12 +78,17 @@ def _with_row(view: View) -> View:
     )
 
 
-def _packed(weights: Array, tile: Tile) -> Array:
-    """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps."""
+def _packed(weights: Array, tile: Tile, target: Target) -> Array:
+    """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps.
+
+    Halves where the target wants them and none of the values is beyond their range.
+    """
     n, channels = weights.shape[-1], tile.channels
     starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
     panels = [weights[..., s : s + channels] for s in starts]
-    return np.ascontiguousarray(np.stack(panels, axis=1), np.float32).reshape(-1)
+    fits = target.half and bool(np.abs(weights).max(initial=0) <= LARGEST_HALF)
+    dtype = np.float16 if fits else np.float32
+    return np.ascontiguousarray(np.stack(panels, axis=1), dtype).reshape(-1)
 
 
 def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
@@ -146,13 +154,13 @@ def _contract(
     tiling = choose_tiling(sizes, target)
     tile = tiling.tile
     by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed = _packed(by_group, tile)
+    packed = _packed(by_group, tile, target)
     line = depth * tile.channels
     spec = Contraction(
         sizes=sizes,
         batch=(x.shape[0], groups),
         x=(x.buffer, place.start, (x.strides[0], depth * x.strides[1])),
-        w=(Buffer(packed.size, "float32", packed), 0, (0, packed.size // groups)),
+        w=(Buffer(packed.size, packed.dtype.name, packed), 0, (0, packed.size // groups)),
         y=(y.buffer, y.offset, y_view.strides[:2]),
         x_steps=(
             x_row,

@@ -39,7 +39,7 @@ class Kernel:
         """The parameter list."""
         last = len(self.operands) - 1
         texts = [
-            f"__global {'' if i == last else 'const '}{C_TYPES[buffer.dtype]}* p{i}"
+            f"__global {'' if i == last else 'const '}{pointed(buffer)}* p{i}"
             for i, buffer in enumerate(self.operands)
         ]
         return ", ".join([*texts, *(["__global int* wrong"] if self.checks else [])])
@@ -93,6 +93,18 @@ def decode(code: Code, name: str, sizes: Sequence[int], prefix: str) -> list[str
         names.append(f"{prefix}{i}")
         rest = f"({rest}) / {sizes[i]}"
     return list(reversed(names))
+
+
+def pointed(buffer: Buffer) -> str:
+    """What a pointer to the buffer points to; halves are for constants and `load_packed` alone."""
+    return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
+
+
+def load_packed(buffer: Buffer, pointer: str, index: str, vector: int) -> str:
+    """Neighbours in a buffer of floats or of halves, as floats."""
+    if buffer.dtype != "float16":
+        return load(pointer, index, 1, vector)
+    return f"vload_half{vector if vector > 1 else ''}(0, {pointer} + {index})"
 
 
 def load(pointer: str, index: str, stride: int, vector: int) -> str:

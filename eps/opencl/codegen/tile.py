@@ -12,7 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, store
+from eps.opencl.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    load,
+    load_packed,
+    offset_of,
+    pointed,
+    store,
+)
 from eps.opencl.codegen.tiling import share_tiles
 
 if TYPE_CHECKING:
@@ -64,7 +73,7 @@ def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish) -> Kern
     first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
     code.add(f"const int n0 = {first};")
     code.add(f"__global const float* x = p0 + {_at(batch, spec.x)};")
-    code.add(f"__global const float* w = p1 + {_weights_at(spec, batch, panel)};")
+    code.add(f"__global const {pointed(spec.w[0])}* w = p1 + {_weights_at(spec, batch, panel)};")
     code.add(f"__global float* y = p{y_index} + {_at(batch, spec.y)} + n0 * {spec.y_steps[2]};")
     hoisted = _hoist(code, finish, tile, batch)
     start, stop = f"{group} * {each}", f"min({group} * {each} + {each}, {down * across})"
@@ -143,7 +152,8 @@ def _write_sums(code: Code, spec: Contraction, tile: Tile) -> None:
             code.open(f"for (int {name} = 0; {name} < {count}; ++{name})")
             blocks += 1
             xp, wp = f"{xp} + {name} * {x_step}", f"{wp} + {name} * {w_step}"
-    code.add(f"__global const float* xp = {xp};", f"__global const float* wp = {wp};")
+    code.add(f"__global const float* xp = {xp};")
+    code.add(f"__global const {pointed(spec.w[0])}* wp = {wp};")
     unroll = next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
     code.open(f"for (int k = 0; k < {spec.sizes.depth}; k += {unroll})")
     for u in range(unroll):
@@ -159,7 +169,7 @@ def _write_step(code: Code, spec: Contraction, tile: Tile, u: int) -> None:
     row, column, _, _, depth = spec.x_steps
     for j in range(tile.panels):
         at = u * spec.w_steps[2] + j * v
-        code.add(f"const {kind} w{u}_{j} = {load('wp', str(at), 1, v)};")
+        code.add(f"const {kind} w{u}_{j} = {load_packed(spec.w[0], 'wp', str(at), v)};")
     for i in range(tile.high * tile.wide):
         at = i // tile.wide * row + i % tile.wide * column + u * depth
         code.add(f"const float x{u}_{i} = xp[{at}];")
