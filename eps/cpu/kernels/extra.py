@@ -12,6 +12,7 @@ EXTRA_MODULES: tuple[str, ...] = (
     "contrib_nbits",
     "contrib_plain",
     "contrib_quant",
+    "ml_categories",
     "ml_svm",
     "ml_tree",
     "ml_tree_ensemble",
