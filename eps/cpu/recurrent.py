@@ -102,11 +102,11 @@ class StackedCell(Protocol):
     """All directions of one operator, which step together: half the calls for two."""
 
     def project(self, x: Array) -> Array:
-        """What the inputs [T, B, I] give to the gates: a new array [T, D, B, gates * H]."""
+        """What the inputs [T, B, I] give to the gates: a new array [T, ..., D, B, n]."""
         ...
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-        """New states [D, B, H] from those of a step [D, B, gates * H]; `states` is kept."""
+        """New states [D, B, H] from those of a step [..., D, B, n]; `states` is kept."""
         ...
 
 
@@ -209,10 +209,10 @@ class Recurrence:
         return y, states
 
     def _turned(self, values: Array) -> Array:
-        """[T, D, ...] with time turned round in those directions that walk backwards."""
+        """[T, ..., D, B, n] with time turned round in those directions that walk backwards."""
         for d, back in enumerate(self.backwards):
             if back:
-                values[:, d] = values[::-1, d].copy()
+                values[..., d, :, :] = values[::-1, ..., d, :, :].copy()
         return values
 
     def _laid_out(self, y: Array, states: Sequence[Array]) -> tuple[Array, ...]:

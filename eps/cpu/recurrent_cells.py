@@ -27,13 +27,28 @@ def turned(values: Array) -> Array:
     return np.ascontiguousarray(values.swapaxes(1, 2))
 
 
-def project_all(x: Array, w: Array, bias: Array | None) -> Array:
-    """x [T, B, I] times w [D, I, G], plus bias [D, 1, G]: [T, D, B, G], a new array."""
+def by_gate(values: Array, gates: int) -> Array:
+    """[..., D, K, gates * H] as [..., gates, D, K, H], in memory too.
+
+    Then what a step does with one gate, or several, it does to one block of memory.
+    """
+    parts = values.reshape(*values.shape[:-1], gates, values.shape[-1] // gates)
+    return np.ascontiguousarray(np.moveaxis(parts, -2, -4))
+
+
+def project_all(x: Array, w: Array, bias: Array | None, gates: int = 1) -> Array:
+    """x [T, B, I] times w [D, I, gates * n], plus bias [gates, D, 1, n]: [T, gates, D, B, n].
+
+    The order changes in the pass that adds the bias: memory that is new costs more than both.
+    """
     flat = np.matmul(x.reshape(-1, x.shape[2]), w)
-    if bias is not None:
-        flat += bias
-    parts = flat.reshape(flat.shape[0], *x.shape[:2], flat.shape[2])
-    return np.ascontiguousarray(parts.swapaxes(0, 1))
+    parts = flat.reshape(w.shape[0], *x.shape[:2], gates, -1).transpose(1, 3, 0, 2, 4)
+    result = np.empty(parts.shape, flat.dtype)
+    if bias is None:
+        np.copyto(result, parts)
+    else:
+        np.add(parts, bias, out=result)
+    return result
 
 
 def smoothed(gates: Array) -> Array:
@@ -44,21 +59,21 @@ def smoothed(gates: Array) -> Array:
 
 
 def lstm_states(gates: Array, c: Array) -> tuple[Array, Array]:
-    """New h and c [D, B, H] from the sums [D, B, 4 * H] of gates i, o, f, c, which are lost."""
-    size = c.shape[2]
+    """New h and c [D, B, H] from the sums [4, D, B, H] of gates i, o, f, c, which are lost."""
     np.tanh(gates, out=gates)
-    smoothed(gates[..., : 3 * size])
-    new = gates[..., 2 * size : 3 * size] * c
-    gates[..., 3 * size :] *= gates[..., :size]
-    new += gates[..., 3 * size :]
+    smoothed(gates[:3])
+    i, o, f, candidate = gates
+    new = f * c
+    candidate *= i
+    new += candidate
     result = np.tanh(new)
-    result *= gates[..., size : 2 * size]
+    result *= o
     return result, new
 
 
 @dataclass(frozen=True, slots=True)
 class PlainLstm:
-    """LSTM without peepholes; weights [D, I, 4 * H] and [D, H, 4 * H]."""
+    """LSTM without peepholes; weights [D, I, 4 * H] and [4, D, H, H]."""
 
     w: Array
     r: Array
@@ -70,12 +85,12 @@ class PlainLstm:
         bias = None
         if b is not None:
             size = b.shape[1] // 2
-            bias = halved(b[:, :size] + b[:, size:], 4, 3)[:, None]
-        return cls(turned(halved(w, 4, 3)), turned(halved(r, 4, 3)), bias)
+            bias = by_gate(halved(b[:, :size] + b[:, size:], 4, 3)[:, None], 4)
+        return cls(turned(halved(w, 4, 3)), by_gate(halved(r, 4, 3).swapaxes(1, 2), 4), bias)
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        return project_all(x, self.w, self.bias)
+        return project_all(x, self.w, self.bias, 4)
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         """See StackedCell."""
@@ -118,7 +133,7 @@ class PlainGru:
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        return project_all(x, self.w, self.bias)
+        return project_all(x, self.w, self.bias)[:, 0]
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         """See StackedCell."""
@@ -161,7 +176,7 @@ class PlainRnn:
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        return project_all(x, self.w, self.bias)
+        return project_all(x, self.w, self.bias)[:, 0]
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         """See StackedCell."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.recurrent import Recurrence, default_activations
-from eps.cpu.recurrent_cells import lstm_states, project_all
+from eps.cpu.recurrent_cells import by_gate, lstm_states, project_all
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
 """Inputs W, R, B, then scale and zero point of W, and of R."""
 
+_MOST_STEPS = np.float32(255)
 _LEAST_SCALE = np.float32(1e-30)
 """For a tensor of zeros, whose steps are 0 by any scale."""
 
@@ -31,18 +32,22 @@ def quantized_steps(x: Array) -> tuple[Array, Array]:
 
 
 def quantized_each(rows: Array) -> tuple[Array, Array]:
-    """`quantized_steps` of every row of [D, n] by itself; scales are [D, 1]."""
+    """`quantized_steps` of every row of [D, n] by itself; scales are [D, 1].
+
+    No step is below the lowest value's, since division and rounding keep order: only the upper
+    end is cut, where both ends were rounded outwards.
+    """
     low = np.minimum.reduce(rows, 1, keepdims=True, initial=0)
-    high = np.maximum.reduce(rows, 1, keepdims=True, initial=0)
-    scale = high - low
-    scale /= np.float32(255)
+    scale = np.maximum.reduce(rows, 1, keepdims=True, initial=0)
+    scale -= low
+    scale /= _MOST_STEPS
     np.maximum(scale, _LEAST_SCALE, out=scale)
     low /= scale
-    zero = np.rint(np.negative(low, out=low), out=low)
+    np.rint(low, out=low)  # the zero point, negated
+    low += _MOST_STEPS
     steps = rows / scale
     np.rint(steps, out=steps)
-    np.maximum(steps, -zero, out=steps)
-    return np.minimum(steps, np.float32(255) - zero, out=steps), scale
+    return np.minimum(steps, low, out=steps), scale
 
 
 def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
@@ -69,7 +74,7 @@ def _halves(width: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Gates i, o, f, c of LSTM-1, all directions; halved as in recurrent_cells."""
+    """Gates i, o, f, c of LSTM-1, all directions; halved and by gate as in recurrent_cells."""
 
     w: Array
     r: Array
@@ -84,12 +89,14 @@ class _Cell:
         bias = None
         if b is not None:
             half = b.shape[1] // 2
-            bias = (b[:, :half] + b[:, half:])[:, None] * _halves(half)
-        return cls(_weights(w, w_scale, w_zero), _weights(r, r_scale, r_zero), bias)
+            bias = by_gate((b[:, :half] + b[:, half:])[:, None] * _halves(half), 4)
+        recurrent = by_gate(_weights(r, r_scale, r_zero), 4)
+        return cls(_weights(w, w_scale, w_zero), recurrent, bias)
 
     def project(self, x: Array) -> Array:
         steps, scale = quantized_steps(x)
-        return project_all(steps * scale, self.w, self.bias)
+        steps *= scale
+        return project_all(steps, self.w, self.bias, 4)
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         old, c = states
