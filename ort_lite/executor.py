@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,6 @@ from ort_lite.run_context import NodeRun, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from concurrent.futures import Executor
 
     from ort_lite.execution_provider import Runnable, Value
     from ort_lite.parallel import Schedule
@@ -65,7 +65,6 @@ class Plan:
         steps: Sequence[PlannedStep],
         outputs: Sequence[str],
         constants: Mapping[str, Value],
-        pool: Executor | None = None,
     ) -> None:
         """Number the slots.
 
@@ -75,7 +74,6 @@ class Plan:
             outputs: Names in the order in which `run` gives them; an input, a constant or
                 the same name twice is allowed.
             constants: Values that outputs or steps use without anyone making them.
-            pool: Runs steps that do not wait for each other; None runs one after the other.
         """
         slots: dict[str, int] = {}
         for name in (*inputs, *constants, *(n for step in steps for n in step.outputs)):
@@ -93,14 +91,21 @@ class Plan:
         self._copied = tuple(copied)
         self._steps = _with_releases(steps, slots, set(self._outputs))
         self._single = self._as_single()
-        self._parallel = _parallel(self._steps, pool)
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        from ort_lite.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
+
+        return Schedule(
+            [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs
+        )
 
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs from the inputs; outputs alias nothing that outlives the run."""
         context = current_run()
         if context is not None and context.profiler is not None:
-            kind = "SequentialExecutor" if self._parallel is None else "ParallelExecutor"
-            with context.profiler.span(f"{kind}::Execute"):
+            # onnxruntime 1.31 calls it so in ORT_PARALLEL, too.
+            with context.profiler.span("SequentialExecutor::Execute"):
                 return self._run(values, context)
         if self._single is not None and context is None:
             return self._single.run(values)
@@ -112,8 +117,13 @@ class Plan:
             env[slot] = value
         for slot, value in zip(self._inputs, values, strict=True):
             env[slot] = value
-        if self._parallel is not None:
-            self._run_parallel(self._parallel, env, context)
+        helpers = context.helpers if context is not None else None
+        if helpers is not None and self._schedule.has_choice:
+
+            def call(index: int, arguments: list[Value]) -> Sequence[Value]:
+                return _run_step(index, self._steps[index], arguments, context)
+
+            self._schedule.run(helpers, env, call)
         else:
             for index, step in enumerate(self._steps):
                 results = _run_step(index, step, [env[slot] for slot in step.inputs], context)
@@ -126,22 +136,6 @@ class Plan:
             for slot, copied in zip(self._outputs, self._copied, strict=True)
         ]
 
-    def _run_parallel(
-        self, parallel: tuple[Schedule, Executor], env: list[Value], context: RunContext | None
-    ) -> None:
-        """Fill `env`; values live until the end of the run, since the order is not fixed."""
-
-        def start(index: int) -> Sequence[Value]:
-            step = self._steps[index]
-            return _run_step(index, step, [env[slot] for slot in step.inputs], context)
-
-        def done(index: int, results: Sequence[Value]) -> None:
-            for slot, value in zip(self._steps[index].outputs, results, strict=True):
-                env[slot] = value
-
-        schedule, pool = parallel
-        schedule.run(pool, start, done)
-
     def _as_single(self) -> Runnable | None:
         """The only partition, where it takes and gives exactly what the graph does."""
         if len(self._steps) != 1 or self._constants or any(self._copied):
@@ -149,16 +143,6 @@ class Plan:
         step = self._steps[0]
         exact = step.inputs == self._inputs and step.outputs == self._outputs
         return step.runnable if exact else None
-
-
-def _parallel(steps: Sequence[Step], pool: Executor | None) -> tuple[Schedule, Executor] | None:
-    """What runs the steps at the same time; None where there is no pool or no choice."""
-    if pool is None:
-        return None
-    from ort_lite.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
-
-    schedule = Schedule([s.inputs for s in steps], [s.outputs for s in steps])
-    return (schedule, pool) if schedule.has_choice else None
 
 
 def _run_step(

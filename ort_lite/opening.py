@@ -15,7 +15,6 @@ from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
 
     from ort_lite.context_target import ContextTarget
     from ort_lite.early_examination import EarlyExamination
@@ -37,7 +36,6 @@ class Opening:
         eps: In order of preference.
         provider_options: What each EP was opened with.
         disabled: Names of transformations that are not to run.
-        pool: Runs partitions that do not wait for each other.
         early: Of the context model's payloads, begun before the EPs were opened.
         given_up: Whether nobody wants the result any more; the user's cancellation flag, in the
             options, counts besides.
@@ -48,7 +46,6 @@ class Opening:
     provider_options: Mapping[str, Mapping[str, str]]
     clock: LoadClock
     disabled: tuple[str, ...] = ()
-    pool: Executor | None = None
     early: EarlyExamination | None = None
     given_up: Callable[[], bool] = lambda: False
 
@@ -63,7 +60,6 @@ class Opening:
             forbid_compile=self.options.flag("session.disable_model_compile"),
             canceled=self.canceled,
             progress=self.options.progress,
-            pool=self.pool,
         )
 
     def with_options(self, options: SessionOptions) -> Opening:

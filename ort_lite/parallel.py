@@ -2,68 +2,171 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, wait
+import threading
+from collections import deque
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
 
     from ort_lite.execution_provider import Value
+
+    Call = Callable[[int, list[Value]], Sequence[Value]]
+    """Runs a step, given its number and the values that it reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Threads that help the one that runs a plan; runs and plans inside plans share them.
+
+    No run waits for one to come: whoever calls does all the work that nobody else takes.
+
+    Attributes:
+        count: How many work on one run at most.
+    """
+
+    pool: Executor
+    count: int
 
 
 class Schedule:
     """Which steps wait for which; fixed, so that many threads may run it at once."""
 
-    def __init__(self, reads: Sequence[Sequence[int]], makes: Sequence[Sequence[int]]) -> None:
-        """Take the slots that each step reads and makes."""
+    def __init__(
+        self,
+        reads: Sequence[Sequence[int]],
+        makes: Sequence[Sequence[int]],
+        kept: Sequence[int] = (),
+    ) -> None:
+        """Take the slots that each step reads and makes, and those to be kept for the end."""
+        self.reads = tuple(map(tuple, reads))
+        self.makes = tuple(map(tuple, makes))
         maker = {slot: step for step, slots in enumerate(makes) for slot in slots}
         needs = [{maker[slot] for slot in slots if slot in maker} for slots in reads]
-        self._waiting = tuple(len(need) for need in needs)
-        self._followers: list[list[int]] = [[] for _ in reads]
+        self.waiting = tuple(len(need) for need in needs)
+        followers: list[list[int]] = [[] for _ in reads]
         for step, need in enumerate(needs):
             for other in sorted(need):
-                self._followers[other].append(step)
+                followers[other].append(step)
+        self.followers = tuple(map(tuple, followers))
+        self.readers = dict.fromkeys(kept, 1)  # the end is one, and never comes
+        for slot in (slot for slots in reads for slot in set(slots)):
+            self.readers[slot] = self.readers.get(slot, 0) + 1
 
     @property
     def has_choice(self) -> bool:
         """Whether two steps can ever be ready at once."""
-        if sum(not count for count in self._waiting) > 1:
+        if sum(not count for count in self.waiting) > 1:
             return True
-        return any(len(steps) > 1 for steps in self._followers)
+        return any(len(steps) > 1 for steps in self.followers)
 
-    def run(
-        self,
-        pool: Executor,
-        start: Callable[[int], Sequence[Value]],
-        done: Callable[[int, Sequence[Value]], None],
-    ) -> None:
-        """Run every step once.
+    def run(self, helpers: Helpers, env: list[Value], call: Call) -> None:
+        """Run every step once, each after all that it waits for; fill `env`, release in it.
 
         Args:
-            pool: Its threads run `start`; no step waits for a thread while it holds one.
-            start: Runs a step; called in several threads, after all that it waits for.
-            done: Takes a step's results, in the calling thread.
+            helpers: Threads that may help.
+            env: A value for each slot that no step makes.
+            call: Called in several threads, each in a copy of this one's context.
 
         Raises:
-            Exception: What the first step that failed raised, once no step is running.
+            BaseException: What the first of the steps that failed raised, once none is running.
         """
-        waiting = list(self._waiting)
-        ready = [step for step, count in enumerate(waiting) if not count]
-        pending: dict[Future[Sequence[Value]], int] = {}
+        _Run(self, helpers, env, call).to_the_end()
+
+
+class _Run:
+    """Where one run stands; `_changed` guards everything."""
+
+    def __init__(self, schedule: Schedule, helpers: Helpers, env: list[Value], call: Call) -> None:
+        self._schedule = schedule
+        self._helpers = helpers
+        self._env = env
+        self._call = call
+        self._changed = threading.Condition()
+        self._waiting = list(schedule.waiting)
+        self._readers = dict(schedule.readers)
+        self._ready = deque(step for step, count in enumerate(self._waiting) if not count)
+        self._running = 0
+        self._helping = 0
+        self._errors: dict[int, BaseException] = {}
+
+    def to_the_end(self) -> None:
         try:
-            while ready or pending:
-                for step in ready:
-                    pending[pool.submit(copy_context().run, start, step)] = step
-                finished, _ = wait(pending, return_when=FIRST_COMPLETED)
-                ready = []
-                for future in sorted(finished, key=pending.__getitem__):
-                    step = pending.pop(future)
-                    done(step, future.result())
-                    for follower in self._followers[step]:
-                        waiting[follower] -= 1
-                        if not waiting[follower]:
-                            ready.append(follower)
+            over = False
+            while not over:
+                self._work()
+                with self._changed:
+                    self._changed.wait_for(lambda: self._ready or not self._running)
+                    over = not self._ready
+        finally:  # an interrupt, perhaps
+            with self._changed:
+                self._ready.clear()
+        if self._errors:
+            raise self._errors[min(self._errors)]
+
+    def _help(self) -> None:
+        """What a thread of the pool does."""
+        try:
+            self._work()
         finally:
-            wait(pending)
+            with self._changed:
+                self._helping -= 1
+
+    def _work(self) -> None:
+        """Run steps as long as any is ready."""
+        with self._changed:
+            step = self._next()
+        while step is not None:
+            try:
+                results = self._call(step, [self._env[slot] for slot in self._schedule.reads[step]])
+            except BaseException as exc:  # noqa: BLE001 - raised again by `to_the_end`
+                with self._changed:
+                    self._errors[step] = exc
+                    self._ready.clear()
+                    step = self._done()
+            else:
+                with self._changed:
+                    self._store(step, results)
+                    step = self._done()
+
+    def _next(self) -> int | None:
+        """A step to run now; helpers are called for what is ready besides."""
+        if not self._ready:
+            return None
+        step = self._ready.popleft()
+        self._running += 1
+        while self._helping < min(len(self._ready), self._helpers.count):
+            # A pool of a session that is being closed takes nothing more; we finish alone.
+            with suppress(RuntimeError):
+                self._helpers.pool.submit(copy_context().run, self._help)
+            self._helping += 1
+        return step
+
+    def _done(self) -> int | None:
+        self._running -= 1
+        step = self._next()
+        if self._ready or not self._running:
+            self._changed.notify()
+        return step
+
+    def _store(self, step: int, results: Sequence[Value]) -> None:
+        """Keep what will be read, release what was read for the last time, see who is ready."""
+        schedule, env, readers = self._schedule, self._env, self._readers
+        for slot, value in zip(schedule.makes[step], results, strict=False):
+            if slot in readers:
+                env[slot] = value
+        for slot in set(schedule.reads[step]):
+            readers[slot] -= 1
+            if not readers[slot]:
+                env[slot] = None
+        if self._errors:
+            return
+        for follower in schedule.followers[step]:
+            self._waiting[follower] -= 1
+            if not self._waiting[follower]:
+                self._ready.append(follower)

@@ -15,7 +15,6 @@ from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
 
     from ort_lite.execution_provider import (
         CompiledPartition,
@@ -74,7 +73,6 @@ class PreparedGraph:
         graph: Graph,
         partitions: Sequence[Partition],
         refusals: Mapping[int, Mapping[str, str]],
-        pool: Executor | None = None,
     ) -> None:
         self.graph = graph
         self.partitions = tuple(partitions)
@@ -92,7 +90,6 @@ class PreparedGraph:
             ],
             [info.name for info in graph.outputs],
             _constants(graph, partitions),
-            pool,
         )
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -118,7 +115,6 @@ class Workshop:
         settle: For a context model: gives the partitions of a graph that are EPContext nodes;
             EPs that keep contexts are then offered nothing else.
         fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
-        pool: Runs partitions of the main graph that do not wait for each other.
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
 
@@ -128,7 +124,6 @@ class Workshop:
     canceled: Callable[[], bool] = lambda: False
     settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
     fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
-    pool: Executor | None = None
     names: dict[str, int] = field(default_factory=dict)
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
@@ -173,7 +168,7 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
             _release(done)
             raise
         parts = [done[p] for p in assignment.parts]
-        return PreparedGraph(graph, parts, assignment.refusals, shop.pool)
+        return PreparedGraph(graph, parts, assignment.refusals)
     _release(done)
     raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
 
@@ -248,10 +243,8 @@ def _bodies(
 ) -> dict[tuple[int, str], PreparedGraph]:
     if not ep.runs_bodies_through_session:
         return {}
-    # A body runs inside a step; if it waited for a thread of the pool, all might wait.
-    inner = replace(shop, pool=None)
     return {
-        (i, key): prepare(body, inner)
+        (i, key): prepare(body, shop)
         for i in range(len(subgraph.nodes))
         for key, body in subgraph.bodies(i).items()
     }

@@ -1,4 +1,4 @@
-"""What a run carries along besides values: its options and its session's profiler."""
+"""What a run carries along besides values: its options, its session's profiler and threads."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ort_lite.execution_provider import Value
     from ort_lite.options import RunOptions
+    from ort_lite.parallel import Helpers
     from ort_lite.profiling import Profiler
 
 TERMINATED = "Exiting due to terminate flag being set to true."
@@ -21,10 +22,11 @@ TERMINATED = "Exiting due to terminate flag being set to true."
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One call of `run` that has options, or whose session is profiled."""
+    """One call of `run` that has options, or whose session is profiled or runs in parallel."""
 
     options: RunOptions | None = None
     profiler: Profiler | None = None
+    helpers: Helpers | None = None
 
     def check(self) -> None:
         """Stop where `RunOptions.terminate` was set, by another thread perhaps.

@@ -175,7 +175,7 @@ class InferenceSession(RunForms):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> Sequence[Value]:
-        context = RunContext(run_options, self._around.profiler)
+        context = RunContext(run_options, self._around.profiler, self._around.helpers)
         context.check()
         scope = self._log_scope
         if run_options is not None:
@@ -188,7 +188,7 @@ class InferenceSession(RunForms):
     @property
     def _is_watched(self) -> bool:
         told = not self._log_scope.is_plain or log.isEnabledFor(logging.DEBUG)
-        return told or self._around.profiler is not None
+        return told or self._around.watched
 
     def end_profiling(self) -> str:
         """Write the profile and give its path; "" where profiling is not enabled.

@@ -104,7 +104,6 @@ class SessionStart:
             },
             clock=self.clock,
             disabled=self.disabled,
-            pool=self.around.pool(),
             early=early,
         )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ort_lite.options import SessionOptions
+    from ort_lite.parallel import Helpers
     from ort_lite.profiling import Profiler
 
 
@@ -31,25 +32,25 @@ class Surroundings:
         self._count = options.inter_op_num_threads
         if self._count < 0:
             raise InvalidArgument(f"inter_op_num_threads is {self._count}, expected 0 or more")
-        self._parallel = options.execution_mode == ExecutionMode.ORT_PARALLEL
-        self._steps: ThreadPoolExecutor | None = None
         self._calls: ThreadPoolExecutor | None = None
+        self.helpers: Helpers | None = None
+        if options.execution_mode == ExecutionMode.ORT_PARALLEL:
+            self.helpers = _helpers(self._count)
         self.profiler: Profiler | None = None
         if options.enable_profiling:
             from ort_lite.profiling import Profiler  # noqa: PLC0415 - few sessions are profiled
 
             self.profiler = Profiler(options.profile_file_prefix)
 
-    def pool(self) -> ThreadPoolExecutor | None:
-        """Runs partitions that do not wait for each other; None in sequential mode."""
-        if self._parallel and self._count != 1 and self._steps is None:
-            self._steps = _threads(self._count, "ort_lite-inter-op")
-        return self._steps
+    @property
+    def watched(self) -> bool:
+        """Whether every run is profiled, or may use several threads."""
+        return self.profiler is not None or self.helpers is not None
 
     def submit(self, call: Callable[[], None]) -> None:
         """Run `call` in a thread of the session; it must handle its own errors."""
         if self._calls is None:
-            self._calls = _threads(self._count, "ort_lite-async")
+            self._calls = _threads(self._count or _cores(), "ort_lite-async")
         self._calls.submit(call)
 
     def span(self, name: str) -> AbstractContextManager[None]:
@@ -68,13 +69,26 @@ class Surroundings:
 
     def close(self) -> None:
         """End the profile; wait for calls that have begun."""
-        for pool in (self._calls, self._steps):
-            if pool is not None:
-                pool.shutdown(wait=True)
+        if self._calls is not None:
+            self._calls.shutdown(wait=True)
+        if self.helpers is not None:
+            self.helpers.pool.shutdown(wait=True)
         self.end_profiling()
+
+
+def _helpers(count: int) -> Helpers | None:
+    """All threads of a run but the one that calls it; None where that is the only one."""
+    from ort_lite.parallel import Helpers  # noqa: PLC0415 - few sessions run in parallel
+
+    others = (count or _cores()) - 1
+    return Helpers(_threads(others, "ort_lite-inter-op"), others) if others else None
 
 
 def _threads(count: int, name: str) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few sessions need threads
 
-    return ThreadPoolExecutor(count or os.cpu_count() or 1, thread_name_prefix=name)
+    return ThreadPoolExecutor(count, thread_name_prefix=name)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn
+    from ort_lite.parallel import Schedule
     from ort_lite.run_context import RunContext
 
 log = get_logger(__name__)
@@ -112,36 +114,53 @@ class Plan(CompiledPartition):
                     env[slot] = None
         return owned([env[slot] for slot in self._outputs], inputs)
 
+    @cached_property
+    def _schedule(self) -> Schedule:
+        from ort_lite.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
+
+        return Schedule(
+            [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs
+        )
+
     def _run_watched(self, env: list[Value], context: RunContext) -> None:
         """As `run`, stopping where the run's options say so, each node in the profile."""
-        profiler = context.profiler
-        tells = log.isEnabledFor(EACH_NODE)
+        if context.helpers is not None and self._schedule.has_choice:
+
+            def call(index: int, arguments: list[Value]) -> Sequence[Value]:
+                return self._run_step(index, arguments, context)
+
+            self._schedule.run(context.helpers, env, call)
+            return
         for index, step in enumerate(self._steps):
-            context.check()
-            if tells:
-                log.log(EACH_NODE, "Computing kernel: %s", step.node.name or step.node.op_type)
-            arguments = [env[slot] for slot in step.inputs]
-            began = profiler.now() if profiler is not None else 0
-            result = call_kernel(step.fn, arguments, step.node)
-            results = [as_value(v) for v in (result if type(result) is tuple else (result,))]
-            if profiler is not None:
-                node = step.node
-                profiler.node(
-                    NodeRun(
-                        name=node.name or f"{node.op_type}_{index}",
-                        op_type=node.op_type,
-                        provider="CPUExecutionProvider",
-                        index=index,
-                        start=began,
-                        inputs=arguments[: len(node.inputs)],
-                        outputs=results,
-                        parameters=self._constant_bytes(step),
-                    )
-                )
+            results = self._run_step(index, [env[slot] for slot in step.inputs], context)
             for slot, value in zip(step.outputs, results, strict=False):
                 env[slot] = value
             for slot in step.release:
                 env[slot] = None
+
+    def _run_step(self, index: int, arguments: list[Value], context: RunContext) -> Sequence[Value]:
+        context.check()
+        step, profiler = self._steps[index], context.profiler
+        if log.isEnabledFor(EACH_NODE):
+            log.log(EACH_NODE, "Computing kernel: %s", step.node.name or step.node.op_type)
+        began = profiler.now() if profiler is not None else 0
+        result = call_kernel(step.fn, arguments, step.node)
+        results = [as_value(v) for v in (result if type(result) is tuple else (result,))]
+        if profiler is not None:
+            node = step.node
+            profiler.node(
+                NodeRun(
+                    name=node.name or f"{node.op_type}_{index}",
+                    op_type=node.op_type,
+                    provider="CPUExecutionProvider",
+                    index=index,
+                    start=began,
+                    inputs=arguments[: len(node.inputs)],
+                    outputs=results,
+                    parameters=self._constant_bytes(step),
+                )
+            )
+        return results
 
     def _constant_bytes(self, step: Step) -> int:
         values = (self._template[slot] for slot in step.inputs)

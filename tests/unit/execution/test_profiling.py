@@ -45,12 +45,17 @@ def of_nodes(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {e["name"]: e["args"] for e in events if e["cat"] == "Node"}
 
 
+@pytest.mark.parametrize("mode", ["ORT_SEQUENTIAL", "ORT_PARALLEL"])
 @pytest.mark.parametrize("make", [mlp, branching], ids=lambda make: make.__name__)
-def test_the_trace_is_onnxruntimes(make: Any, tmp_path: Path) -> None:
+def test_the_trace_is_onnxruntimes(make: Any, mode: str, tmp_path: Path) -> None:
     model, values = make().SerializeToString(), feed(make())
-    theirs = onnxruntime.InferenceSession(model, options(onnxruntime, tmp_path), providers=CPU)
+    mine_options, their_options = options(ort, tmp_path), options(onnxruntime, tmp_path)
+    for module, made in ((ort, mine_options), (onnxruntime, their_options)):
+        made.execution_mode = getattr(module.ExecutionMode, mode)
+        made.inter_op_num_threads = 2
+    theirs = onnxruntime.InferenceSession(model, their_options, providers=CPU)
     theirs.run(None, values)
-    mine = ort.InferenceSession(model, options(ort, tmp_path), providers=CPU)
+    mine = ort.InferenceSession(model, mine_options, providers=CPU)
     mine.run(None, values)
     right, found = trace(theirs.end_profiling()), trace(mine.end_profiling())
     assert {tuple(event) for event in found} == {tuple(event) for event in right}
