@@ -53,6 +53,7 @@ ONNX_MODULES: tuple[str, ...] = (
     "text",
     "training",
     "unary",
+    "where",
 )
 """Families of ai.onnx; other domains are in `extra`."""
 

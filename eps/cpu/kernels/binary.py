@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.cpu.arrays import (
-    NO_QUESTION_BYTES,
-    check_allocation,
     computing_wide,
     is_floating,
 )
@@ -187,16 +185,6 @@ def _mean(info: KernelInfo) -> KernelFn:
     return computing_wide(info, mean)
 
 
-def _where(_: KernelInfo) -> KernelFn:
-    def where(condition: Array, left: Array, right: Array) -> Array:
-        if condition.size * max(left.size, right.size) > NO_QUESTION_BYTES:
-            shape = np.broadcast_shapes(condition.shape, left.shape, right.shape)
-            check_allocation(shape, left.dtype)
-        return np.where(condition, left, right)
-
-    return where
-
-
 KERNELS: tuple[KernelDef, ...] = (
     *(kernel(op, since=(1, b))(_arithmetic(fn)) for op, (fn, b) in _ARITHMETIC.items()),
     *(kernel(op, since=(a, b))(_plain(fn)) for op, (fn, a, b) in _SIMPLE.items()),
@@ -207,5 +195,4 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("Min", since=(1, 13))(_variadic(np.minimum)),
     kernel("Sum", since=(1, 13))(_variadic(np.add)),
     kernel("Mean", since=(1, 13))(_mean),
-    kernel("Where", since=(9, 16))(_where),
 )

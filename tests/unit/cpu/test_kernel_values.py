@@ -223,3 +223,16 @@ def test_strings_are_split_and_normalised() -> None:
         stopwords=["the"],
     )
     assert kept.tolist() == ["CAT"]
+
+
+@pytest.mark.parametrize("op", ["Elu", "Selu", "Celu"])
+def test_exponential_units_lose_nothing_near_zero(op: str) -> None:
+    """Against double precision; exp(x) - 1 in float32 would lose all digits of small x."""
+    x = -np.logspace(-30, 1.9, 3000).astype(np.float32)
+    alpha, gamma = (
+        (1.67326319217681884765625, 1.05070102214813232421875) if op == "Selu" else (1, 1)
+    )
+    right = gamma * alpha * np.expm1(x.astype(np.float64))
+    np.testing.assert_allclose(run_node(op, x), right, rtol=5e-7)
+    edges = run_node(op, np.array([-np.inf, np.nan, 0, np.inf], np.float32))
+    np.testing.assert_allclose(edges, [-gamma * alpha, np.nan, 0, np.inf], rtol=1e-6)
