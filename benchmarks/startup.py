@@ -34,7 +34,7 @@ MODELS = (
 CACHED = f"{OURS} cache"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for these processes: pip compiles what it installs, but not a checkout, which would then be
-compiled anew in every process (150 ms)."""
+compiled anew in every process (100 ms)."""
 COLUMNS = (
     *("model", "external", "vs EP", "vs OVc", "vs CPU", "embedded", "vs EP", "cache", "vs ext"),
     *("load", "vs OV", "RSS", "OV RSS"),
