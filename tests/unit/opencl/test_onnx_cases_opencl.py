@@ -6,6 +6,7 @@ import pytest
 from merged_cases import Merged, check, merge, node_cases
 
 import ort_lite as ort
+from eps.opencl import FACTORY
 
 OPENCL = "OpenCLExecutionProvider"
 FIXED = {
@@ -19,6 +20,12 @@ FIXED = {
     "LSTM": (1, 2, 3, 7),
     "GRU": (1, 2, 3),
     "RNN": (1, 2, 3),
+    "QuantizeLinear": (1, 2),
+    "DequantizeLinear": (1, 2),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QLinearConv": (1, 2, 3, 4, 5, 6, 7, 8),
+    "MatMulInteger": (2, 3),
+    "ConvInteger": (1, 2, 3),
 }
 """Inputs that a kernel must know when it is compiled."""
 
@@ -31,6 +38,14 @@ NORMS = (
     "GlobalLpPool", "LRN", "Dropout", "BitShift",
 )  # fmt: skip
 RECURRENT = ("LSTM", "GRU", "RNN")
+QUANTISED = (
+    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "QLinearConv",
+    "MatMulInteger", "ConvInteger",
+)  # fmt: skip
+NARROW = {
+    "e4m3fn": "float8", "e5m2": "float8", "uint4": "uint4", "int4": "int4", "uint2": "uint2",
+    "int2": "int2", "float4e2m1": "float4",
+}  # fmt: skip
 REFUSED = {
     "test_onehot_with_bfloat16_values": "bfloat16",
     "test_reversesequence_bfloat16": "bfloat16",
@@ -45,6 +60,18 @@ REFUSED = {
     "test_lppool_3d_default": "rank 5",
     "test_lppool_2d_same_upper": "auto_pad",
     "test_lppool_2d_same_lower": "auto_pad",
+    **{
+        f"test_{way}quantizelinear_{kind}": told
+        for way in ("", "de")
+        for kind, told in NARROW.items()
+    },
+    "test_dequantizelinear_e4m3fn_float16": "float8",
+    "test_dequantizelinear_e4m3fn_zero_point": "float8",
+    **{
+        f"test_qlinearmatmul_{rank}D_{kind}_float16": "float16"
+        for rank in (2, 3)
+        for kind in ("int8", "uint8")
+    },
 }
 """Cases that the EP leaves to the CPU EP, with a part of the reason that it gives."""
 
@@ -58,10 +85,20 @@ def test_onnx_cases_are_right_on_the_device(operators: tuple[str, ...]) -> None:
         run(merged)
 
 
-def run(merged: Merged) -> None:
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("device", [d.name for d in FACTORY.probe().devices])
+def test_quantised_cases_are_right_on_every_platform(device: str) -> None:
+    for merged in merge(node_cases(QUANTISED), FIXED):
+        run(merged, {"device": device})
+
+
+def run(merged: Merged, options_of_ep: dict[str, str] | None = None) -> None:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    data, providers = merged.model.SerializeToString(), [OPENCL, "CPUExecutionProvider"]
+    data, providers = (
+        merged.model.SerializeToString(),
+        [(OPENCL, options_of_ep or {}), "CPUExecutionProvider"],
+    )
     with ort.InferenceSession(data, options, providers=providers) as session:
         nodes = [n for p in session.explain().partitions for n in p.nodes]
         for node in nodes:
