@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 from engines import ENGINES, OURS_OPENCL, PEER_CPU
-from measure import Measurement, Variant, interleave
+from measure import MeasureError, Measurement, Variant, interleave
 from report import absences, milliseconds, over, text_table, write_json
 from samples import HERE, Sample, ask, make_sample
 
@@ -117,7 +117,7 @@ def slowest(sample: Sample) -> list[str]:
     import ort_lite as ort  # noqa: PLC0415 - imported by compile_seconds's engine already
 
     providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
-    log, heard = logging.getLogger("eps.opencl.runtime"), _Heard()
+    log, heard = logging.getLogger("ort_lite.eps.opencl.runtime"), _Heard()
     with ort.InferenceSession(sample.path, providers=providers) as session:
         with np.load(sample.feed) as feed:
             values = {name: feed[name] for name in feed.files}
@@ -127,6 +127,9 @@ def slowest(sample: Sample) -> list[str]:
         passes = [heard.during(lambda: session.run(None, values)) for _ in range(PASSES)]
         log.removeHandler(heard)
         log.setLevel(logging.NOTSET)
+        silent = providers[0][0] in session.explain().node_counts() and not any(passes)
+    if silent:
+        raise MeasureError(f"{log.name} told of no kernel; has it another name now?")
     return _told(passes)
 
 

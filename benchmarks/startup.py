@@ -24,7 +24,7 @@ from samples import HERE, Sample, ask, make_sample
 from synthetic import GIGABYTE, make_gigabyte
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 TURNS = 7
 MODELS = (
@@ -36,7 +36,8 @@ NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for these processes: pip compiles what it installs, but not a checkout, which would then be
 compiled anew in every process (100 ms)."""
 COLUMNS = (
-    *("model", "external", "vs EP", "vs OVc", "vs CPU", "embedded", "vs EP", "cache", "vs ext"),
+    *("model", "external", "vs EP", "vs OVc", "vs OV", "vs CPU"),
+    *("embedded", "vs EP", "cache", "vs ext"),
     *("load", "vs OV", "RSS", "OV RSS"),
 )
 LEGEND = """
@@ -44,9 +45,10 @@ Milliseconds from before a process is started to its first answer, medians; rati
 turns. external, embedded: ort_lite from its context of that kind. cache: ort_lite from the plain
 model, its compiled form in the model cache.
 vs EP: over onnxruntime with onnxruntime-ep-openvino, from a context of the same kind of its own.
-vs OVc: over openvino alone with its cache_dir. vs CPU: over onnxruntime's CPU EP, plain model.
-load: session and first run from the external context once more in the same process; vs OV: over
-import_model of a map and its first request in openvino alone.
+vs OVc: over openvino alone with its cache_dir; vs OV: over its import_model of a map. vs CPU: over
+onnxruntime's CPU EP, plain model.
+load: session and first run from the external context once more in the same process; vs OV: as
+before, in the same process.
 RSS, OV RSS: peak of those two processes in MiB.
 """
 
@@ -60,11 +62,16 @@ def main() -> int:
             make = make_gigabyte if name == GIGABYTE else make_sample
             results[name] = measure_model(make(name, Path(folder)), asked.turns)
         sys.stderr.write(f"{name} done\n")
-    rows = [(name, *cells(found)) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(table(results))
     if asked.json is not None:
         write_json(asked.json, results)
     return 0
+
+
+def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
+    """A row for each model, and what the columns are."""
+    rows = [(name, *cells(found)) for name, found in results.items()]
+    return text_table(COLUMNS, rows) + LEGEND + absences(results)
 
 
 def measure_model(sample: Sample, turns: int) -> dict[str, Measurement]:
@@ -75,7 +82,9 @@ def measure_model(sample: Sample, turns: int) -> dict[str, Measurement]:
         *(_variant(OURS, kind, sample, made[OURS][kind]) for kind in made[OURS]),
         _variant(OURS, "cache", sample, sample.path, folder / "ort_lite_cache"),
         *(_variant(PEER, kind, sample, made[PEER][kind]) for kind in made[PEER]),
+        _variant(PEER, "plain", sample, sample.path),
         _variant(RAW, "external", sample, made[RAW]["external"]),
+        _variant(RAW, "plain", sample, sample.path),
         _variant(RAW, "cache", sample, sample.path, folder / "openvino_cache"),
         _variant(PEER_CPU, "plain", sample, sample.path),
     ]
@@ -127,13 +136,13 @@ def _start(variant: Variant) -> dict[str, Any]:
     return answer
 
 
-def cells(found: dict[str, Measurement]) -> tuple[str, ...]:
+def cells(found: Mapping[str, Measurement]) -> tuple[str, ...]:
     """One row of the table, but for the model's name."""
     external, embedded = f"{OURS} external", f"{OURS} embedded"
     raw = f"{RAW} external"
     return (
         *(milliseconds(found, external), over(found, external, f"{PEER} external")),
-        over(found, external, f"{RAW} cache"),
+        *(over(found, external, f"{RAW} cache"), over(found, external, raw)),
         over(found, external, f"{PEER_CPU} plain"),
         *(milliseconds(found, embedded), over(found, embedded, f"{PEER} embedded")),
         *(milliseconds(found, CACHED), over(found, CACHED, external)),

@@ -93,6 +93,35 @@ def open_at_once(source: ModelSource, opening: Opening) -> AtOnce:
     return AtOnce(first, BackgroundJob(source, opening, first))
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What the thread works on, and holds while it does.
+
+    Attributes:
+        source: Makes the compiled form.
+        opening: With all EPs; those that `first` does not run on are the thread's until they
+            are installed.
+        first: What runs meanwhile; the session's.
+    """
+
+    source: ModelSource
+    opening: Opening
+    first: Opened
+
+    def let_go(self, opened: Opened | None, *, everything: bool) -> None:
+        """Release what the session does not get; `everything` is what it runs on, too."""
+        first = self.first
+        if opened is not None:
+            opened.prepared.release()
+            if opened.loaded is not first.loaded:
+                opened.loaded.close()
+        for ep in self.opening.eps:
+            if ep not in first.eps:
+                ep.release()
+        if everything:
+            first.release()
+
+
 class BackgroundJob:
     """One compile in a thread; it holds no session, so a session that is dropped ends it.
 
@@ -101,43 +130,37 @@ class BackgroundJob:
     """
 
     def __init__(self, source: ModelSource, opening: Opening, first: Opened) -> None:
-        """Prepare; `start` begins.
-
-        Args:
-            source: Makes the compiled form.
-            opening: With all EPs; those that `first` does not run on are the job's until they
-                are installed.
-            first: What runs meanwhile; the session's.
-        """
-        self._source = source
-        self._clock = LoadClock()
-        self._opening = replace(opening, clock=self._clock, given_up=self._given_up)
-        self._first = first
+        """Prepare; `start` begins. For the arguments see _Task."""
+        opening = replace(opening, clock=LoadClock(), given_up=self._given_up)
+        self._task: _Task | None = _Task(source, opening, first)
         self._log_scope = scope_of(opening.options)
         self._lock = threading.RLock()  # a log handler may ask for the outcome
         self._left = False
+        self._has_let_go = False
         self._install: weakref.WeakMethod[Install] | None = None
         names = tuple(ep.name for ep in first.eps)
         self._outcome = BackgroundCompile(state="compiling", interim=names)
         self._thread: threading.Thread | None = None
 
     def start(self, install: Install, around: Surroundings) -> None:
-        """Begin to compile.
+        """Begin to compile; once.
 
         Args:
             install: A session's method, called once, in the thread, if the compile succeeds and
                 the session is still there; the session runs what it is given from then on.
             around: For the event in the session's profile.
         """
+        task, self._task = self._task, None  # what is over must not keep the first graph alive
+        assert task is not None, "a job is started once"
         self._install = weakref.WeakMethod(install)
-        self._thread = threading.Thread(
-            target=self._work, args=(around,), name="ort_lite-background-compile", daemon=False
-        )
+        name = "ort_lite-background-compile"
+        thread = threading.Thread(target=self._work, args=(task, around), name=name, daemon=False)
+        self._thread = thread
         try:
-            self._thread.start()
+            thread.start()
         except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
             self._thread = None
-            self._end(None, exc)
+            self._end(task, None, exc)
 
     def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
         """What it came to, after at most `timeout` seconds; None waits until it has ended."""
@@ -153,12 +176,13 @@ class BackgroundJob:
         """Cancel, for a session that closes.
 
         Returns:
-            Whether the thread is in the middle of something. When that ends it lets go of what
-            the session runs on, too; the session must not.
+            Whether what the session runs on is the thread's to let go of, now or when the
+            compiler that it is in comes back; the session must not.
         """
         with self._lock:
             self._left = True
-            return self._outcome.state == "compiling" and self._at_work()
+            at_it = self._outcome.state == "compiling" and self._at_work()
+            return self._has_let_go or at_it
 
     def _at_work(self) -> bool:
         return self._thread is not None and self._thread.is_alive()  # it is not, after a fork
@@ -171,62 +195,51 @@ class BackgroundJob:
     def _given_up(self) -> bool:
         return self._wanted_by() is None
 
-    def _work(self, around: Surroundings) -> None:
+    def _work(self, task: _Task, around: Surroundings) -> None:
         opened: Opened | None = None
         problem: Exception | None = None
         try:
             with logging_as(self._log_scope), around.span("background_compile"):
-                opened = self._source.make(self._opening)
-            _require_same_interface(self._first, opened)
+                opened = task.source.make(task.opening)
+            _require_same_interface(task.first, opened)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
             problem = exc
-        self._end(opened, problem)
+        self._end(task, opened, problem)
 
-    def _end(self, opened: Opened | None, problem: Exception | None) -> None:
+    def _end(self, task: _Task, opened: Opened | None, problem: Exception | None) -> None:
         """Swap, or let go of what the session does not get."""
         with self._lock:
             install = self._wanted_by()
-            phases = dict(self._clock.phases)
+            phases = dict(task.opening.clock.phases)
             if install is not None and opened is not None and problem is None:
-                self._swap(opened, install)
+                _swap(task.first, opened, install)
                 self._outcome = replace(self._outcome, state="done", phases=phases)
                 return
             told = _failure(problem) if install is not None else _CLOSED
             self._outcome = replace(told, interim=self._outcome.interim, phases=phases)
-        self._let_go(opened, everything=install is None)
+            self._has_let_go = install is None
+        task.let_go(opened, everything=install is None)
         if install is not None:
-            self._warn()
+            self._warn(task.first.loaded.described)
 
-    def _swap(self, opened: Opened, install: Install) -> None:
-        first = self._first
-        assert isinstance(first.prepared, InterimGraph), "open_interim makes one"
-        install(opened)
-        first.prepared.hand_over(opened.prepared)
-        if first.loaded is not opened.loaded:
-            first.loaded.close()
-
-    def _let_go(self, opened: Opened | None, *, everything: bool) -> None:
-        first = self._first
-        if opened is not None:
-            opened.prepared.release()
-            if opened.loaded is not first.loaded:
-                opened.loaded.close()
-        for ep in self._opening.eps:
-            if ep not in first.eps:
-                ep.release()
-        if everything:
-            first.release()
-
-    def _warn(self) -> None:
+    def _warn(self, model: str) -> None:
         told = self._outcome
         with logging_as(self._log_scope):
             log.warning(
                 "%s: the compile in the background %s; %s goes on: %s",
-                self._first.loaded.described,
+                model,
                 _VERBS[told.state],
                 ", ".join(told.interim),
                 told.reason,
             )
+
+
+def _swap(first: Opened, opened: Opened, install: Install) -> None:
+    assert isinstance(first.prepared, InterimGraph), "open_interim makes one"
+    install(opened)
+    first.prepared.hand_over(opened.prepared)
+    if first.loaded is not opened.loaded:
+        first.loaded.close()
 
 
 _CLOSED = BackgroundCompile(state="canceled", reason="the session was closed")
