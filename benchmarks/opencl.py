@@ -6,7 +6,6 @@ the sizes of the inputs first. Below each model stand its kernels that take the 
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -17,15 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 from engines import ENGINES, OURS_OPENCL, PEER_CPU
-from measure import MeasureError, Measurement, Variant, interleave
+from kernel_times import kernel_calls
+from measure import Measurement, Variant, interleave
 from report import absences, milliseconds, over, text_table, write_json
 from samples import HERE, Sample, ask, make_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
+
+    from kernel_times import KernelCall
 
 TURNS = 15
-PASSES = 5
 SHOWN = 4
 MODELS = (
     *("squeezenet_rw", "resnet50_rw", "densenet121_rw", "nudenet_yolov8n", "ddddocr_det"),
@@ -114,46 +115,10 @@ def cells(
 
 def slowest(sample: Sample) -> list[str]:
     """The kernels that take the most time, with the rate of those that count operations."""
-    import ort_lite as ort  # noqa: PLC0415 - imported by compile_seconds's engine already
-
-    providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
-    log, heard = logging.getLogger("ort_lite.eps.opencl.runtime"), _Heard()
-    with ort.InferenceSession(sample.path, providers=providers) as session:
-        with np.load(sample.feed) as feed:
-            values = {name: feed[name] for name in feed.files}
-        session.run(None, values)
-        log.addHandler(heard)
-        log.setLevel(logging.DEBUG)
-        passes = [heard.during(lambda: session.run(None, values)) for _ in range(PASSES)]
-        log.removeHandler(heard)
-        log.setLevel(logging.NOTSET)
-        silent = providers[0][0] in session.explain().node_counts() and not any(passes)
-    if silent:
-        raise MeasureError(f"{log.name} told of no kernel; has it another name now?")
-    return _told(passes)
+    return _told(kernel_calls(sample))
 
 
-class _Heard(logging.Handler):
-    """Collects what provider option `profiling` logs: kernel, microseconds, operations."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[str, float, int]] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line."""
-        assert isinstance(record.args, tuple)
-        kernel, microseconds, work = record.args
-        self.calls.append((str(kernel), float(str(microseconds)), int(str(work))))
-
-    def during(self, run: Callable[[], object]) -> list[tuple[str, float, int]]:
-        """What is logged while `run` runs."""
-        self.calls = []
-        run()
-        return self.calls
-
-
-def _told(passes: list[list[tuple[str, float, int]]]) -> list[str]:
+def _told(passes: Sequence[Sequence[KernelCall]]) -> list[str]:
     """Lines from the fastest time of each call; times in microseconds."""
     spent: dict[str, float] = defaultdict(float)
     work: dict[str, int] = defaultdict(int)

@@ -275,16 +275,28 @@ def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
     return Kernel(code.text(), (*(v.buffer for v in step.inputs), y.buffer), tasks)
 
 
+CHAINS = 4
+"""Sums that a row is added up in side by side: one addition does not wait for the one before."""
+
+
 def _sum_row(code: Code, n: int, vector: int, name: str, term: str, into: str) -> None:
     """Add `term` of every `v` of the row to `into`."""
     whole = n - n % vector
     kind = f"float{vector}" if vector > 1 else "float"
-    code.add(f"{kind} {name} = 0.0f;")
-    code.open(f"for (int i = 0; i < {whole}; i += {vector})")
-    code.add(f"const {kind} v = {load('x', 'i', 1, vector)};", f"{name} += {term};")
+    chains = max(1, min(CHAINS, n // vector))
+    side = whole - whole % (vector * chains)
+    names = [f"{name}{c}" for c in range(chains)]
+    code.add(f"{kind} {', '.join(f'{one} = 0.0f' for one in names)};")
+    code.open(f"for (int i = 0; i < {side}; i += {vector * chains})")
+    for c, one in enumerate(names):
+        at = f"i + {c * vector}" if c else "i"
+        code.add(f"{{ const {kind} v = {load('x', at, 1, vector)}; {one} += {term}; }}")
     code.close()
-    code.add(f"{into} += {_horizontal('sum', name, vector) if vector > 1 else name};")
-    if whole < n:
-        code.open(f"for (int i = {whole}; i < {n}; ++i)")
-        code.add("const float v = x[i];", f"{into} += {term};")
-        code.close()
+    for start, end, width, target in ((side, whole, vector, names[0]), (whole, n, 1, into)):
+        if start < end:
+            code.open(f"for (int i = {start}; i < {end}; i += {width})")
+            one = f"float{width}" if width > 1 else "float"
+            code.add(f"const {one} v = {load('x', 'i', 1, width)};", f"{target} += {term};")
+            code.close()
+    code.add(f"{names[0]} = {' + '.join(names)};")
+    code.add(f"{into} += {_horizontal('sum', names[0], vector) if vector > 1 else names[0]};")

@@ -1,0 +1,65 @@
+"""How long each kernel of a model takes on the OpenCL EP's device."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import numpy as np
+from measure import MeasureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from samples import Sample
+
+    KernelCall = tuple[str, float, int]
+    """Kernel, microseconds, floating-point operations."""
+
+PASSES = 5
+LOGGER = "ort_lite.eps.opencl.runtime"
+
+
+def kernel_calls(sample: Sample, passes: int = PASSES) -> Sequence[Sequence[KernelCall]]:
+    """The calls of each of some runs, by provider option `profiling`.
+
+    Raises:
+        MeasureError: None was logged, though the EP has nodes of the model.
+    """
+    import ort_lite as ort  # noqa: PLC0415 - see engines: nothing of ours before it is measured
+
+    providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
+    log, heard = logging.getLogger(LOGGER), _Heard()
+    with ort.InferenceSession(sample.path, providers=providers) as session:
+        with np.load(sample.feed) as feed:
+            values = {name: feed[name] for name in feed.files}
+        session.run(None, values)
+        log.addHandler(heard)
+        log.setLevel(logging.DEBUG)
+        found = [heard.during(lambda: session.run(None, values)) for _ in range(passes)]
+        log.removeHandler(heard)
+        log.setLevel(logging.NOTSET)
+        silent = providers[0][0] in session.explain().node_counts() and not any(found)
+    if silent:
+        raise MeasureError(f"{LOGGER} told of no kernel; has it another name now?")
+    return found
+
+
+class _Heard(logging.Handler):
+    """Collects what provider option `profiling` logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[KernelCall] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        assert isinstance(record.args, tuple)
+        kernel, microseconds, work = record.args
+        self.calls.append((str(kernel), float(str(microseconds)), int(str(work))))
+
+    def during(self, run: Callable[[], object]) -> list[KernelCall]:
+        """What is logged while `run` runs."""
+        self.calls = []
+        run()
+        return self.calls
