@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
         raise Unsupported(f"a matrix product of {a.shape} and {b.shape}")
     batch = broadcast_shape(rows.shape[:-2], columns.shape[:-2])
     m, k, n = *rows.shape[-2:], columns.shape[-1]
-    if all(x == 1 for x in columns.shape[:-2]) and len(rows.shape) > 2:
+    if all(x == 1 for x in columns.shape[:-2]) and prod(rows.shape[:-2]) != 1:
         rows, columns = (  # one matrix for all: the batch is more rows
             node.reshape(rows, (rows.size // max(k, 1) if k else 0, k)),
             node.reshape(columns, (k, n)),

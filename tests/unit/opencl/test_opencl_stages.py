@@ -14,7 +14,7 @@ from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.draw import draw
 from eps.opencl.expression import Arg, Call, Literal, Writer, is_vectorisable
 from eps.opencl.fuse import fuse
-from eps.opencl.ir import Concat, Convolution, KernelGraph, Op, Pointwise, Unsupported
+from eps.opencl.ir import Concat, Convolution, KernelGraph, MatMul, Op, Pointwise, Unsupported
 from eps.opencl.layout import lay_out
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.plan import nbytes, plan_memory
@@ -148,6 +148,21 @@ def test_a_value_that_is_used_twice_is_not_computed_twice() -> None:
     fused = fuse(traced(residual()))
     first, second = fused.ops
     assert first.output in second.inputs
+
+
+def test_a_product_of_a_batch_of_one_takes_bias_and_activation_in() -> None:
+    """As in a transformer: [1, s, k] times a matrix, with no reshape between."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Gelu", ["s"], ["y"]),
+    ]
+    parts = {"w": weights(6, 8), "b": weights(8)}
+    proto = model(nodes, [("x", [1, 4, 6])], [("y", [1, 4, 8])], parts)
+    proto.opset_import[0].version = 20
+    (op,) = fuse(traced(proto)).ops
+    assert isinstance(op, MatMul)
+    assert op.epilogue is not None
 
 
 def test_a_graph_output_stays() -> None:
