@@ -17,7 +17,7 @@ from onnx import helper
 from small_models import feed, model
 
 import ort_lite as ort
-from ctx_formats.container import read_container
+from ctx_formats.container_reader import read_container
 from eps.opencl import FACTORY
 from eps.opencl.device import describe_target, find_devices
 from eps.opencl.device_weights import DeviceWeights
