@@ -120,6 +120,7 @@ class _Request:
         for i, value in enumerate(inputs):
             owned = self._owned[i]
             if owned is not None and value.nbytes < SHARED_FROM:
+                _require_shape(value.shape, owned.shape)
                 owned[...] = value
             else:
                 lent.append(self._lend(i, value))
@@ -133,6 +134,21 @@ class _Request:
         self._owned[i] = None
         self._request.set_input_tensor(self._in_order[i], ov.Tensor(value, shared_memory=True))
         return value
+
+
+def _require_shape(found: tuple[int, ...], compiled: tuple[int, ...]) -> None:
+    """Numpy would repeat a smaller value, or raise an error of its own.
+
+    Raises:
+        EPFail: The shapes differ in more than ones in front.
+    """
+    if found != compiled and _without_ones(found) != _without_ones(compiled):
+        raise EPFail(f"an input has shape {list(found)}, and was compiled as {list(compiled)}")
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    start = next((i for i, size in enumerate(shape) if size != 1), len(shape))
+    return shape[start:]
 
 
 def _require_32_bits(value: np.ndarray[Any, Any]) -> None:

@@ -349,3 +349,22 @@ def test_a_payload_rewritten_under_a_session_does_not_reach_it(external: Context
         other.write_bytes(bytes(10))
         other.replace(external.payload)
         np.testing.assert_array_equal(session.run(None, external.feed)[0], external.expected[0])
+
+
+def test_a_value_of_another_shape_than_declared_is_refused_when_it_is_run(
+    external: ContextModel,
+) -> None:
+    """One row where the payload was compiled for two: numpy would have repeated it."""
+    proto = onnx.load(external.path)
+    proto.graph.node[0].input[0] = "row"
+    for name, value in (("start", 0), ("end", 1)):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([value]), name))
+    proto.graph.node.insert(0, onnx.helper.make_node("Slice", ["x", "start", "end"], ["row"]))
+    row = onnx.helper.make_tensor_value_info("row", onnx.TensorProto.FLOAT, [2, 4])
+    proto.graph.value_info.append(row)
+    external.path.write_bytes(proto.SerializeToString())
+    with (
+        external.load() as session,
+        pytest.raises(ort.EPFail, match=r"shape \[1, 4\], and was compiled as \[2, 4\]"),
+    ):
+        session.run(None, external.feed)
