@@ -62,9 +62,9 @@ def main() -> int:
             make = make_gigabyte if name == GIGABYTE else make_sample
             results[name] = measure_model(make(name, Path(folder)), asked.turns)
         sys.stderr.write(f"{name} done\n")
+        if asked.json is not None:
+            write_json(asked.json, results)  # each time: the largest model takes minutes
     sys.stdout.write(table(results))
-    if asked.json is not None:
-        write_json(asked.json, results)
     return 0
 
 
