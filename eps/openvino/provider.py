@@ -13,7 +13,6 @@ from eps.openvino.blob_header import read_requirements
 from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import import_config, weightless_config
 from eps.openvino.identity import read_identity, sdk_version
-from eps.openvino.offline import OfflinePartition, offline_identity
 from eps.openvino.ports import import_order
 from eps.openvino.records import compatibility_json, info_identity, requirement_identity
 from eps.openvino.runtime import VERSION, ov
@@ -55,6 +54,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         with openvino_errors("starting"):
             self._core: openvino.Core | None = ov.Core()
         if options.npu_platform:
+            from eps.openvino.offline import offline_identity  # noqa: PLC0415 - few compile so
+
             self._identity = offline_identity(self._core, options.npu_platform, VERSION)
         else:
             self._identity = read_identity(self._core, options.device, VERSION)
@@ -92,6 +93,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
+        from eps.openvino.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
+
         assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
             "the core gives back what compile gave"
         )
