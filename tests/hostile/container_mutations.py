@@ -48,6 +48,13 @@ def damaged(
     return rewritten(data, parsed, random, forged=forged), forged
 
 
+def touches(data: bytes, changed: bytes, parsed: Container, names: Collection[str]) -> bool:
+    """Whether a reader of `names` alone must notice: a change may spill over a part's end."""
+    if len(data) != len(changed):
+        return True
+    return any(data[a:b] != changed[a:b] for a, b in regions(data, parsed, names))
+
+
 def regions(data: bytes, parsed: Container, names: Collection[str]) -> list[tuple[int, int]]:
     """Header, index, filling, the payloads and weights in use with what is behind every part.
 

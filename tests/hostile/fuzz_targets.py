@@ -85,7 +85,8 @@ class ContainerTarget(Target):
 
     def run(self, random: Random) -> Outcome:
         made, data, parsed = random.choice(self.bases)
-        changed, forged = container_mutations.damaged(data, parsed, _loaded_by(made), random)
+        loaded = _loaded_by(made)
+        changed, forged = container_mutations.damaged(data, parsed, loaded, random)
         if changed == data:
             return Outcome("unchanged")
         assert made.payload is not None
@@ -97,11 +98,12 @@ class ContainerTarget(Target):
             if exc.reason is None:
                 raise Finding(f"INVALID_GRAPH without a reason: {exc}") from exc
             return Outcome("refused", str(exc.reason))
-        if parsed.has_digests and not forged:
+        elsewhere = not container_mutations.touches(data, changed, parsed, loaded)
+        if parsed.has_digests and not forged and not elsewhere:
             raise Finding("a damaged container was accepted")
         if not np.array_equal(found, made.expected[0]):
             raise Finding("a damaged container gave other numbers")
-        return Outcome("right", "forged" if forged else "foreign")
+        return Outcome("right", "elsewhere" if elsewhere else "forged" if forged else "foreign")
 
 
 class SharedTarget(ContainerTarget):
