@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from ort_lite import catalog
+from ort_lite.catalog import get_available_providers
 from ort_lite.version import VERSION
 
 
@@ -26,7 +26,7 @@ def get_build_info() -> str:
 
 def get_all_providers() -> list[str]:
     """Names of all execution providers that a session can be given: those installed."""
-    return list(catalog.entries())
+    return get_available_providers()
 
 
 def has_collective_ops() -> bool:

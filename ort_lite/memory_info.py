@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
 
-from ort_lite.status import InvalidArgument
+from ort_lite.values import require_host
 
 
 class OrtMemType(IntEnum):
@@ -28,31 +28,26 @@ class OrtAllocatorType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrtDevice:
-    """A place for memory."""
-
-    _device_id: int = 0
+    """A place for memory: the host's."""
 
     @classmethod
     def make(cls, ort_device_name: str, device_id: int, vendor_id: int = -1) -> Self:
         """The place by its name.
 
         Raises:
-            InvalidArgument: It is not host memory, in which all values of ort_lite live.
+            InvalidArgument: It is not host memory, in which all values of ort_lite live: execution
+                providers copy what they need to their device.
         """
-        if ort_device_name.lower() != "cpu" or vendor_id > 0:
-            raise InvalidArgument(
-                f"values live in host memory ('cpu'), not on '{ort_device_name}': execution "
-                "providers copy what they need to their device"
-            )
-        return cls(device_id)
+        require_host(ort_device_name, device_id, vendor_id)
+        return cls()
 
     def device_type(self) -> int:
         """0: host."""
         return 0
 
     def device_id(self) -> int:
-        """As given to `make`."""
-        return self._device_id
+        """0: the only one."""
+        return 0
 
     def device_vendor_id(self) -> int:
         """0: none."""

@@ -8,12 +8,13 @@ import numpy as np
 import onnx
 import pytest
 from context_models import OPENVINO
-from npu_ep import NAME
+from npu_ep import FACTORY, NAME
 from onnx import TensorProto, helper
 from small_models import feed, mlp
 
 import ort_lite as ort
 from ort_lite.capi import onnxruntime_pybind11_state as binding
+from ort_lite.execution_provider import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +147,9 @@ def test_a_delegate_that_fails_is_an_error(delegate, message: str) -> None:  # t
         ort.InferenceSession(mlp().SerializeToString(), options)
 
 
-def test_why_an_execution_provider_does_not_run_on_a_device(chip: str) -> None:
+def test_why_an_execution_provider_does_not_run_on_a_device(
+    chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     devices = ort.get_ep_devices()
     own = next(d.device for d in devices if d.ep_name == chip)
     host = next(d.device for d in devices if d.ep_name == OPENVINO)
@@ -156,6 +159,9 @@ def test_why_an_execution_provider_does_not_run_on_a_device(chip: str) -> None:
     assert details(chip, host)["reasons_bitmask"] == reasons.DEVICE_INCOMPATIBLE
     with pytest.raises(ort.InvalidArgument, match="No valid factory"):
         details("NoExecutionProvider", own)
+    monkeypatch.setattr(type(FACTORY), "probe", lambda _self: Probe(reason="no driver"))
+    expected = {"reasons_bitmask": reasons.MISSING_DEPENDENCY, "notes": "no driver"}
+    assert details(chip, own) == {**expected, "error_code": 0}
 
 
 def _draw() -> np.ndarray:

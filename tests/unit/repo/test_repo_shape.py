@@ -104,3 +104,12 @@ def test_ctx_formats_takes_bytes_from_files_and_nothing_from_us() -> None:
         if path.relative_to(ROOT).parts[0] == "ctx_formats"
     }
     assert {name: modules for name, modules in found.items() if modules} == {}
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [path.name[:4] for path in decisions]
+    assert len(set(numbers)) == len(numbers), numbers
+    for path in decisions:
+        title = path.read_text(encoding="utf-8").partition("\n")[0]
+        assert title.startswith(f"# {int(path.name[:4])}. "), f"{named(path)}: {title}"
