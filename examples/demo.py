@@ -22,7 +22,7 @@ import numpy as np
 import onnxruntime
 
 import ort_lite as ort
-from ort_lite.catalog import probe_all
+from ort_lite.providers.catalog import probe_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,25 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ort_lite.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
-    from ort_lite.catalog import get_available_providers
     from ort_lite.check import check_compatibility
-    from ort_lite.compatibility_info import (
+    from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
+    from ort_lite.context.compatibility_info import (
         OrtCompiledModelCompatibility,
         get_compatibility_info_from_model,
         get_compatibility_info_from_model_bytes,
         get_model_compatibility_for_ep_devices,
     )
-    from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
-    from ort_lite.context_data import OrtEpContextData, OrtEpContextDataBuffer
-    from ort_lite.device_policy import OrtExecutionProviderDevicePolicy
-    from ort_lite.devices import (
-        OrtEpDevice,
-        OrtHardwareDevice,
-        OrtHardwareDeviceType,
-        get_ep_devices,
-        get_hardware_devices,
-    )
+    from ort_lite.context.data import OrtEpContextData, OrtEpContextDataBuffer
+    from ort_lite.context.external_initializers import OrtExternalInitializerInfo
+    from ort_lite.context.shared_contexts import SharedContexts
     from ort_lite.environment import (
         disable_telemetry_events,
         enable_telemetry_events,
@@ -38,11 +30,17 @@ if TYPE_CHECKING:
         get_version_string,
         has_collective_ops,
     )
+    from ort_lite.execution.io_binding import IOBinding
+    from ort_lite.execution.memory_info import (
+        OrtAllocatorType,
+        OrtDevice,
+        OrtMemoryInfo,
+        OrtMemType,
+    )
+    from ort_lite.execution.random_seed import set_seed
+    from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import CompiledModelCompatibility
-    from ort_lite.external_initializers import OrtExternalInitializerInfo
-    from ort_lite.io_binding import IOBinding
-    from ort_lite.memory_info import OrtAllocatorType, OrtDevice, OrtMemoryInfo, OrtMemType
-    from ort_lite.model_info import ModelMetadata, NodeArg
+    from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import (
         ExecutionMode,
         ExecutionOrder,
@@ -50,14 +48,22 @@ if TYPE_CHECKING:
         RunOptions,
         SessionOptions,
     )
-    from ort_lite.random_seed import set_seed
-    from ort_lite.registered_libraries import (
+    from ort_lite.planning.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
+    from ort_lite.providers.catalog import get_available_providers
+    from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
+    from ort_lite.providers.devices import (
+        OrtEpDevice,
+        OrtHardwareDevice,
+        OrtHardwareDeviceType,
+        get_ep_devices,
+        get_hardware_devices,
+    )
+    from ort_lite.providers.registered_libraries import (
         register_execution_provider_library,
         unregister_execution_provider_library,
     )
     from ort_lite.session import InferenceSession
     from ort_lite.session_log import set_default_logger_severity, set_default_logger_verbosity
-    from ort_lite.shared_contexts import SharedContexts
     from ort_lite.status import (
         DeviceReset,
         EngineError,
@@ -77,7 +83,6 @@ if TYPE_CHECKING:
         RuntimeException,
         StatusCode,
     )
-    from ort_lite.values import OrtValue
     from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
@@ -149,13 +154,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ort_lite.memory_info": (
+    "ort_lite.execution.memory_info": (
         "OrtAllocatorType",
         "OrtDevice",
         "OrtMemType",
         "OrtMemoryInfo",
     ),
-    "ort_lite.device_policy": ("OrtExecutionProviderDevicePolicy",),
+    "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
     "ort_lite.environment": (
         "disable_telemetry_events",
         "enable_telemetry_events",
@@ -165,37 +170,37 @@ _HOMES = {
         "get_version_string",
         "has_collective_ops",
     ),
-    "ort_lite.random_seed": ("set_seed",),
-    "ort_lite.registered_libraries": (
+    "ort_lite.execution.random_seed": ("set_seed",),
+    "ort_lite.providers.registered_libraries": (
         "register_execution_provider_library",
         "unregister_execution_provider_library",
     ),
-    "ort_lite.assignment_info": (
+    "ort_lite.planning.assignment_info": (
         "OrtEpAssignedNode",
         "OrtEpAssignedSubgraph",
     ),
-    "ort_lite.catalog": ("get_available_providers",),
+    "ort_lite.providers.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
-    "ort_lite.compatibility_info": (
+    "ort_lite.context.compatibility_info": (
         "OrtCompiledModelCompatibility",
         "get_compatibility_info_from_model",
         "get_compatibility_info_from_model_bytes",
         "get_model_compatibility_for_ep_devices",
     ),
     "ort_lite.compiler": ("ModelCompiler", "OrtCompileApiFlags"),
-    "ort_lite.context_data": ("OrtEpContextData", "OrtEpContextDataBuffer"),
-    "ort_lite.devices": (
+    "ort_lite.context.data": ("OrtEpContextData", "OrtEpContextDataBuffer"),
+    "ort_lite.providers.devices": (
         "OrtEpDevice",
         "OrtHardwareDevice",
         "OrtHardwareDeviceType",
         "get_ep_devices",
         "get_hardware_devices",
     ),
-    "ort_lite.external_initializers": ("OrtExternalInitializerInfo",),
-    "ort_lite.values": ("OrtValue",),
-    "ort_lite.io_binding": ("IOBinding",),
+    "ort_lite.context.external_initializers": ("OrtExternalInitializerInfo",),
+    "ort_lite.execution.values": ("OrtValue",),
+    "ort_lite.execution.io_binding": ("IOBinding",),
     "ort_lite.execution_provider": ("CompiledModelCompatibility",),
-    "ort_lite.model_info": ("ModelMetadata", "NodeArg"),
+    "ort_lite.model.info": ("ModelMetadata", "NodeArg"),
     "ort_lite.options": (
         "ExecutionMode",
         "ExecutionOrder",
@@ -205,7 +210,7 @@ _HOMES = {
     ),
     "ort_lite.session": ("InferenceSession",),
     "ort_lite.session_log": ("set_default_logger_severity", "set_default_logger_verbosity"),
-    "ort_lite.shared_contexts": ("SharedContexts",),
+    "ort_lite.context.shared_contexts": ("SharedContexts",),
     "ort_lite.status": (
         "DeviceReset",
         "EPFail",

@@ -10,22 +10,22 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
-from ort_lite.context_nodes import has_context_nodes
-from ort_lite.context_target import ENABLE_KEY, session_target
+from ort_lite.context.nodes import has_context_nodes
+from ort_lite.context.shared_reading import SHARE_KEY
+from ort_lite.context.target import ENABLE_KEY, session_target
 from ort_lite.interim import InterimGraph, open_interim, quick_eps
 from ort_lite.load_report import BackgroundCompile, LoadClock
 from ort_lite.opening import BACKGROUND_KEY
 from ort_lite.session_log import get_logger, logging_as, scope_of
-from ort_lite.shared_reading import SHARE_KEY
 from ort_lite.status import InvalidArgument, ModelLoadCanceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ort_lite.execution.session_threads import Surroundings
     from ort_lite.opening import ModelSource, Opened, Opening
     from ort_lite.options import SessionOptions
-    from ort_lite.session_threads import Surroundings
 
     Install = Callable[[Opened], None]
 

@@ -6,21 +6,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
-from ort_lite import catalog, model_loader
-from ort_lite.context_examination import base_folder, context_nodes, examine, primaries_of
-from ort_lite.context_mending import recompile
-from ort_lite.context_nodes import interface, is_context_node
-from ort_lite.context_verdict import require_fit, require_identity
+from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
+from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.mending import recompile
+from ort_lite.context.node_verdict import NodeVerdict, refusal
+from ort_lite.context.nodes import interface, is_context_node
+from ort_lite.context.payload_store import PayloadStore
+from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
     ReadsRecords,
     SupportsEpContext,
 )
-from ort_lite.node_verdict import NodeVerdict, refusal
-from ort_lite.opening import PROBE_KEY
+from ort_lite.model import loader
 from ort_lite.options import SessionOptions
-from ort_lite.payload_store import PayloadStore
-from ort_lite.provider_list import open_all, requested, with_threads
+from ort_lite.providers import catalog
+from ort_lite.providers.provider_list import open_all, requested, with_threads
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.onnx_model import Node
-    from ort_lite.context_examination import Examined
+    from ort_lite.context.examination import Examined
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
-    from ort_lite.graph import Graph
-    from ort_lite.model_loader import LoadedModel
-    from ort_lite.provider_list import Request
+    from ort_lite.model.graph import Graph
+    from ort_lite.model.loader import LoadedModel
+    from ort_lite.providers.provider_list import Request
 
 
 def check_compatibility(
@@ -58,7 +59,7 @@ def check_compatibility(
             child process cannot be.
     """
     options = (sess_options or SessionOptions()).snapshot()
-    loaded = model_loader.load(path_or_bytes, options)
+    loaded = loader.load(path_or_bytes, options)
     try:
         try:
             nodes = context_nodes(loaded)
@@ -87,8 +88,8 @@ def _wanted(
 ) -> tuple[Request, ...]:
     """The EPs that a session would have, with the options that it would give them."""
     if not providers and options.selects_devices:
-        from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few ask
-        from ort_lite.model_info import ModelMetadata  # noqa: PLC0415 - see above
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - see above
+        from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few ask
 
         add_providers(options, lambda: ModelMetadata.of(loaded.model))
     named = sources if providers is None and not options.has_providers() else providers
@@ -205,13 +206,13 @@ class _Judge:
         """Try the payload in a child process, or remember how that went, as a session would."""
         if PROBE_KEY not in self._options.config:
             return
-        from ort_lite.context_probe import probe_of  # noqa: PLC0415 - rarely needed
+        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
         probe = probe_of(self._options, [ep], {ep.name: self._wanted[ep.name].options})
         if probe is None:
             return
         if self._interfaces is None:
-            self._interfaces = dict(_interfaces(model_loader.as_graph(self._loaded.model)))
+            self._interfaces = dict(_interfaces(loader.as_graph(self._loaded.model)))
         probe(node, found, self._interfaces[id(raw)])
 
 

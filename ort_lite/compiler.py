@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
-from ort_lite import model_loader
-from ort_lite.context_nodes import has_context_nodes
-from ort_lite.context_target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
-from ort_lite.context_writer import context_partitions, context_pieces, source_of, write_pieces
-from ort_lite.external_initializers import ExternalInitializers
-from ort_lite.model_info import ModelMetadata
-from ort_lite.optimization import optimized, settings_of
+from ort_lite.context.external_initializers import ExternalInitializers
+from ort_lite.context.nodes import has_context_nodes
+from ort_lite.context.shared_contexts import staged
+from ort_lite.context.target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
+from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
+from ort_lite.model import loader
+from ort_lite.model.info import ModelMetadata
 from ort_lite.options import GraphOptimizationLevel, SessionOptions
-from ort_lite.placement import check_placement
-from ort_lite.preparation import Workshop, prepare
-from ort_lite.provider_list import open_all, requested
-from ort_lite.shared_contexts import staged
+from ort_lite.planning.optimization import optimized, settings_of
+from ort_lite.planning.placement import check_placement
+from ort_lite.planning.preparation import Workshop, prepare
+from ort_lite.providers.provider_list import open_all, requested
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError
 from ort_lite.transforms.fusions import Fuser
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ort_lite.context_data import WriteFunc
-    from ort_lite.external_initializers import LocationFunc
-    from ort_lite.model_loader import LoadedModel
-    from ort_lite.preparation import PreparedGraph
+    from ort_lite.context.data import WriteFunc
+    from ort_lite.context.external_initializers import LocationFunc
+    from ort_lite.model.loader import LoadedModel
+    from ort_lite.planning.preparation import PreparedGraph
 
 STREAM_CHUNK = 1 << 16
 
@@ -217,7 +217,7 @@ class ModelCompiler:
     ) -> Iterator[tuple[Sequence[bytes | memoryview], ContextTarget]]:
         """The model as bytes, and `target` with the stage of the session group, if any."""
         with ExitStack() as open_things:
-            loaded = model_loader.load(self._source, self._options)
+            loaded = loader.load(self._source, self._options)
             open_things.callback(loaded.close)
             refuse_compiled(loaded)
             target = open_things.enter_context(staged(target, self._options))
@@ -233,7 +233,7 @@ class ModelCompiler:
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
         if self._options.selects_devices:
-            from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few ask
+            from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few ask
 
             add_providers(self._options, lambda: ModelMetadata.of(loaded.model))
         wanted = requested(self._options, None, None)

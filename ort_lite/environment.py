@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from ort_lite.catalog import get_available_providers
+from ort_lite.providers.catalog import get_available_providers
 from ort_lite.version import VERSION
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ctx_formats.errors import Reason
     from ctx_formats.identity import HardwareIdentity
     from ctx_formats.onnx_model import ValueInfo
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 Value = Any
 """A run-time value: a numpy array, a list of values (sequence), a dict (map), or None."""
@@ -111,7 +111,7 @@ class CompiledPartition(ABC):
 
     records_nodes: ClassVar[bool] = False
     """Whether `run` adds each node to a profile and heeds `RunOptions.terminate` between them
-    (ort_lite.run_context.current_run); else the session does so for the partition as a whole."""
+    (ort_lite.execution.run_context.current_run); else the session does so for all of it."""
 
     @abstractmethod
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:

@@ -6,16 +6,16 @@ import threading
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.context_target import ENABLE_KEY
+from ort_lite.context.target import ENABLE_KEY
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.opening import compile_plain
-from ort_lite.preparation import PreparedGraph
+from ort_lite.planning.preparation import PreparedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ort_lite.execution_provider import Value
-    from ort_lite.model_loader import LoadedModel
+    from ort_lite.model.loader import LoadedModel
     from ort_lite.opening import Opened, Opening
 
 

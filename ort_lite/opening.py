@@ -6,25 +6,24 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ort_lite.context_nodes import has_context_nodes
-from ort_lite.context_target import ENABLE_KEY
+from ort_lite.context.nodes import has_context_nodes
+from ort_lite.context.target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
-from ort_lite.placement import check_placement
-from ort_lite.preparation import Workshop, prepare
+from ort_lite.planning.placement import check_placement
+from ort_lite.planning.preparation import Workshop, prepare
 from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ort_lite.context_target import ContextTarget
-    from ort_lite.early_examination import EarlyExamination
+    from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.context.target import ContextTarget
     from ort_lite.execution_provider import ExecutionProvider
-    from ort_lite.model_loader import LoadedModel
+    from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.preparation import PreparedGraph
+    from ort_lite.planning.preparation import PreparedGraph
 
 
-PROBE_KEY = "session.ep_context_probe"
 BACKGROUND_KEY = "session.ep_compile_in_background"
 
 
@@ -164,12 +163,12 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     Raises:
         OrtLiteError: As a session.
     """
-    from ort_lite.context_loader import reload  # noqa: PLC0415 - not for plain models
+    from ort_lite.context.loader import PROBE_KEY, reload  # noqa: PLC0415 - not for plain models
 
     shop, clock = opening.workshop(), opening.clock
     probe = None
     if PROBE_KEY in opening.options.config:
-        from ort_lite.context_probe import probe_of  # noqa: PLC0415 - rarely needed
+        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
         probe = probe_of(opening.options, opening.eps, opening.provider_options)
     prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
@@ -185,8 +184,8 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
     """
     if not opening.options.flag(ENABLE_KEY):
         return _written(loaded, opening, None)
-    from ort_lite.context_target import session_target  # noqa: PLC0415 - see above
-    from ort_lite.shared_contexts import staged  # noqa: PLC0415 - see above
+    from ort_lite.context.shared_contexts import staged  # noqa: PLC0415 - see above
+    from ort_lite.context.target import session_target  # noqa: PLC0415 - see above
 
     with ExitStack() as undo:
         with staged(session_target(loaded.path, opening.options), opening.options) as target:
@@ -209,7 +208,7 @@ def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None
 
 
 def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
-    from ort_lite.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
+    from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
 
     options = opening.options
@@ -233,7 +232,7 @@ def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> O
 
 def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> None:
     if target is not None:
-        from ort_lite.context_writer import source_of, write_context  # noqa: PLC0415 - if asked for
+        from ort_lite.context.writer import source_of, write_context  # noqa: PLC0415 - if asked for
 
         source = source_of(opened.loaded)
         write_context(opened.prepared, source, target, opening.provider_options)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
-from ort_lite.context_graph import context_graph
-from ort_lite.external_initializers import ExternalInitializers, write_external
-from ort_lite.graph import body_definitions
+from ort_lite.context.external_initializers import ExternalInitializers, write_external
+from ort_lite.context.graph import context_graph
+from ort_lite.model.graph import body_definitions
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.status import NotImplemented as NotImplementedHere
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.options import SessionOptions
-    from ort_lite.preparation import PreparedGraph
+    from ort_lite.planning.preparation import PreparedGraph
 
 MIN_IR_VERSION = 8
 """Since 4 initializers need not be inputs; onnxruntime reads 8 since 2021."""

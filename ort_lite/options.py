@@ -6,19 +6,19 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ort_lite.context_data import DEFAULT_MAX_SIZE
+from ort_lite.context.data import DEFAULT_MAX_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ort_lite.context_data import ReadFunc
-    from ort_lite.device_policy import Delegate, OrtExecutionProviderDevicePolicy
-    from ort_lite.devices import OrtEpDevice
-    from ort_lite.given_weights import Buffer, GivenWeights
+    from ort_lite.context.data import ReadFunc
+    from ort_lite.context.shared_contexts import SharedContexts
+    from ort_lite.execution.values import OrtValue
     from ort_lite.kernel_registry import KernelDef
-    from ort_lite.shared_contexts import SharedContexts
-    from ort_lite.values import OrtValue
+    from ort_lite.model.given_weights import Buffer, GivenWeights
+    from ort_lite.providers.device_policy import Delegate, OrtExecutionProviderDevicePolicy
+    from ort_lite.providers.devices import OrtEpDevice
 
     Progress = Callable[[str, int, int], None]
 
@@ -139,7 +139,7 @@ class SessionOptions:
         Raises:
             UnknownProvider: It is not installed; an InvalidArgument, and a RuntimeError, too.
         """
-        from ort_lite import catalog  # noqa: PLC0415 - not for every session
+        from ort_lite.providers import catalog  # noqa: PLC0415 - not for every session
 
         catalog.require_installed(provider_name, catalog.entries())
         self._providers.append((provider_name, dict(provider_options or {})))
@@ -154,7 +154,7 @@ class SessionOptions:
         Raises:
             InvalidArgument: No device, or devices of several execution providers.
         """
-        from ort_lite.devices import chosen_provider  # noqa: PLC0415 - not for every session
+        from ort_lite.providers.devices import chosen_provider  # noqa: PLC0415 - not for every session
 
         self.add_provider(
             *chosen_provider(
@@ -260,7 +260,7 @@ class SessionOptions:
 
     def _own_weights(self) -> GivenWeights:
         if self._weights is None:
-            from ort_lite.given_weights import GivenWeights  # noqa: PLC0415 - few sessions have any
+            from ort_lite.model.given_weights import GivenWeights  # noqa: PLC0415 - few sessions have any
 
             self._weights = GivenWeights()
         return self._weights

@@ -6,31 +6,31 @@ import logging
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
-from ort_lite import model_loader
-from ort_lite.feeds import Feeds
+from ort_lite.execution.feeds import Feeds
+from ort_lite.execution.run_context import RunContext, running
+from ort_lite.execution.run_forms import RunForms
+from ort_lite.execution.session_threads import Surroundings
 from ort_lite.load_report import FIRST_RUN, BackgroundCompile, LoadClock, LoadReport, peak_rss
-from ort_lite.model_info import ModelMetadata, NodeArg
+from ort_lite.model import loader
+from ort_lite.model.info import ModelMetadata, NodeArg
+from ort_lite.model.tensor_values import to_numpy
 from ort_lite.options import RunOptions, SessionOptions
-from ort_lite.placement import placement_line
-from ort_lite.provider_list import begin_all, requested, with_threads
-from ort_lite.run_context import RunContext, running
-from ort_lite.run_forms import RunForms
+from ort_lite.planning.placement import placement_line
+from ort_lite.providers.provider_list import begin_all, requested, with_threads
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.session_start import SessionStart
-from ort_lite.session_threads import Surroundings
 from ort_lite.status import Fail, InvalidArgument
-from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from ort_lite import explain
-    from ort_lite.assignment_info import OrtEpAssignedSubgraph
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution_provider import Value
     from ort_lite.opening import Opened
-    from ort_lite.preparation import PreparedGraph
+    from ort_lite.planning import explain
+    from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
+    from ort_lite.planning.preparation import PreparedGraph
 
 log = get_logger(__name__)
 
@@ -77,7 +77,7 @@ class InferenceSession(RunForms):
         self._options = self._given.snapshot()
         self._log_scope = scope_of(self._options)
         if not providers and self._options.selects_devices:
-            from ort_lite.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
+            from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
 
             add_providers(self._options, lambda: self._metadata_of(path_or_bytes))
         wanted = with_threads(
@@ -131,7 +131,7 @@ class InferenceSession(RunForms):
                 log.warning("%s", line)
 
     def _metadata_of(self, source: object) -> ModelMetadata:
-        with closing(model_loader.load(source, self._options)) as loaded:
+        with closing(loader.load(source, self._options)) as loaded:
             return ModelMetadata.of(loaded.model)
 
     def run(
@@ -209,7 +209,7 @@ class InferenceSession(RunForms):
         Raises:
             Fail: That entry is not "1", or the session is closed.
         """
-        from ort_lite.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
+        from ort_lite.planning.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
 
         return assignment_info(self._present().prepared, self._options)
 
@@ -287,7 +287,7 @@ class InferenceSession(RunForms):
 
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""
-        from ort_lite import explain  # noqa: PLC0415 - a session that is only run needs it not
+        from ort_lite.planning import explain  # noqa: PLC0415 - a session that is only run needs it not
 
         opened, background = self._present(), self.background_compile()
         return explain.report(

@@ -7,23 +7,23 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite import model_loader
-from ort_lite.context_target import ENABLE_KEY
+from ort_lite.context.shared_reading import SHARE_KEY
+from ort_lite.context.target import ENABLE_KEY
+from ort_lite.model import loader
 from ort_lite.model_cache.settings import session_cache
 from ort_lite.opening import BACKGROUND_KEY, Opened, Opening, UncachedModel
-from ort_lite.provider_list import open_all
-from ort_lite.shared_reading import SHARE_KEY
+from ort_lite.providers.provider_list import open_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.background_compile import BackgroundJob
-    from ort_lite.early_examination import EarlyExamination
+    from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.execution.session_threads import Surroundings
     from ort_lite.load_report import LoadClock
     from ort_lite.opening import ModelSource
     from ort_lite.options import SessionOptions
-    from ort_lite.provider_list import Request
-    from ort_lite.session_threads import Surroundings
+    from ort_lite.providers.provider_list import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class SessionStart:
         loose = self.options.given_weights is not None  # of which the cache has no digest
         if settings is None or writes or loose or self.options.flag(SHARE_KEY):
             with self.clock.phase("read model"), self.around.loading(given):
-                return UncachedModel(model_loader.load(given, self.options))
+                return UncachedModel(loader.load(given, self.options))
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
         return CachedModel(settings, given, self.options, self.clock)
@@ -122,7 +122,7 @@ class SessionStart:
     def _examined_early(self, source: ModelSource) -> EarlyExamination | None:
         if not (isinstance(source, UncachedModel) and source.is_compiled()):
             return None
-        from ort_lite.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
+        from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
 
         return EarlyExamination(source.loaded, self.options)
 

@@ -15,12 +15,12 @@ from model_set.manifest import load_manifest
 from model_set.store import ensure_models
 
 from eps.openvino.shared_tbb import load_newest_tbb
-from ort_lite import catalog
 from ort_lite.hw.facts import read_facts
 from ort_lite.hw.plan import required_libraries
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.requirements import device_lacks, machine_lacks
 from ort_lite.hw.rows import expand
+from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ import numpy as np
 
 from ctx_formats.onnx_model import SequenceType, TensorType
 from eps.cpu.memory import available_memory
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

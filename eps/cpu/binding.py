@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from eps.cpu.plan import Plan
     from eps.cpu.resolve import Resolution
     from ort_lite.execution_provider import Value
-    from ort_lite.graph import Graph
     from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.model.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

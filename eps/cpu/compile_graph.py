@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from eps.cpu.resolve import Resolver
     from ort_lite.execution_provider import Runnable, Value
-    from ort_lite.graph import Graph
     from ort_lite.kernel_registry import KernelFn
+    from ort_lite.model.graph import Graph
 
 MAX_DEPTH = 64
 """Bodies inside bodies; a model that goes deeper is taken for an attack."""

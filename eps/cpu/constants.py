@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import check_allocation
-from ort_lite.tensor_values import to_numpy
+from ort_lite.model.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import SparseTensor
     from eps.cpu.arrays import Array
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 
 def constants_of(graph: Graph) -> dict[str, Array]:

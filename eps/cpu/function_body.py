@@ -11,7 +11,7 @@ import onnx.shape_inference
 from ctx_formats.model_reader import read_model
 from eps.cpu.node_model import node_model
 from eps.cpu.schema_table import find_schema
-from ort_lite.graph import Graph
+from ort_lite.model.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.execution.run_context import NodeRun, current_run
 from ort_lite.execution_provider import CompiledPartition
-from ort_lite.run_context import NodeRun, current_run
+from ort_lite.model.tensor_values import type_string
 from ort_lite.session_log import get_logger, verbose_level
 from ort_lite.status import EPFail, RuntimeException
-from ort_lite.tensor_values import type_string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Node
+    from ort_lite.execution.parallel import Schedule
+    from ort_lite.execution.run_context import RunContext
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn
-    from ort_lite.parallel import Schedule
-    from ort_lite.run_context import RunContext
 
 log = get_logger(__name__)
 
@@ -116,7 +116,7 @@ class Plan(CompiledPartition):
 
     @cached_property
     def _schedule(self) -> Schedule:
-        from ort_lite.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
+        from ort_lite.execution.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
 
         return Schedule(
             [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs

@@ -37,7 +37,7 @@ class _Factory:
     def begin(self, options: Mapping[str, str]) -> None:  # noqa: ARG002 - every driver is shown to the loader
         """Load the driver's libraries while Python goes on; see `EpFactory`."""
         from eps.opencl.icd import intel_runtime
-        from ort_lite.early_loading import load_early
+        from ort_lite.providers.early_loading import load_early
 
         library = intel_runtime(os.environ) if sys.platform == "linux" else None
         if library is not None and "pyopencl" not in sys.modules:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eps.opencl.shapes import Shapes
     from eps.opencl.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 log = get_logger(__name__)
 

@@ -9,7 +9,7 @@ from eps.opencl.expression import C_TYPES
 from eps.opencl.ir import Tensor, Unsupported
 from eps.opencl.trace import Tracer
 from ort_lite.execution_provider import Capability
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim
     from eps.opencl.device import Target
     from ort_lite.execution_provider import GraphView
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 
 def capability(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from eps.opencl.device import Target
     from eps.opencl.layout import Schedule
     from eps.opencl.views import Buffer, View
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 BUILD_OPTIONS = "-cl-mad-enable"
 MAX_ELEMENTS = (1 << 31) - 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eps.opencl.runtime import Executable
     from eps.opencl.shapes import Shapes
     from ort_lite.execution_provider import Value
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 log = get_logger(__name__)
 

@@ -11,7 +11,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.ir import Unsupported
-from ort_lite.tensor_values import onnx_data_type
+from ort_lite.model.tensor_values import onnx_data_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

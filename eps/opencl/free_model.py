@@ -11,9 +11,9 @@ from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
 from eps.opencl.payload import StoredGraph
 from eps.opencl.weights import Weight, weight_of
-from ort_lite.graph import Graph
+from ort_lite.model.graph import Graph
+from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
-from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.input_shapes import KEY, parse_shapes
+from ort_lite.providers.input_shapes import KEY, parse_shapes
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:

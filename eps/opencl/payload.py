@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.blueprint import Blueprint
     from eps.opencl.weights import Weight
-    from ort_lite.shared_weights import WeightsSink
+    from ort_lite.context.shared_weights import WeightsSink
 
 MAGIC = b"OLOPENCL"
 VERSION = 2

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ctx_formats.onnx_model import TensorType
+from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.status import InvalidArgument, InvalidGraph
-from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

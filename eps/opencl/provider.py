@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.runtime import Executable
+    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
-    from ort_lite.shared_weights import WeightsFile, WeightsSink
 
 
 class OpenCLExecutionProvider(ExecutionProvider):

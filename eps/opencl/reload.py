@@ -10,7 +10,7 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from eps.opencl.payload_reader import identity_of, read_header, read_payload
 from eps.opencl.program import build, load
-from ort_lite.compatibility import compare_identities
+from ort_lite.context.compatibility import compare_identities
 from ort_lite.execution_provider import Compatibility, CompiledModelCompatibility
 from ort_lite.status import EPFail, InvalidGraph
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
-from ort_lite.input_shapes import KEY
+from ort_lite.providers.input_shapes import KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.onnx_model import Dim, ValueInfo
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Shape = tuple[int, ...]
 

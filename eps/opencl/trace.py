@@ -9,7 +9,7 @@ from eps.opencl.fold import evaluate
 from eps.opencl.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.lower import LOWERINGS
 from eps.opencl.lower.node import NodeView, constant
-from ort_lite.tensor_values import numpy_dtype, to_numpy
+from ort_lite.model.tensor_values import numpy_dtype, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 MAX_FOLDED = 1 << 26
 """Elements of the largest constant that is made when compiling."""

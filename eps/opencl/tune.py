@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eps.opencl.layout import Step
     from eps.opencl.tilings import Problem
     from eps.opencl.tuning_cache import TuningCache
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Progress = Callable[[str, int, int], None]
 

@@ -45,7 +45,7 @@ class _Factory:
     def begin(self, options: Mapping[str, str]) -> None:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
         from eps.openvino.early_loading import libraries
-        from ort_lite.early_loading import load_early
+        from ort_lite.providers.early_loading import load_early
 
         load_early(libraries(device_kind(options.get(DEVICE_OPTION, "CPU"))))
 

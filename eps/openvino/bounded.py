@@ -10,7 +10,7 @@ from ctx_formats.onnx_model import DataType, TensorType
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node, Tensor
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 INT32 = range(-(1 << 31), 1 << 31)
 SMALL_MAKERS = frozenset(["ArgMax", "ArgMin", "NonZero", "Shape", "Size", "TopK"])

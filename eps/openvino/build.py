@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import GraphDef
     from eps.openvino.options import OpenVINOOptions
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 IR_VERSION = 10
 IN_MEMORY_LIMIT = 1 << 30

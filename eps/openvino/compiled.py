@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import openvino
 
     from ort_lite.execution_provider import Value
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making

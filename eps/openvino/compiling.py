@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.verdict import Verdicts
     from ort_lite.execution_provider import CompiledPartition, FusedNode
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 
 def compile_partition(

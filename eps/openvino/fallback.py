@@ -11,7 +11,7 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     import openvino
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64

@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
-from ort_lite.input_shapes import parse_shapes
+from ort_lite.providers.input_shapes import parse_shapes
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.input_shapes import Bound
+    from ort_lite.providers.input_shapes import Bound
 
 DEVICE_OPTION = "device_type"
 OPTIONS: Mapping[str, str] = {

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.table import SupportTable
+    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
-    from ort_lite.shared_weights import WeightsFile, WeightsSink
 
 
 class OpenVINOExecutionProvider(ExecutionProvider):

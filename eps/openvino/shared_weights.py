@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from eps.openvino.options import OpenVINOOptions
-    from ort_lite.graph import Graph
-    from ort_lite.shared_weights import WeightsSink
+    from ort_lite.context.shared_weights import WeightsSink
+    from ort_lite.model.graph import Graph
 
 log = get_logger(__name__)
 

@@ -10,7 +10,7 @@ from eps.openvino.conditions import CONDITIONS, WRONG
 from eps.openvino.integers import integer_problem
 from eps.openvino.node_facts import NodeFacts
 from ort_lite.execution_provider import Capability
-from ort_lite.type_text import element_text, type_text
+from ort_lite.model.type_text import element_text, type_text
 
 if TYPE_CHECKING:
     from eps.openvino.table import SupportTable

@@ -11,7 +11,7 @@ from eps.openvino.blob_header import parse_requirements
 from eps.openvino.options import device_kind
 from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
-from ort_lite.compatibility import compare_identities, unsupported
+from ort_lite.context.compatibility import compare_identities, unsupported
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:

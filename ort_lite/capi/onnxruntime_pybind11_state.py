@@ -22,8 +22,8 @@ _NOT_ITS = {
     "check_compatibility",
 }
 _ITS_ALONE = {
-    "OrtDeviceEpIncompatibilityReason": "ort_lite.device_incompatibility",
-    "get_hardware_device_ep_incompatibility_details": "ort_lite.device_incompatibility",
+    "OrtDeviceEpIncompatibilityReason": "ort_lite.providers.device_incompatibility",
+    "get_hardware_device_ep_incompatibility_details": "ort_lite.providers.device_incompatibility",
 }
 __all__ = sorted((set(ort_lite.__all__) - _NOT_ITS) | _ITS_ALONE.keys())
 

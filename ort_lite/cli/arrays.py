@@ -9,14 +9,14 @@ import numpy as np
 
 from ctx_formats.onnx_model import DataType
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.tensor_values import numpy_dtype
-from ort_lite.type_text import element_text
+from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.model.type_text import element_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ort_lite.model_info import NodeArg
+    from ort_lite.model.info import NodeArg
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

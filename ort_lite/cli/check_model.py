@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from ort_lite.cli.session_choice import SessionChoice
-    from ort_lite.node_verdict import NodeVerdict
+    from ort_lite.context.node_verdict import NodeVerdict
 
 
 @click.command(short_help="Say whether a compiled model may run here.")

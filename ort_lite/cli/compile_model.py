@@ -15,7 +15,7 @@ from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
     from ort_lite.cli.session_choice import SessionChoice
-    from ort_lite.explain import SessionReport
+    from ort_lite.planning.explain import SessionReport
 
 
 @click.command("compile", short_help="Write a model as a context model.")
@@ -68,7 +68,7 @@ def compile_model(
 def _refuse_compiled(model: Path, choice: SessionChoice) -> None:
     """A session would load what is compiled already, and have nothing to write."""
     from ort_lite.compiler import refuse_compiled
-    from ort_lite.model_loader import load
+    from ort_lite.model.loader import load
 
     with closing(load(model, choice.session_options())) as loaded:
         refuse_compiled(loaded)

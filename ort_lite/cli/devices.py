@@ -38,7 +38,7 @@ def devices(*, as_json: bool) -> ExitCode:
 
 def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
     """What each installed execution provider finds, and those that cannot be imported."""
-    from ort_lite.catalog import entries
+    from ort_lite.providers.catalog import entries
     from ort_lite.status import EPFail
 
     probes: dict[str, Probe] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ort_lite.cli.model_facts import ContextFacts, ModelFacts
-    from ort_lite.model_info import NodeArg
+    from ort_lite.model.info import NodeArg
 
 SHOWN_OPERATORS = 12
 

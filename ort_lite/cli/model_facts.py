@@ -14,10 +14,10 @@ from ctx_formats.notes import read_notes
 from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
-from ort_lite.context_examination import recorded_identity
-from ort_lite.context_nodes import all_nodes, is_context_node
-from ort_lite.model_info import NodeArg
-from ort_lite.model_loader import load
+from ort_lite.context.examination import recorded_identity
+from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.model.info import NodeArg
+from ort_lite.model.loader import load
 from ort_lite.options import SessionOptions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ctx_formats.onnx_model import GraphDef, Node
-    from ort_lite.model_loader import LoadedModel
+    from ort_lite.model.loader import LoadedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

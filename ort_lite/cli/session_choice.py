@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from ort_lite.context.shared_contexts import SharedContexts
     from ort_lite.options import SessionOptions
     from ort_lite.session import InferenceSession
-    from ort_lite.shared_contexts import SharedContexts
 
 SUFFIX = "ExecutionProvider"
 
@@ -99,7 +99,7 @@ def key_value(text: str, option: str) -> tuple[str, str]:
 
 def full_name(ep: str) -> str:
     """The installed execution provider that `ep` means; `ep` itself if none does."""
-    from ort_lite.catalog import get_available_providers
+    from ort_lite.providers.catalog import get_available_providers
 
     for name in get_available_providers():
         if ep.lower() in (name.lower(), name.removesuffix(SUFFIX).lower()):
@@ -134,7 +134,7 @@ def open_session(
 
 def _opens(options: SessionOptions, choice: SessionChoice) -> bool:
     """Whether the devices are there, so that what failed came after them."""
-    from ort_lite.provider_list import open_all, requested
+    from ort_lite.providers.provider_list import open_all, requested
     from ort_lite.status import EPFail
 
     try:

@@ -72,7 +72,7 @@ def share(
 
 def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
     """The context models, in the order of `paths`."""
-    from ort_lite.shared_contexts import SharedContexts
+    from ort_lite.context.shared_contexts import SharedContexts
 
     with SharedContexts() as group:
         for path in paths:

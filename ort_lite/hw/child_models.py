@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ort_lite import catalog
 from ort_lite.check import check_compatibility
 from ort_lite.cli.arrays import load_arrays, load_feed, random_feed, save_arrays
 from ort_lite.cli.comparison import compare_outputs
 from ort_lite.cli.peers import open_peer, run_named
 from ort_lite.execution_provider import CompiledModelCompatibility, SupportsEpContext
 from ort_lite.options import SessionOptions
+from ort_lite.providers import catalog
 from ort_lite.session import InferenceSession
 from ort_lite.status import EPFail
 

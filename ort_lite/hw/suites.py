@@ -27,7 +27,7 @@ _PYTEST_OUTCOMES: dict[str, Outcome] = {
 CONFORMANCE_FILE = "test_conformance_of_row.py"
 CONFORMANCE = '''"""Written by `ort-lite hw run`: the promises of {ep} in the row {row}."""
 
-from ort_lite import catalog
+from ort_lite.providers import catalog
 from ort_lite.testing import EpConformance
 
 

@@ -12,10 +12,10 @@ from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import replace
-from ort_lite import model_loader
-from ort_lite.context_nodes import has_context_nodes
-from ort_lite.context_target import PATH_KEY
+from ort_lite.context.nodes import has_context_nodes
+from ort_lite.context.target import PATH_KEY
 from ort_lite.load_report import CacheOutcome
+from ort_lite.model import loader
 from ort_lite.model_cache.entry import Entry, key_of
 from ort_lite.model_cache.explanation import miss_reason
 from ort_lite.model_cache.identity import cache_identity
@@ -35,10 +35,10 @@ from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from ort_lite.load_report import LoadClock
+    from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import CacheObject
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.sources import Source
-    from ort_lite.model_loader import LoadedModel
     from ort_lite.opening import Opened, Opening
     from ort_lite.options import SessionOptions
 
@@ -70,7 +70,7 @@ class CachedModel:
         self._clock = clock
         self.store = CacheStore(settings.folder)
         self._stamps = SourceStamps(self.store.sources)
-        self._weights = options.config.get(model_loader.WEIGHTS_FOLDER, "")
+        self._weights = options.config.get(loader.WEIGHTS_FOLDER, "")
         self.loaded: LoadedModel | None = None
         self.source: Source | None = None
         self.problem = self.store.exposed()
@@ -96,7 +96,7 @@ class CachedModel:
 
     def _load(self) -> LoadedModel:
         with self._clock.phase("read model"):
-            return model_loader.load(self._given, self._options)
+            return loader.load(self._given, self._options)
 
     def plain(self) -> LoadedModel:
         """The model itself, read now if it has not been yet.
@@ -225,7 +225,7 @@ class CachedModel:
         """
         path = self.store.objects / model.name
         with self._clock.phase("read model"):
-            loaded = model_loader.load(path, self._options)
+            loaded = loader.load(path, self._options)
         if blake3(loaded.data).hexdigest() != path.stem:
             loaded.close()
             raise InvalidGraph(

@@ -12,7 +12,7 @@ from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.opening import Opening
-from ort_lite.provider_list import open_all, requested
+from ort_lite.providers.provider_list import open_all, requested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

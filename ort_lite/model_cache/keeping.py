@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context_target import ContextTarget
-from ort_lite.context_writer import context_partitions, context_pieces, source_of
+from ort_lite.context.target import ContextTarget
+from ort_lite.context.writer import context_partitions, context_pieces, source_of
 from ort_lite.model_cache.entry import Entry
 from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.objects import ObjectWriter

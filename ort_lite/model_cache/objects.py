@@ -9,7 +9,7 @@ from blake3 import blake3
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
-from ort_lite.context_payloads import Stored
+from ort_lite.context.payloads import Stored
 from ort_lite.model_cache.entry import CacheObject
 from ort_lite.version import PRODUCER
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from ort_lite.context_payloads import Exporter
+    from ort_lite.context.payloads import Exporter
 
 READ_ONLY = 0o444
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.mapped_file import FileStamp
-    from ort_lite.model_loader import LoadedModel
+    from ort_lite.model.loader import LoadedModel
 
 FORMAT = 1
 YOUNG_NS = 1_000_000_000

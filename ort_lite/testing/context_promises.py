@@ -27,7 +27,7 @@ from ort_lite.testing.subject import EpUnderTest, arguments, compile_one
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
     from ort_lite.testing.oracle_cases import OracleCase
 
 FOREIGN = "0.0.foreign"

@@ -11,13 +11,13 @@ import onnx.parser
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from ort_lite import model_loader
+from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Feed = Mapping[str, Array]
@@ -94,8 +94,8 @@ class OracleCase:
 
     def graph(self) -> Graph:
         """The model as an EP sees it: one partition that holds every node."""
-        loaded = model_loader.load(self.encoded(), SessionOptions())
-        whole = model_loader.resolve(loaded.model, {})
+        loaded = loader.load(self.encoded(), SessionOptions())
+        whole = loader.resolve(loaded.model, {})
         return whole.extract(range(len(whole.nodes)), self.name)
 
     def _with_outputs(self, names: Sequence[str] | None) -> onnx.ModelProto:

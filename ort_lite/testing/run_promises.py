@@ -22,7 +22,7 @@ from ort_lite.testing.subject import EpUnderTest, arguments, ask, compile_one
 
 if TYPE_CHECKING:
     from ort_lite.execution_provider import CompiledPartition
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

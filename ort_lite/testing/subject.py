@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
-from ort_lite import catalog
 from ort_lite.execution_provider import (
     CompiledPartition,
     CompileRefused,
@@ -19,6 +18,7 @@ from ort_lite.execution_provider import (
     SupportsEpContext,
 )
 from ort_lite.options import SessionOptions
+from ort_lite.providers import catalog
 from ort_lite.session import InferenceSession
 from ort_lite.testing.oracle_cases import CASE_NAMES, OracleCase, oracle_case
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ort_lite.execution_provider import Capability, EpFactory
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

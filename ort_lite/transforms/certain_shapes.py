@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType, ValueInfo
-from ort_lite.graph import body_definitions
+from ort_lite.model.graph import body_definitions
 from ort_lite.transforms.draft import ONNX_DOMAINS
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.onnx_model import TensorType
-from ort_lite.graph import free_names
-from ort_lite.tensor_values import from_numpy, to_numpy
+from ort_lite.model.graph import free_names
+from ort_lite.model.tensor_values import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.onnx_model import DataType
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.transforms.attributes import int_of, ints, ints_of
 from ort_lite.transforms.rules import RewriteRule
 

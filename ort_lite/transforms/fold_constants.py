@@ -9,9 +9,9 @@ import numpy as np
 
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.tensor_size import element_bits
-from ort_lite.graph import body_definitions
+from ort_lite.model.graph import body_definitions
+from ort_lite.model.tensor_values import from_numpy
 from ort_lite.session_log import get_logger
-from ort_lite.tensor_values import from_numpy
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.subexpressions import NONDETERMINISTIC
 

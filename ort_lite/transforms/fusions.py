@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ort_lite.graph import Graph
+from ort_lite.model.graph import Graph
 from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fuse_gelu import GELU
 from ort_lite.transforms.fuse_gemm import MATMUL_ADD

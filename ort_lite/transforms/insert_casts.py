@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.onnx_model import DataType, GraphDef, Node, TensorType, ValueInfo
-from ort_lite.graph import free_names
-from ort_lite.tensor_values import from_numpy, to_numpy
+from ort_lite.model.graph import free_names
+from ort_lite.model.tensor_values import from_numpy, to_numpy
 from ort_lite.transforms.attributes import integer
 from ort_lite.transforms.draft import ONNX_DOMAINS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import AttributeType, GraphDef
-from ort_lite.graph import body_definitions
+from ort_lite.model.graph import body_definitions
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.session_log import get_logger
 from ort_lite.transforms import (

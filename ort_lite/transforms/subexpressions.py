@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import Attribute, GraphDef, SparseTensor, Tensor
-from ort_lite.graph import body_definitions
+from ort_lite.model.graph import body_definitions
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 

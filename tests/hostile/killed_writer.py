@@ -21,13 +21,8 @@ from typing import TYPE_CHECKING
 import openvino  # noqa: F401 - before forking: no thread runs yet, and children need not import
 
 import ort_lite as ort
-from ort_lite import (  # noqa: F401 - as above
-    check,
-    compiler,
-    context_writer,
-    session,
-    shared_contexts,
-)
+from ort_lite import check, compiler, session  # noqa: F401 - as above
+from ort_lite.context import shared_contexts, writer  # noqa: F401 - as above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ import onnx.parser
 import pytest
 
 import ort_lite
-from ort_lite.function_expansion import MAX_CALLS_DEEP, MAX_NODES
+from ort_lite.model.function_expansion import MAX_CALLS_DEEP, MAX_NODES
 from ort_lite.status import InvalidGraph
 
 HEAD = """<ir_version: 8, opset_import: ["" : 18, "l" : 1]>

@@ -9,7 +9,7 @@ from plugin.installed_site import EXAMPLE, SOURCE, Site
 from small_models import feed, mlp
 
 import ort_lite as ort
-from ort_lite import catalog
+from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

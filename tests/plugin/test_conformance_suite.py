@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from plugin.installed_site import in_a_child
 
-from ort_lite import catalog
+from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
     from plugin.installed_site import Site

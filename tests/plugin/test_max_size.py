@@ -17,8 +17,8 @@ import ort_lite as ort
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.model_reader import read_model
 from ctx_formats.notes import read_notes
-from ort_lite import catalog
-from ort_lite.context_nodes import all_nodes, is_context_node
+from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from plugin.installed_site import EXAMPLE, SOURCE, Site, in_a_child
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from ort_lite import catalog
+from ort_lite.providers import catalog
 from ort_lite.testing import ContextFile, oracle_case
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from plugin.installed_site import in_a_child
 from small_models import feed, mlp
 
 import ort_lite as ort
-from ort_lite import catalog
+from ort_lite.providers import catalog
 from ort_lite.testing.context_file import ContextFile, undigested
 
 if TYPE_CHECKING:

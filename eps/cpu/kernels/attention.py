@@ -11,7 +11,7 @@ import numpy as np
 from eps.cpu.arrays import widened
 from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, combined
 from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

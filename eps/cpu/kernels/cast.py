@@ -10,7 +10,7 @@ import numpy as np
 from ctx_formats.onnx_model import DataType
 from eps.cpu.arrays import FLOAT32, is_floating
 from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, DType

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import FLOAT32, check_allocation, widened
+from ort_lite.execution.random_seed import new_generator
 from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.random_seed import new_generator
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

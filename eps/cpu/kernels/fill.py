@@ -12,7 +12,7 @@ from eps.cpu.arrays import FLOAT32, check_allocation, computing_wide
 from eps.cpu.constants import dense
 from eps.cpu.kernels.shape import integers
 from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import numpy as np
 from eps.cpu.arrays import Array, DType, axis_in, is_floating, is_narrow_float
 from eps.cpu.kernels.cast import saturated
 from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from ort_lite.kernel_registry import KernelFn, KernelInfo

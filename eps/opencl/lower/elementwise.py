@@ -9,8 +9,8 @@ import numpy as np
 from eps.opencl.expression import Expr, Literal
 from eps.opencl.ir import Tensor, Unsupported
 from eps.opencl.lower.node import FLOATS, NodeView, call, number, require_type
+from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.status import InvalidArgument
-from ort_lite.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from eps.opencl.ir_index import (
     TopIndices,
 )
 from eps.opencl.lower.node import NodeView, call, constant, normal_axis, number, require_type
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from eps.opencl.lower.dense import product
 from eps.opencl.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.lower.pooling import reduced
 from eps.opencl.lower.shape import sliced
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

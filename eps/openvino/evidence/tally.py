@@ -15,7 +15,7 @@ from eps.openvino.evidence.cases import with_constants
 from eps.openvino.support import capability
 from eps.openvino.table import SupportTable
 from ort_lite.execution_provider import CompileRefused, FusedNode, GraphView
-from ort_lite.model_loader import resolve
+from ort_lite.model.loader import resolve
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from eps.openvino.evidence.cases import Case
     from eps.openvino.provider import OpenVINOExecutionProvider
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Tallies = dict[tuple[str, int], "Tally"]
 

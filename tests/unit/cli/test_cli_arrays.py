@@ -12,10 +12,10 @@ import pytest
 from ctx_formats.onnx_model import DataType
 from ort_lite.cli.arrays import load_arrays, load_feed, random_feed, save_arrays
 from ort_lite.cli.exit_codes import CommandError
-from ort_lite.model_info import NodeArg
+from ort_lite.model.info import NodeArg
+from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.model.type_text import element_text
 from ort_lite.status import InvalidArgument
-from ort_lite.tensor_values import numpy_dtype
-from ort_lite.type_text import element_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import ort_lite as ort
 from ort_lite.cli.arrays import random_feed
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.peers import open_peer, run_named
-from ort_lite.model_info import NodeArg
+from ort_lite.model.info import NodeArg
 
 
 @pytest.fixture

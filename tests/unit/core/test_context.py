@@ -15,7 +15,7 @@ from onnx import helper
 from small_models import branching, feed, mlp, model, sandwich
 
 import ort_lite as ort
-import ort_lite.payload_store
+import ort_lite.context.payload_store
 from ctx_formats.container_reader import read_container
 from ort_lite import CompiledModelCompatibility
 
@@ -100,7 +100,7 @@ def test_a_context_of_many_partitions_is_read_once(
         reads.append(len(data))
         return read_container(data)
 
-    monkeypatch.setattr(ort_lite.payload_store, "read_container", counting)
+    monkeypatch.setattr(ort_lite.context.payload_store, "read_container", counting)
     with made.load() as session:
         assert len(reads) == 1
         for found, expected in zip(session.run(None, made.feed), made.expected, strict=True):

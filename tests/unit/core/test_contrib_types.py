@@ -14,9 +14,9 @@ from parity.realistic.cases import all_cases
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import TensorType
 from eps.cpu.kernels import all_kernels
-from ort_lite.contrib_types import CONTRIB, infer_contrib_types
-from ort_lite.shape_inference import infer_types
-from ort_lite.tensor_values import numpy_dtype
+from ort_lite.model.contrib_types import CONTRIB, infer_contrib_types
+from ort_lite.model.shape_inference import infer_types
+from ort_lite.model.tensor_values import numpy_dtype
 
 RECORD = Path(__file__).parents[2] / "golden" / "onnxruntime_1.31.1" / "answers.json"
 ROWS: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))["cases"]

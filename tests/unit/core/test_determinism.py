@@ -12,7 +12,7 @@ import pytest
 from context_models import OPENVINO
 from small_models import branching, mlp
 
-from ort_lite import catalog
+from ort_lite.providers import catalog
 
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"

@@ -13,7 +13,7 @@ from ctx_formats.onnx_model import (
     TensorType,
     ValueInfo,
 )
-from ort_lite.graph import Graph
+from ort_lite.model.graph import Graph
 from ort_lite.status import InvalidGraph
 
 WEIGHT = Tensor("w", 1, (1,), memoryview(b"\0\0\0\0"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import GraphDef, Node, ValueInfo
 from ort_lite.execution_provider import Capability, ExecutionProvider
-from ort_lite.graph import Graph
-from ort_lite.partitioner import Part, assign
+from ort_lite.model.graph import Graph
+from ort_lite.planning.partitioner import Part, assign
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:

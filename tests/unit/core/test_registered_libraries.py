@@ -175,7 +175,7 @@ def _draw() -> np.ndarray:
 
 
 def test_a_seed_makes_draws_repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ort_lite import random_seed  # noqa: PLC0415 - to leave the process as it was
+    from ort_lite.execution import random_seed  # noqa: PLC0415 - to leave the process as it was
 
     monkeypatch.setattr(random_seed, "_shared", [])
     ort.set_seed(7)

@@ -12,9 +12,9 @@ from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from eps.cpu.compile_graph import GraphCompiler
 from eps.cpu.kernels import all_kernels
 from eps.cpu.resolve import Resolver
-from ort_lite.graph import Graph
 from ort_lite.kernel_registry import KernelRegistry
-from ort_lite.tensor_values import onnx_data_type
+from ort_lite.model.graph import Graph
+from ort_lite.model.tensor_values import onnx_data_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,14 @@ from onnx import numpy_helper
 
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import DataType, ExternalData, Tensor
+from ort_lite.model.tensor_values import (
+    from_numpy,
+    numpy_dtype,
+    onnx_data_type,
+    to_numpy,
+    type_string,
+)
 from ort_lite.status import Fail, InvalidArgument
-from ort_lite.tensor_values import from_numpy, numpy_dtype, onnx_data_type, to_numpy, type_string
 
 TYPES = [t for t in DataType if t not in (DataType.UNDEFINED, DataType.STRING)]
 

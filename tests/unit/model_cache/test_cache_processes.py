@@ -90,7 +90,7 @@ def test_a_kill_in_the_middle_leaves_a_cache_that_works(
 @pytest.mark.slow
 def test_two_versions_of_an_ep_share_a_cache(children: Children) -> None:
     other = """
-from ort_lite import catalog
+from ort_lite.providers import catalog
 real = catalog.entries
 def newer(*args):
     return {k: catalog.Entry(e.name, e.target, "another", "2.0") for k, e in real(*args).items()}

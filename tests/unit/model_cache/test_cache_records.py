@@ -9,7 +9,7 @@ import pytest
 from small_models import sandwich
 
 import ort_lite as ort
-from ort_lite import model_loader
+from ort_lite.model import loader
 from ort_lite.model_cache import sources
 from ort_lite.model_cache.entry import CacheObject, Entry, key_of, read_entry
 
@@ -82,7 +82,7 @@ class TestSourceStamps:
 
 
 def ort_lite_load(path: Path) -> Any:
-    return model_loader.load(path, ort.SessionOptions())
+    return loader.load(path, ort.SessionOptions())
 
 
 def entry() -> Entry:

@@ -17,8 +17,8 @@ from small_models import feed, mlp, model
 
 import ort_lite as ort
 from eps.opencl import FACTORY, runtime
-from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode
+from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ DEVICES = [d.name for d in FACTORY.probe().devices]
 
 @pytest.fixture(params=DEVICES)
 def partition(request: pytest.FixtureRequest) -> CompiledPartition:
-    loaded = model_loader.load(mlp().SerializeToString(), ort.SessionOptions())
-    whole = model_loader.resolve(loaded.model, {})
+    loaded = loader.load(mlp().SerializeToString(), ort.SessionOptions())
+    whole = loader.resolve(loaded.model, {})
     graph = whole.extract(range(len(whole.nodes)), "mlp")
     (compiled,) = FACTORY.create({"device": request.param}).compile(
         [FusedNode(name="mlp", graph=graph)]

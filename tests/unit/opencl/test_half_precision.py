@@ -13,8 +13,8 @@ from onnx.reference import ReferenceEvaluator
 import ort_lite as ort
 from eps.opencl import FACTORY
 from eps.opencl.device import HALF, find_devices
-from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.model import loader
 from ort_lite.status import EPFail, InvalidArgument
 
 FOUND = find_devices() if FACTORY.probe().devices else ()
@@ -64,7 +64,7 @@ def test_a_payload_takes_half_the_room_and_loads_without_the_option(device: str)
     random = np.random.default_rng(0)
     x, w = (random.standard_normal((256, 256)).astype(np.float32) for _ in range(2))
     nodes.add("MatMul", [x, w], (1,))
-    whole = model_loader.resolve(model_loader.load(nodes._bytes(), ort.SessionOptions()).model, {})
+    whole = loader.resolve(loader.load(nodes._bytes(), ort.SessionOptions()).model, {})
     graph = whole.extract(range(len(whole.nodes)), "product")
     sizes, results = {}, {}
     for precision in ("fp32", "fp16"):

@@ -16,28 +16,28 @@ from small_models import feed, mlp
 from ctx_formats.errors import Reason
 from eps.opencl import FACTORY
 from eps.opencl.payload import ALIGNMENT, HEAD, MAGIC, VERSION
-from ort_lite import model_loader
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
     FusedNode,
     PartitionIo,
     ReadsRecords,
 )
+from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
     Header = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    loaded = model_loader.load(mlp().SerializeToString(), SessionOptions())
-    whole = model_loader.resolve(loaded.model, {})
+    loaded = loader.load(mlp().SerializeToString(), SessionOptions())
+    whole = loader.resolve(loaded.model, {})
     return whole.extract(range(len(whole.nodes)), "mlp")
 
 

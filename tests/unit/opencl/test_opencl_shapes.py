@@ -16,14 +16,14 @@ from small_models import mlp, model
 import ort_lite as ort
 from eps.opencl import FACTORY, program
 from eps.opencl.dynamic import DynamicPartition
-from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.model import loader
 from ort_lite.status import InvalidArgument, InvalidGraph
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 OPENCL = "OpenCLExecutionProvider"
 PLATFORMS = [d.name for d in FACTORY.probe().devices]
@@ -112,8 +112,8 @@ def test_free_dimension_overrides_compile_ahead_of_time(
 
 
 def graph_with_free_rows() -> Graph:
-    loaded = model_loader.load(mlp("rows").SerializeToString(), ort.SessionOptions())
-    whole = model_loader.resolve(loaded.model, {})
+    loaded = loader.load(mlp("rows").SerializeToString(), ort.SessionOptions())
+    whole = loader.resolve(loaded.model, {})
     return whole.extract(range(len(whole.nodes)), "mlp")
 
 

@@ -20,18 +20,18 @@ from eps.opencl.options import OpenCLOptions
 from eps.opencl.plan import nbytes, plan_memory
 from eps.opencl.trace import trace
 from eps.opencl.views import Buffer, View, ordered_strides, plain_strides, reshaped
-from ort_lite import model_loader
+from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 
 if TYPE_CHECKING:
     import onnx
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 
 def graph_of(proto: onnx.ModelProto) -> Graph:
-    loaded = model_loader.load(proto.SerializeToString(), SessionOptions())
-    whole = model_loader.resolve(loaded.model, {})
+    loaded = loader.load(proto.SerializeToString(), SessionOptions())
+    whole = loader.resolve(loaded.model, {})
     return whole.extract(range(len(whole.nodes)), "whole")
 
 

@@ -24,15 +24,15 @@ from eps.opencl.tilings import Problem, Tile, Tiling
 from eps.opencl.tune import EFFORTS, SMALLEST_WORK, candidates
 from eps.opencl.tuning_cache import FORMAT, MOST_ROWS, TuningCache
 from eps.opencl.tuning_rows import rows_of, tuned_of
-from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.graph import Graph
+    from ort_lite.model.graph import Graph
 
 FOUND = choose(find_devices(), OpenCLOptions())
 TARGET = describe_target(FOUND)
@@ -55,8 +55,8 @@ def product(rows: int | str = 60) -> bytes:
 
 
 def graph_of(data: bytes) -> Graph:
-    loaded = model_loader.load(data, SessionOptions())
-    whole = model_loader.resolve(loaded.model, {})
+    loaded = loader.load(data, SessionOptions())
+    whole = loader.resolve(loaded.model, {})
     return whole.extract(range(len(whole.nodes)), "product")
 
 

@@ -22,8 +22,8 @@ from eps.opencl import FACTORY
 from eps.opencl.device import describe_target, find_devices
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.weights import weight_of
-from ort_lite import model_loader
 from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.model import loader
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Sink:
 def test_a_payload_with_shared_weights_needs_their_file() -> None:
     ep, sink, out = FACTORY.create({}), Sink(), io.BytesIO()
     proto = chain(range(1), "Relu").SerializeToString()
-    whole = model_loader.resolve(model_loader.load(proto, ort.SessionOptions()).model, {})
+    whole = loader.resolve(loader.load(proto, ort.SessionOptions()).model, {})
     graph = whole.extract(range(len(whole.nodes)), "chain")
     (compiled,) = ep.compile([FusedNode(name="chain", graph=graph)])
     assert ep.export_shared(compiled, sink, out)  # type: ignore[attr-defined]

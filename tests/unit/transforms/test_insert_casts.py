@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import DataType, GraphDef
-from ort_lite.shape_inference import infer_types
+from ort_lite.model.shape_inference import infer_types
 from ort_lite.transforms.insert_casts import NAME, insert_casts
 
 OPENVINO = ["OpenVINOExecutionProvider"]

@@ -9,18 +9,18 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import DataType, TensorType
 from example_ep import identity
 from example_ep.program import OPERATORS, Program, ProgramError, Signature, Step
-from ort_lite.compatibility import compare_identities
+from ort_lite.context.compatibility import compare_identities
 from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider
+from ort_lite.model.tensor_values import to_numpy
 from ort_lite.status import EPFail, InvalidGraph
-from ort_lite.tensor_values import to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import ValueInfo
+    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, GraphView, PartitionIo, Value
-    from ort_lite.graph import Graph
-    from ort_lite.shared_weights import WeightsFile, WeightsSink
+    from ort_lite.model.graph import Graph
 
 
 INFO = "example-ep "

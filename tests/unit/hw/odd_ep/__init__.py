@@ -14,7 +14,7 @@ import numpy as np
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.compatibility import compare_identities
+from ort_lite.context.compatibility import compare_identities
 from ort_lite.execution_provider import DeviceInfo, Probe
 
 if TYPE_CHECKING:

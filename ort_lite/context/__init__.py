@@ -1,0 +1,1 @@
+"""EPContext models: written, found again, judged and loaded."""

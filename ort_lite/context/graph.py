@@ -1,0 +1,89 @@
+"""The graph of a context model: compiled partitions become EPContext nodes, the rest stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import GraphDef, ValueInfo
+from ort_lite.model.graph import free_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ctx_formats.onnx_model import Node
+    from ort_lite.planning.preparation import Partition, PreparedGraph
+
+
+def context_graph(
+    prepared: PreparedGraph, context_node: Callable[[Partition], Node | None]
+) -> GraphDef:
+    """Rebuild the definition of `prepared`, bodies included.
+
+    Args:
+        prepared: Partitions in the order in which they run, which becomes the order of nodes.
+        context_node: The EPContext node of a partition, or None where its nodes stay.
+
+    Returns:
+        A graph that uses no constant that only compiled partitions used, with a type for
+        every value that has one: EPContext has no shape inference.
+    """
+    graph = prepared.graph
+    nodes = tuple(node for part in prepared.partitions for node in _nodes(part, context_node))
+    used = {name for node in nodes for name in (*node.inputs, *free_names(node))}
+    used |= {info.name for info in graph.outputs}
+    definition = graph.definition
+    open_names = {info.name for info in graph.overridable}
+    kept = {
+        name: tensor
+        for name, tensor in definition.initializers.items()
+        if name in used or name in open_names
+    }
+    free_inputs = {info.name for info in graph.inputs} | open_names
+    return replace(
+        definition,
+        nodes=nodes,
+        inputs=tuple(info for info in definition.inputs if info.name in free_inputs),
+        initializers=kept,
+        sparse_initializers={n: t for n, t in definition.sparse_initializers.items() if n in used},
+        value_info=_value_info(prepared, nodes),
+    )
+
+
+def _nodes(part: Partition, context_node: Callable[[Partition], Node | None]) -> Iterator[Node]:
+    node = context_node(part)
+    if node is not None:
+        yield node
+        return
+    for local, kept in enumerate(part.graph.nodes):
+        yield _with_bodies(kept, local, part, context_node)
+
+
+def _with_bodies(
+    node: Node, local: int, part: Partition, context_node: Callable[[Partition], Node | None]
+) -> Node:
+    changed = {}
+    for name, attribute in node.attributes.items():
+        if isinstance(attribute.value, GraphDef) and (local, name) in part.bodies:
+            body: object = context_graph(part.bodies[local, name], context_node)
+        elif isinstance(attribute.value, tuple) and (local, f"{name}#0") in part.bodies:
+            body = tuple(
+                context_graph(part.bodies[local, f"{name}#{i}"], context_node)
+                for i in range(len(attribute.value))
+            )
+        else:
+            continue
+        changed[name] = replace(attribute, value=body)
+    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+
+
+def _value_info(prepared: PreparedGraph, nodes: tuple[Node, ...]) -> dict[str, ValueInfo]:
+    graph = prepared.graph
+    declared = {info.name for info in (*graph.definition.inputs, *graph.outputs)}
+    found = {}
+    for node in nodes:
+        for name in node.outputs:
+            value_type = graph.type_of(name) if name and name not in declared else None
+            if value_type is not None:
+                found[name] = ValueInfo(name, value_type)
+    return found

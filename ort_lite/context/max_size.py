@@ -1,0 +1,78 @@
+"""`max_size`: working memory that the contexts of several models have in common.
+
+QNN's spill-fill buffer is one: every context of a process may use the same, if it is as large as
+the largest needs. Each node that holds a context therefore records a size; in a session group all
+record the largest, which is known when the last model is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ctx_formats.ep_context import EpContextNode
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.notes import read_notes
+from ort_lite.context.nodes import all_nodes, is_context_node, map_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ctx_formats.onnx_model import Model, Node
+    from ort_lite.execution_provider import CompiledPartition
+
+
+@runtime_checkable
+class SharesWorkingMemory(Protocol):
+    """An EP whose contexts run in one working memory."""
+
+    def max_size(self, compiled: CompiledPartition) -> int:
+        """Bytes of it that a compiled form needs."""
+        ...
+
+    def reserve(self, max_size: int) -> None:
+        """Told before a model's contexts are imported: the largest that their nodes record.
+
+        The context that records it is imported first.
+        """
+        ...
+
+
+def largest(nodes: Iterable[EpContextNode]) -> dict[str, int]:
+    """The largest `max_size` of each source that records one."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        if node.max_size > found.get(node.source, 0):
+            found[node.source] = node.max_size
+    return found
+
+
+def largest_in(models: Iterable[Model]) -> dict[str, int]:
+    """As `largest`, over whole models."""
+    return largest(
+        EpContextNode.from_node(node)
+        for model in models
+        for node in all_nodes(model.graph)
+        if is_context_node(node)
+    )
+
+
+def with_max_size(model: Model, sizes: Mapping[str, int]) -> Model:
+    """`model` whose nodes record, where they record any, the size of their source.
+
+    Itself if they do already.
+
+    Raises:
+        FormatError: A node is malformed, or was edited after it was written.
+    """
+
+    def agreed(node: Node) -> Node:
+        if not is_context_node(node):
+            return node
+        found = EpContextNode.from_node(node)
+        if found.max_size in (0, sizes.get(found.source)):
+            return node
+        notes = read_notes(found)
+        changed = replace(found, max_size=sizes[found.source])
+        return (notes.sealed_into(changed) if notes is not None else changed).to_node()
+
+    return replace(model, graph=map_nodes(model.graph, agreed))

@@ -1,0 +1,178 @@
+"""SharedContexts: sessions that put their contexts into one file, or take them from one."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Self
+
+from ort_lite.context.shared_generation import Stage
+from ort_lite.context.shared_reading import SHARE_KEY, STOP_KEY, Workspace
+from ort_lite.status import EPFail, Fail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from ort_lite.context.target import ContextTarget
+    from ort_lite.options import SessionOptions
+
+WHOLE_KEY = "session.ep_context_whole_payloads"
+
+_numbers = count(1)
+
+
+def _drop(stage: Stage, workspace: Workspace) -> None:
+    workspace.clear()
+    stage.discard()
+
+
+class SharedContexts:
+    """A session group: models that share contexts, written together or loaded together.
+
+    Written: every session that joined keeps its context model and payloads here; leaving the
+    `with` block publishes all files at once, the payload file named after the first model.
+    Leaving it through an exception publishes nothing. A session that fails takes back what it
+    added and leaves the group as it was.
+
+    Loaded: a payload file is mapped, its index read and its weights checked once for all
+    sessions; a context leaves the group when a session takes it.
+
+    Groups know nothing of each other and may be used at the same time in several threads;
+    within one group sessions compile one after the other.
+    """
+
+    def __init__(self) -> None:
+        """An empty group."""
+        self.id = next(_numbers)
+        self._lock = threading.RLock()
+        self._stage = Stage()
+        self._workspace = Workspace()
+        # A group that nobody ends leaves no temporary files when the process ends.
+        self._cleanup = weakref.finalize(self, _drop, self._stage, self._workspace)
+
+    def join(self, options: SessionOptions) -> SessionOptions:
+        """Make sessions with `options` members of this group; gives `options` back."""
+        options.set_shared_contexts(self)
+        return options
+
+    @property
+    def waiting_models(self) -> tuple[Path, ...]:
+        """Context models that will appear when the group ends."""
+        return self._stage.models
+
+    @property
+    def waiting_contexts(self) -> tuple[str, ...]:
+        """Partitions of loaded files that no session has taken yet."""
+        return self._workspace.names()
+
+    @property
+    def workspace(self) -> Workspace:
+        """Files that sessions of this group have loaded."""
+        return self._workspace
+
+    def end(self) -> None:
+        """Publish what was compiled, let go of what was loaded; the group is empty then.
+
+        Raises:
+            Fail: A file cannot be written, or one of its name is there; then none is.
+        """
+        with self._lock:
+            self._workspace.clear()
+            self._stage.publish()
+            self._stage.names.clear()
+
+    def abandon(self) -> None:
+        """Forget what was compiled and loaded; no file appears."""
+        with self._lock:
+            _drop(self._stage, self._workspace)
+            self._stage.names.clear()
+
+    @contextmanager
+    def compiling(self, *, last: bool, fragile: bool) -> Iterator[Stage]:
+        """One session's turn; what it adds is taken back if the body fails.
+
+        Args:
+            last: Publish afterwards.
+            fragile: Give up the whole group if the body fails.
+        """
+        with self._lock:
+            before = self._stage.mark()
+            try:
+                yield self._stage
+            except BaseException:
+                if fragile or last:
+                    self.abandon()
+                else:
+                    self._stage.rewind(before)
+                raise
+            if last:
+                self.end()
+
+    def __enter__(self) -> Self:
+        """The group itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """End the group, or abandon it if the block failed."""
+        if kind is None:
+            self.end()
+        else:
+            self.abandon()
+
+    def __repr__(self) -> str:
+        """Number and content."""
+        models = [path.name for path in self.waiting_models]
+        return f"<SharedContexts {self.id}, models {models}, contexts {self.waiting_contexts}>"
+
+
+_of_process = SharedContexts()
+"""The group of sessions that set `ep.share_ep_contexts` and name none: ONNX Runtime's option has
+no other meaning than one group for the process. State of a module, for that reason alone."""
+
+
+def group_of(options: SessionOptions) -> SharedContexts | None:
+    """The group of a session; None where it shares nothing."""
+    if not options.flag(SHARE_KEY):
+        return None
+    return options.shared_contexts or _of_process
+
+
+@contextmanager
+def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
+    """`target`, with the stage of the session's group where it has one.
+
+    A failed session of the process's own group gives up the group, for nothing tells whether
+    the sessions that follow belong to it: they start a new one.
+
+    Raises:
+        EPFail: The payloads are to be embedded.
+        InvalidArgument: They are to go to a write function.
+        Fail: It is the group's last session, and the files cannot be written.
+    """
+    group = group_of(options)
+    if group is None:
+        yield target
+        return
+    if target.embed:
+        raise EPFail(
+            "Invalid EP context configuration: ep.context_embed_mode must be 0 if "
+            "ep.share_ep_contexts is 1."
+        )
+    if target.write_data is not None:
+        raise InvalidArgument("ep.share_ep_contexts writes a file; unset the write function")
+    given_up = [path.name for path in group.waiting_models] if group is _of_process else []
+    last = options.flag(STOP_KEY)
+    try:
+        with group.compiling(last=last, fragile=group is _of_process) as stage:
+            yield replace(target, stage=stage, whole_payloads=options.flag(WHOLE_KEY))
+    except Fail as exc:
+        if given_up:
+            exc.add_note(f"given up with it: {', '.join(given_up)} of the same session group")
+        raise

@@ -1,0 +1,165 @@
+"""Payload files that several sessions load from: mapped, indexed and checked once."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
+from ctx_formats.mapped_file import FileStamp, MappedFile
+from ort_lite.context.shared_weights import WeightsFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ctx_formats.container import Container
+    from ort_lite.options import SessionOptions
+
+
+SHARE_KEY = "ep.share_ep_contexts"
+STOP_KEY = "ep.stop_share_ep_contexts"
+
+
+@contextmanager
+def loading(options: SessionOptions) -> Iterator[Workspace | None]:
+    """The workspace that a session takes contexts from; cleared after the group's last."""
+    if not options.flag(SHARE_KEY):
+        yield None
+        return
+    from ort_lite.context.shared_contexts import group_of  # noqa: PLC0415 - rarely needed at start-up
+
+    group = group_of(options)
+    assert group is not None, "the flag is set"
+    try:
+        yield group.workspace
+    finally:
+        if options.flag(STOP_KEY):
+            group.workspace.clear()
+
+
+@dataclass(slots=True, eq=False)
+class PayloadFile:
+    """A payload file and what is known of it.
+
+    Attributes:
+        waiting: Partitions that no session has taken.
+        users: Sessions that are loading from it.
+    """
+
+    mapped: MappedFile
+    container: Container
+    waiting: set[str]
+    users: int = 0
+    _checked: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def weights(self, name: str) -> WeightsFile | None:
+        """The weights that a payload needs, checked; None where it needs none.
+
+        Raises:
+            FormatError: Reason integrity; they are not what was written.
+        """
+        runs = self.container.entries[name].weights
+        if not runs:
+            return None
+        with self._lock:
+            for run in runs:
+                if run not in self._checked:
+                    self.container.verify_weights(run)
+                    self._checked.add(run)
+                    entry = self.container.weights[run]
+                    self.mapped.drop_pages(entry.offset, entry.size)  # an SDK maps them itself
+        return WeightsFile(self.mapped.view, self.mapped.reopened_as)
+
+    def close(self) -> None:
+        """Let go of the file; views of it keep the map alive."""
+        self.mapped.close()
+
+
+def opened(path: Path, parse: Callable[[MappedFile], Container]) -> PayloadFile:
+    """Map a payload file and read its index.
+
+    Raises:
+        FormatError: It is not there, not to be followed, or no container.
+    """
+    mapped = MappedFile(path, follow_symlink=False, keep_open=True)
+    try:
+        container = parse(mapped)
+    except BaseException:
+        mapped.close()
+        raise
+    return PayloadFile(mapped, container, set(container.entries))
+
+
+class Workspace:
+    """Payload files by what they are, not by what they are called: a new file is another one."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._lock = threading.Lock()
+        self._files: dict[FileStamp, PayloadFile] = {}
+        self._reads = 0
+
+    @property
+    def reads(self) -> int:
+        """How many files were read."""
+        return self._reads
+
+    def file(self, path: Path, parse: Callable[[MappedFile], Container]) -> PayloadFile:
+        """The file at `path`, read only if no session of the group has read it.
+
+        The caller gives it to `release` when it has imported what it needs.
+
+        Raises:
+            FormatError: As `opened`.
+        """
+        with self._lock:
+            stamp = _stamp(path)
+            known = self._files.get(stamp) if stamp is not None else None
+            if known is None:
+                known = opened(path, parse)
+                self._reads += 1
+                self._files[known.mapped.stamp] = known
+            known.users += 1
+            return known
+
+    def release(self, file: PayloadFile) -> None:
+        """The session needs the file itself no longer; what it imported keeps its bytes."""
+        with self._lock:
+            file.users -= 1
+            self._close_unused(file)
+
+    def take(self, file: PayloadFile, name: str) -> None:
+        """A session has this partition now; a file without any others is let go."""
+        with self._lock:
+            file.waiting.discard(name)
+            if not file.waiting:
+                self._files.pop(file.mapped.stamp, None)
+
+    def names(self) -> tuple[str, ...]:
+        """Partitions that no session has taken."""
+        with self._lock:
+            return tuple(sorted(n for file in self._files.values() for n in file.waiting))
+
+    def clear(self) -> None:
+        """Let go of every file."""
+        with self._lock:
+            files = list(self._files.values())
+            self._files.clear()
+            for file in files:
+                self._close_unused(file)
+
+    def _close_unused(self, file: PayloadFile) -> None:
+        if not file.users and file not in self._files.values():
+            file.close()
+
+
+def _stamp(path: Path) -> FileStamp | None:
+    """Of the file that is there now; None where nothing is."""
+    try:
+        info = path.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)

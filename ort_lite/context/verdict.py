@@ -1,0 +1,87 @@
+"""Whether an examined payload fits the execution provider at hand: the verdict before import."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import Reason
+from ort_lite.context.mending import recompile, refused
+from ort_lite.context.shared_weights import SupportsWeightSharing
+from ort_lite.execution_provider import CompiledModelCompatibility
+from ort_lite.status import Fail, InvalidGraph
+
+if TYPE_CHECKING:
+    from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.identity import HardwareIdentity
+    from ort_lite.context.examination import Examined
+    from ort_lite.execution_provider import SupportsEpContext
+    from ort_lite.options import SessionOptions
+
+SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
+
+
+def require_fit(
+    node: EpContextNode,
+    found: Examined,
+    ep: SupportsEpContext,
+    options: SessionOptions,
+    *,
+    file: str,
+) -> str:
+    """Compare what a payload was built for with what is here; a warning text, or "".
+
+    Args:
+        node: Whose payload.
+        found: What the files say about it.
+        ep: That would import it.
+        options: What is required of payloads.
+        file: The model in a message.
+
+    Raises:
+        InvalidGraph: It does not run here, or its node was edited.
+        Fail: It runs, but not at its best, and `session.fail_on_suboptimal_compiled_model`.
+    """
+    warning = require_identity(node, found.recorded, ep, options)
+    if found.seal is not None:
+        seal = found.seal.in_file(file)
+        raise refused(seal, node.onnx_model_filename, recorded=found.recorded)
+    if found.payload.weights is not None and not isinstance(ep, SupportsWeightSharing):
+        hint = recompile(node.onnx_model_filename)
+        raise InvalidGraph(
+            f"EPContext node '{node.name}': the payload refers to shared weights, and this "
+            f"{node.source} takes none (reason: {Reason.FORMAT}). To mend it: {hint}.",
+            reason=Reason.FORMAT,
+            recorded=found.recorded,
+            hint=hint,
+        )
+    return warning
+
+
+def require_identity(
+    node: EpContextNode, recorded: HardwareIdentity, ep: SupportsEpContext, options: SessionOptions
+) -> str:
+    """As `require_fit`, for one identity.
+
+    Raises:
+        InvalidGraph: It does not run here.
+        Fail: See `require_fit`.
+    """
+    verdict = ep.check_compatibility(recorded)
+    if verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
+        hint = recompile(node.onnx_model_filename)
+        raise InvalidGraph(
+            f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "
+            f"(reason: {verdict.reason}). To mend it: {hint}.",
+            reason=verdict.reason or Reason.VENDOR_REJECTED,
+            recorded=recorded,
+            present=getattr(ep, "identity", None),
+            hint=hint,
+        )
+    if verdict.verdict == CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION:
+        if options.flag(SUBOPTIMAL_KEY):
+            raise Fail(
+                f"Compiled model is suboptimal for execution provider: {node.source}. "
+                f"Recompilation recommended for better performance. {verdict.message}"
+            )
+        return verdict.message
+    return ""

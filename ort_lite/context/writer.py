@@ -1,0 +1,263 @@
+"""Writes a context model: payloads into containers, EPContext nodes, then the model file."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.ep_context import EpContextNode
+from ctx_formats.errors import FormatError
+from ctx_formats.model_writer import encode_model
+from ctx_formats.notes import ContextNotes
+from ort_lite.context.external_initializers import located, write_external
+from ort_lite.context.graph import context_graph
+from ort_lite.context.max_size import SharesWorkingMemory
+from ort_lite.context.payloads import PayloadWriter
+from ort_lite.context.target import exists_already
+from ort_lite.execution.values import OrtValue
+from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.planning.placement import all_partitions
+from ort_lite.session_log import get_logger
+from ort_lite.status import Fail
+from ort_lite.version import PRODUCER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ctx_formats.onnx_model import ExternalData, Model, Node
+    from ort_lite.context.payloads import Stored
+    from ort_lite.context.target import ContextTarget
+    from ort_lite.model.loader import LoadedModel
+    from ort_lite.planning.preparation import Partition, PreparedGraph
+
+log = get_logger(__name__)
+
+MIN_IR_VERSION = 8
+CONTRIB = "com.microsoft"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a context model says about the plain one.
+
+    Attributes:
+        origins: Where initializers lay that came out of data files.
+    """
+
+    model: Model
+    file_name: str
+    blake3: str
+    origins: Mapping[str, ExternalData]
+
+
+def source_of(loaded: LoadedModel) -> Source:
+    """Name and digest of a plain model; its external data is part of the digest."""
+    digest = blake3(loaded.data, max_threads=blake3.AUTO)
+    for view in loaded.external.views():
+        digest.update(view)
+    name = loaded.path.name if loaded.path is not None else ""
+    return Source(
+        model=loaded.model,
+        file_name=name,
+        blake3=digest.hexdigest(),
+        origins=loaded.external.origins,
+    )
+
+
+def context_partitions(prepared: PreparedGraph) -> list[Partition]:
+    """Partitions, those of bodies included, whose EP keeps contexts."""
+    return [part for part in all_partitions(prepared) if isinstance(part.ep, SupportsEpContext)]
+
+
+@contextmanager
+def context_pieces(
+    prepared: PreparedGraph,
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> Iterator[Sequence[bytes | memoryview]]:
+    """The context model as bytes, its payloads stored; taken back if the body fails.
+
+    Payloads with which the model would be too large to be one go to a file beside it, if it
+    is known where that is.
+
+    Raises:
+        Fail: It is over 2 GiB, or something cannot be written (disk full, permissions).
+    """
+    kept = context_partitions(prepared)
+    writer = PayloadWriter(target)
+
+    def encoded() -> Sequence[bytes | memoryview]:
+        stored = {ep: writer.store(parts, ep) for ep, parts in _by_ep(kept).items()}
+        nodes = _nodes(kept, stored, source, writer.target, provider_options)
+        model = _model(prepared, source.model, nodes)
+        return encode_model(_with_initializers(model, source, writer.target))
+
+    try:
+        try:
+            pieces = encoded()
+        except FormatError as exc:
+            if not target.embed or target.payload_base is None:
+                raise
+            log.warning("%s: payloads go to a file beside it: %s", target.described, exc)
+            writer.target = replace(target, embed=False)
+            pieces = encoded()
+        yield pieces
+    except FormatError as exc:
+        writer.withdraw()
+        raise Fail(
+            f"{target.described} cannot be written: {exc}. With ep.context_embed_mode=0 payloads "
+            "go to a file beside it, which has no such limit."
+        ) from exc
+    except FileExistsError as exc:
+        writer.withdraw()
+        if target.model_path is None:
+            raise Fail(f"{target.described} cannot be written: {exc}") from exc
+        raise exists_already(target.model_path) from exc
+    except OSError as exc:
+        writer.withdraw()
+        raise Fail(f"{target.described} cannot be written: {exc}") from exc
+    except BaseException:
+        writer.withdraw()
+        raise
+
+
+def write_context(
+    prepared: PreparedGraph,
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Write the context model of `prepared` to the target, payload files first.
+
+    Nothing appears under its final name before it is whole, and a file that exists is never
+    written into. Of two processes that write to one place at once one fails cleanly.
+
+    Raises:
+        Fail: The output exists, is over 2 GiB, or cannot be written (disk full, permissions).
+    """
+    if not context_partitions(prepared):
+        log.warning("nothing was compiled for an EP context; %s is not written", target.described)
+        return
+    assert target.model_path is not None, "a session's target is a file"
+    with (
+        context_pieces(prepared, source, target, provider_options) as pieces,
+    ):
+        write_pieces(pieces, target)
+    log.info("wrote %s", target.model_path)
+
+
+def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) -> None:
+    """Publish the model file; in a session group, keep it for publishing.
+
+    Raises:
+        FileExistsError: It is there and not to be overwritten.
+        OSError: It cannot be written.
+    """
+    assert target.model_path is not None, "the caller has a file in mind"
+    if target.stage is not None:
+        target.stage.add_model(pieces, target.model_path, replace=target.overwrite)
+        return
+    with written_beside(target.model_path) as (file, temporary):
+        for piece in pieces:
+            file.write(piece)
+    publish(temporary, target.model_path, replace=target.overwrite)
+
+
+def _with_initializers(model: Model, source: Source, target: ContextTarget) -> Model:
+    if target.locate is not None:
+        graph = located(model.graph, target.locate, source.origins, OrtValue.of_tensor)
+        return replace(model, graph=graph)
+    if target.initializers is None:
+        return model
+    base = target.model_path or target.payload_base
+    if base is None:
+        raise Fail("external initializers have no folder: the output model has no path")
+    graph = write_external(
+        model.graph, target.initializers, base.parent, overwrite=target.overwrite
+    )
+    return replace(model, graph=graph)
+
+
+def _model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) -> Model:
+    """The context model, given the EPContext node of each compiled partition by name."""
+    info = {
+        f"ep_compatibility_info.{part.ep.name}": part.ep.compatibility_info()
+        for part in context_partitions(prepared)
+        if isinstance(part.ep, SupportsEpContext)
+    }
+    return replace(
+        source,
+        graph=context_graph(prepared, lambda part: nodes.get(part.name)),
+        ir_version=max(source.ir_version, MIN_IR_VERSION),
+        opset_imports={**prepared.graph.opset_imports, CONTRIB: 1},
+        metadata_props={**source.metadata_props, **{k: v for k, v in info.items() if v}},
+        functions=(),
+    )
+
+
+def _by_ep(kept: Sequence[Partition]) -> dict[str, list[Partition]]:
+    found: dict[str, list[Partition]] = {}
+    for part in kept:
+        found.setdefault(part.ep.name, []).append(part)
+    return found
+
+
+def _nodes(
+    kept: Sequence[Partition],
+    stored: Mapping[str, Stored],
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> dict[str, Node]:
+    """EPContext nodes by partition name.
+
+    As ONNX Runtime's OpenVINO EP: external, every node names the file; embedded, the first
+    node of an EP holds the container and the others point to it with main_context 0.
+    """
+    nodes: dict[str, Node] = {}
+    holders: set[str] = set()
+    sizes = {ep: _max_size(parts) for ep, parts in _by_ep(kept).items()}
+    for part in kept:
+        store = stored[part.ep.name]
+        main = not target.embed or part.ep.name not in holders
+        holders.add(part.ep.name)
+        name = target.prefix + part.name
+        identity = part.ep.identity
+        node = EpContextNode(
+            name=name,
+            inputs=part.inputs,
+            outputs=part.outputs,
+            source=part.ep.name,
+            main_context=main,
+            embed_mode=target.embed,
+            ep_cache_context=store.reference if main else b"",
+            ep_sdk_version=identity.sdk_version,
+            hardware_architecture=identity.architecture,
+            onnx_model_filename=source.file_name,
+            partition_name=name,
+            max_size=sizes[part.ep.name] if main else 0,
+        )
+        notes = ContextNotes(
+            producer=PRODUCER,
+            identity=identity,
+            payload_blake3=store.entries[name].blake3,
+            payload_size=store.entries[name].size,
+            weights_blake3=store.weights.get(name, ""),
+            source_blake3=source.blake3,
+            options=provider_options.get(part.ep.name, {}),
+        )
+        nodes[part.name] = notes.sealed_into(node).to_node()
+    return nodes
+
+
+def _max_size(parts: Sequence[Partition]) -> int:
+    """Working memory that the largest of one EP's partitions needs; 0 where it needs none."""
+    return max(
+        part.ep.max_size(part.compiled) if isinstance(part.ep, SharesWorkingMemory) else 0
+        for part in parts
+    )

@@ -1,0 +1,1 @@
+"""Running a prepared graph: values, feeds, threads, profiles."""

@@ -1,0 +1,148 @@
+"""A user's feed checked against the model's inputs, with ONNX Runtime's messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctx_formats.onnx_model import DataType, TensorType
+from ort_lite.model.tensor_values import numpy_dtype, type_string
+from ort_lite.model.type_text import type_text
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.onnx_model import Dim, ValueInfo
+    from ort_lite.execution_provider import Value
+
+
+class Feeds:
+    """The inputs of one session, prepared so that checking a correct feed is cheap."""
+
+    def __init__(self, inputs: Sequence[ValueInfo], defaults: Mapping[str, Value]) -> None:
+        """`defaults` are the values of overridable initializers, which come after `inputs`."""
+        self._required = tuple(info.name for info in inputs if info.name not in defaults)
+        self._known = frozenset(info.name for info in inputs)
+        self._defaults = dict(defaults)
+        self._checks = tuple(_InputCheck(info) for info in inputs)
+
+    def ordered(self, feed: Mapping[str, Any]) -> list[Value]:
+        """The values in the order of the inputs, each of the declared type and contiguous.
+
+        Raises:
+            ValueError: A required input is missing (onnxruntime's class and text).
+            InvalidArgument: An unknown name, a wrong type, rank or dimension.
+        """
+        if len(feed) != len(self._checks):
+            self._complain(feed)
+        values = []
+        for check in self._checks:
+            value = feed.get(check.name)
+            if value is None:
+                value = self._absent(check, feed)
+            values.append(check.accept(value))
+        return values
+
+    def _absent(self, check: _InputCheck, feed: Mapping[str, Any]) -> Value:
+        if check.name in self._defaults:
+            return self._defaults[check.name]
+        if check.name not in feed:
+            self._complain(feed)
+        if check.optional:
+            return None
+        raise InvalidArgument(f"Invalid input: {check.name} is None")
+
+    def _complain(self, feed: Mapping[str, Any]) -> None:
+        unknown = [name for name in feed if name not in self._known]
+        missing = [name for name in self._required if name not in feed]
+        if missing:
+            raise ValueError(
+                f"Required inputs ({missing}) are missing from input feed ({list(feed)})."
+            )
+        if unknown:
+            raise InvalidArgument(f"Invalid input name: {unknown[0]}")
+
+
+class _InputCheck:
+    """One input: its dtype and static dimensions."""
+
+    def __init__(self, info: ValueInfo) -> None:
+        self.name = info.name
+        self.optional = type_text(info.type).startswith("optional(")
+        self._expected = type_text(info.type)
+        self._tensor = isinstance(info.type, TensorType)
+        self._dtype: np.dtype[Any] | None = None
+        self._strings = False
+        self._shape: tuple[Dim, ...] | None = None
+        if isinstance(info.type, TensorType):
+            self._strings = info.type.elem_type == DataType.STRING
+            self._dtype = None if self._strings else numpy_dtype(info.type.elem_type)
+            self._shape = info.type.shape
+        self._fixed = _fixed(self._shape)
+
+    def accept(self, value: Any) -> Value:  # noqa: ANN401 - whatever a user feeds
+        """`value` as the partitions take it: an array of the declared type, C-contiguous."""
+        if not self._tensor:
+            return value
+        if type(value) is not np.ndarray:
+            value = self._as_array(value)
+        if value.dtype != self._dtype:
+            value = self._retyped(value)
+        if self._shape is not None and value.ndim != len(self._shape):
+            raise InvalidArgument(
+                f"Invalid rank for input: {self.name} Got: {value.ndim} Expected: "
+                f"{len(self._shape)} Please fix either the inputs/outputs or the model."
+            )
+        for axis, size in self._fixed:
+            if value.shape[axis] != size:
+                raise InvalidArgument(self._wrong_dims(value))
+        return value if value.flags.c_contiguous else np.ascontiguousarray(value)
+
+    def _as_array(self, value: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - see accept
+        """Lists and scalars become arrays of the declared type, as onnxruntime allows."""
+        as_numpy = getattr(value, "numpy", None)
+        if callable(as_numpy):
+            return np.asarray(as_numpy())
+        if isinstance(value, np.ndarray | np.generic):
+            return np.asarray(value)
+        if isinstance(value, list | tuple | int | float | bool | str):
+            try:
+                return np.asarray(value, dtype=object if self._strings else self._dtype)
+            except (ValueError, TypeError, OverflowError) as exc:
+                raise InvalidArgument(
+                    f"Invalid input: {self.name} cannot be made {self._expected}: {exc}"
+                ) from exc
+        raise InvalidArgument(
+            f"Unexpected input data type for '{self.name}'. Actual: ({type(value).__name__}) , "
+            f"expected: ({self._expected})"
+        )
+
+    def _retyped(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self._strings and value.dtype.kind in "OUS":
+            return value.astype(object)
+        if self._dtype is not None and value.dtype.newbyteorder("=") == self._dtype:
+            return value.astype(self._dtype)
+        raise InvalidArgument(
+            f"Unexpected input data type. Actual: ({type_string(value.dtype)}) , expected: "
+            f"({self._expected})"
+        )
+
+    def _wrong_dims(self, value: np.ndarray[Any, Any]) -> str:
+        wrong = "\n".join(
+            f" index: {axis} Got: {value.shape[axis]} Expected: {size}"
+            for axis, size in self._fixed
+            if value.shape[axis] != size
+        )
+        return (
+            f"Got invalid dimensions for input: {self.name} for the following indices\n{wrong}\n"
+            " Please fix either the inputs/outputs or the model."
+        )
+
+
+def _fixed(shape: tuple[Dim, ...] | None) -> tuple[tuple[int, int], ...]:
+    """Axes with a size; a negative size is some exporters' way to say "unknown"."""
+    return tuple(
+        (axis, dim) for axis, dim in enumerate(shape or ()) if isinstance(dim, int) and dim >= 0
+    )

@@ -1,0 +1,76 @@
+"""What a run carries along besides values: its options, its session's profiler and threads."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ort_lite.execution.parallel import Helpers
+    from ort_lite.execution.profiling import Profiler
+    from ort_lite.execution_provider import Value
+    from ort_lite.options import RunOptions
+
+TERMINATED = "Exiting due to terminate flag being set to true."
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One call of `run` that has options, or whose session is profiled or runs in parallel."""
+
+    options: RunOptions | None = None
+    profiler: Profiler | None = None
+    helpers: Helpers | None = None
+
+    def check(self) -> None:
+        """Stop where `RunOptions.terminate` was set, by another thread perhaps.
+
+        Raises:
+            Fail: It was; ONNX Runtime's text.
+        """
+        if self.options is not None and self.options.terminate:
+            raise Fail(TERMINATED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRun:
+    """One node, or one partition of an EP that runs it as a whole, run once.
+
+    Attributes:
+        start: `Profiler.now()` before it.
+        parameters: How many bytes of `inputs` are constants.
+    """
+
+    name: str
+    op_type: str
+    provider: str
+    index: int
+    start: int
+    inputs: Sequence[Value]
+    outputs: Sequence[Value]
+    parameters: int = 0
+
+
+_CURRENT: ContextVar[RunContext | None] = ContextVar("ort_lite_run", default=None)
+"""Of the run that this thread is in; bodies run deep inside kernels, which know nothing of it."""
+
+
+def current_run() -> RunContext | None:
+    """The context of the run that this code is part of; None where there is nothing to heed."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def running(context: RunContext) -> Iterator[None]:
+    """Make `context` the current one for a while."""
+    token = _CURRENT.set(context)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

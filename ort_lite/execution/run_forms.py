@@ -1,0 +1,120 @@
+"""The other forms of `run`: in another thread, from OrtValues, from and to bound memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from ort_lite.status import OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.execution.io_binding import IOBinding
+    from ort_lite.execution.memory_info import OrtMemoryInfo
+    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.values import OrtValue
+    from ort_lite.execution_provider import Value
+    from ort_lite.model.info import NodeArg
+    from ort_lite.options import RunOptions
+
+
+class RunForms(ABC):
+    """What can be said of any session that has `run`."""
+
+    @abstractmethod
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Value]:
+        """Compute outputs."""
+
+    @abstractmethod
+    def get_inputs(self) -> list[NodeArg]:
+        """What a feed must hold."""
+
+    @abstractmethod
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """What a feed may hold besides."""
+
+    @abstractmethod
+    def get_outputs(self) -> list[NodeArg]:
+        """What `run` gives, in order."""
+
+    @abstractmethod
+    def _open_surroundings(self) -> Surroundings:
+        """The session's threads; Fail if it is closed."""
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Value], Any, str], None],
+        user_data: Any = None,  # noqa: ANN401 - the caller's, handed through
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """As `run`, in a thread of the session; `callback(outputs, user_data, error)` gets them.
+
+        `error` is "" if all went well; if not, the outputs are empty. `close` waits for calls.
+
+        Raises:
+            Fail: The session is closed.
+        """
+        surroundings = self._open_surroundings()
+
+        def call() -> None:
+            outputs: list[Value] = []
+            error = ""
+            try:
+                outputs = self.run(output_names, input_feed, run_options)
+            except (OrtLiteError, ValueError) as exc:
+                error = str(exc)
+            callback(outputs, user_data, error)
+
+        surroundings.submit(call)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """As `run`, from OrtValues to OrtValues."""
+        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - few sessions use it
+
+        return [OrtValue(v) for v in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each input is taken from: host memory."""
+        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - few sessions are asked
+
+        return [OrtMemoryInfo() for _ in self.get_inputs()]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where each output is put: host memory."""
+        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - see above
+
+        return [OrtMemoryInfo() for _ in self.get_outputs()]
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs to be bound to memory, for `run_with_iobinding`."""
+        from ort_lite.execution.io_binding import IOBinding  # noqa: PLC0415 - few sessions use it
+
+        return IOBinding(self)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """As `run`, from and to the memory bound.
+
+        Raises:
+            ValueError: The binding is another session's; onnxruntime's class.
+            InvalidArgument: An output does not fit the memory bound to it.
+        """
+        if iobinding.session is not self:
+            raise ValueError("IOBinding must be used with the session that created it.")
+        wanted = iobinding.wanted()
+        values = self.run(wanted, iobinding.feed(), run_options)
+        iobinding.store(values if wanted else [])

@@ -1,0 +1,94 @@
+"""Threads and profile of one session: what it keeps besides its prepared graph."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from ort_lite.options import ExecutionMode
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import AbstractContextManager
+
+    from ort_lite.execution.parallel import Helpers
+    from ort_lite.execution.profiling import Profiler
+    from ort_lite.options import SessionOptions
+
+
+class Surroundings:
+    """Made when a session is made, closed with it."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        """Start the profile, if one is wanted.
+
+        Raises:
+            InvalidArgument: A negative number of threads.
+            Fail: The profile's folder cannot be written to.
+        """
+        self._count = options.inter_op_num_threads
+        if self._count < 0:
+            raise InvalidArgument(f"inter_op_num_threads is {self._count}, expected 0 or more")
+        self._calls: ThreadPoolExecutor | None = None
+        self.helpers: Helpers | None = None
+        if options.execution_mode == ExecutionMode.ORT_PARALLEL:
+            self.helpers = _helpers(self._count)
+        self.profiler: Profiler | None = None
+        if options.enable_profiling:
+            from ort_lite.execution.profiling import Profiler  # noqa: PLC0415 - few sessions are profiled
+
+            self.profiler = Profiler(options.profile_file_prefix)
+
+    @property
+    def watched(self) -> bool:
+        """Whether every run is profiled, or may use several threads."""
+        return self.profiler is not None or self.helpers is not None
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Run `call` in a thread of the session; it must handle its own errors."""
+        if self._calls is None:
+            self._calls = _threads(self._count or _cores(), "ort_lite-async")
+        self._calls.submit(call)
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """An event of the profile, where there is one."""
+        return self.profiler.span(name) if self.profiler is not None else nullcontext()
+
+    def loading(self, source: object) -> AbstractContextManager[None]:
+        """The event around reading the model, with onnxruntime's name for it."""
+        held = isinstance(source, bytes | bytearray | memoryview)
+        return self.span(f"model_loading_{'array' if held else 'uri'}")
+
+    def end_profiling(self) -> str:
+        """Write the profile; "" where there is none, as onnxruntime gives."""
+        profiler, self.profiler = self.profiler, None
+        return profiler.end() if profiler is not None else ""
+
+    def close(self) -> None:
+        """End the profile; wait for calls that have begun."""
+        if self._calls is not None:
+            self._calls.shutdown(wait=True)
+        if self.helpers is not None:
+            self.helpers.pool.shutdown(wait=True)
+        self.end_profiling()
+
+
+def _helpers(count: int) -> Helpers | None:
+    """All threads of a run but the one that calls it; None where that is the only one."""
+    from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - few sessions run in parallel
+
+    others = (count or _cores()) - 1
+    return Helpers(_threads(others, "ort_lite-inter-op"), others) if others else None
+
+
+def _threads(count: int, name: str) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few sessions need threads
+
+    return ThreadPoolExecutor(count, thread_name_prefix=name)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1

@@ -1,0 +1,169 @@
+"""A model from a path or bytes to a resolved Graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass, replace
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.model_reader import read_model
+from ort_lite.model.external_data import ExternalFiles
+from ort_lite.model.graph import Graph
+from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Model
+    from ort_lite.options import SessionOptions
+
+WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+FIRST_OPEN_INITIALIZERS = 4
+"""IR version from which an initializer that is also a graph input may be overridden."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A decoded model and what its bytes live in.
+
+    Attributes:
+        path: Of the model file; None for a model from memory.
+        data: The file's bytes, mapped; every tensor of `model` is a view of these or of an
+            external file.
+        label: What messages call the model, where that is not its path.
+    """
+
+    model: Model
+    path: Path | None
+    data: memoryview
+    owner: MappedFile | None
+    external: ExternalFiles
+    label: str = ""
+
+    @property
+    def described(self) -> str:
+        """The model in a message."""
+        return self.label or str(self.path or "model from memory")
+
+    def labeled(self, label: str) -> LoadedModel:
+        """The same under another name in messages."""
+        return replace(self, label=label)
+
+    def close(self) -> None:
+        """Let go of the files; views that others hold keep their maps alive."""
+        self.external.close()
+        if self.owner is not None:
+            self.owner.close()
+
+
+def load(source: object, options: SessionOptions) -> LoadedModel:
+    """Read and decode a model; tensors stay where they are.
+
+    Args:
+        source: A path, or the bytes of a ModelProto (bytes, bytearray, memoryview).
+        options: For the folder of external data.
+
+    Raises:
+        NoSuchFile: The path is not there.
+        InvalidArgument: It is a folder, or holds no graph.
+        InvalidProtobuf: The bytes are no ModelProto.
+        Fail: External data is missing, outside the model's folder or of the wrong size, or
+            weights that the user gave do not fit.
+        TypeError: `source` is none of these.
+    """
+    path, owner, data = _open(source)
+    try:
+        model = _decoded(data, path)
+        given = options.given_weights
+        graph = given.inject(model.graph) if given is not None else model.graph
+        in_memory = given.files if given is not None else {}
+        external = ExternalFiles(_weights_folder(path, options), path, in_memory)
+        model = replace(model, graph=external.attach(graph))
+    except Exception:
+        if owner is not None:
+            owner.close()
+        raise
+    return LoadedModel(model=model, path=path, data=data, owner=owner, external=external)
+
+
+def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
+    """The graph of a plain model, ready to be partitioned: constants lifted, types inferred.
+
+    Raises:
+        InvalidGraph: The model contradicts itself.
+    """
+    return as_graph(typed(model, free_dimensions))
+
+
+def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
+    """A plain model with constants lifted, functions inlined and types inferred.
+
+    Raises:
+        InvalidGraph: The model contradicts itself.
+    """
+    from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - see above
+    from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - plain models only
+    from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - see above
+    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
+
+    graph = lift_constants(bind(model.graph, free_dimensions))
+    graph = drop_dropout(graph, model.opset_imports.get("", 1))
+    return infer_types(replace(model, graph=graph))
+
+
+def with_definition(model: Model, graph: Graph) -> Model:
+    """`model` with its graph as `graph` has sorted it."""
+    return replace(model, graph=graph.definition)
+
+
+def as_graph(model: Model) -> Graph:
+    """The graph with the types that the file itself gives."""
+    return Graph(
+        model.graph,
+        model.opset_imports,
+        constant_inputs=model.ir_version < FIRST_OPEN_INITIALIZERS,
+    )
+
+
+def _open(source: object) -> tuple[Path | None, MappedFile | None, memoryview]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return None, None, memoryview(source).cast("B")
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"Unable to load from type '{type(source)}'")
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        raise TypeError(f"Unable to load from type '{type(source)}'")
+    path = Path(text)
+    if path.is_dir():
+        raise InvalidArgument(
+            f"The model path is a directory: {path}. Give the path of a model file."
+        )
+    try:
+        owner = MappedFile(path)
+    except FormatError as exc:
+        if exc.reason is Reason.MISSING_PAYLOAD:
+            raise NoSuchFile(
+                f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
+            ) from exc
+        raise InvalidArgument(f"Load model from {path} failed: {exc}") from exc
+    return path, owner, owner.view
+
+
+def _decoded(data: memoryview, path: Path | None) -> Model:
+    try:
+        return read_model(data, file=str(path or ""))
+    except FormatError as exc:
+        if exc.field == "model.graph":
+            raise InvalidArgument("No graph was found in the protobuf.") from exc
+        where = f"Load model from {path} failed:" if path else "Failed to load model because "
+        raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}") from exc
+
+
+def _weights_folder(path: Path | None, options: SessionOptions) -> Path:
+    chosen = options.config.get(WEIGHTS_FOLDER)
+    if chosen:
+        return Path(chosen)
+    return path.parent if path is not None else Path()

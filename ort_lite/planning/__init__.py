@@ -1,0 +1,1 @@
+"""Which execution provider runs what, and what a session says about it."""

@@ -1,0 +1,221 @@
+"""Which execution provider runs which nodes: first come, first served, in maximal partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
+from ort_lite.execution_provider import GraphView
+from ort_lite.status import NotImplemented as NotImplementedByAny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ort_lite.execution_provider import Capability, ExecutionProvider
+    from ort_lite.model.graph import Graph
+
+Refusals = dict[int, dict[str, str]]
+"""Node index to {EP name: why it does not run the node}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Nodes that one EP runs together.
+
+    Attributes:
+        owner: Index of the EP in the session's order.
+        nodes: Indices in the graph, ascending, which is a topological order.
+    """
+
+    owner: int
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Every node's EP.
+
+    Attributes:
+        parts: In an order in which they can run.
+        refusals: For each node that an EP was asked about and declined, why.
+    """
+
+    parts: tuple[Part, ...]
+    refusals: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Units:
+    """The graph while partitions form: each unit is one node or one finished part."""
+
+    unit_of: list[int]
+    members: list[list[int]]
+    owners: list[int | None]
+    order: list[int]
+
+
+def assign(
+    graph: Graph,
+    eps: Sequence[ExecutionProvider],
+    *,
+    declined: Mapping[int, Mapping[int, str]] | None = None,
+    fixed: Sequence[Part] = (),
+    unasked: Mapping[int, str] | None = None,
+) -> Assignment:
+    """Give every node to the first EP in `eps` that runs it.
+
+    Among the nodes an EP takes, partitions are as few and as large as data flow allows: a
+    node's depth is the largest number of times that a path to it leaves the EP and comes
+    back, and nodes of equal depth form one partition. Equal depth makes each partition
+    convex, and no assignment has fewer of them, since a path of depth n needs n. Time is
+    linear in nodes and edges for each EP.
+
+    Args:
+        graph: With any number of nodes.
+        eps: In the user's order, the default EP last.
+        declined: EP index to nodes that it could not compile after all, with the reason.
+        fixed: Parts that are settled beforehand (EPContext nodes).
+        unasked: Indices of EPs that are offered nothing, with the reason.
+
+    Raises:
+        NotImplemented: No EP runs some node; names the node and every EP's reason.
+    """
+    refusals: Refusals = {}
+    units = _single_units(graph)
+    taken = {node for part in fixed for node in part.nodes}
+    for part in fixed:
+        _merge(units, part.owner, part.nodes)
+    for owner, ep in enumerate(eps):
+        candidates = frozenset(range(len(graph.nodes))) - taken
+        if not candidates:
+            break
+        if unasked and owner in unasked:
+            for i in candidates:
+                refusals.setdefault(i, {})[ep.name] = unasked[owner]
+            continue
+        mine = _claimed(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
+        for group in _groups(graph, units, mine):
+            _merge(units, owner, group)
+        taken |= mine
+        units.order = _unit_order(graph, units)
+    _require_all(graph, taken, refusals, eps)
+    parts = (Part(_owner(units, u), tuple(units.members[u])) for u in units.order)
+    return Assignment(tuple(parts), refusals)
+
+
+def _owner(units: _Units, unit: int) -> int:
+    owner = units.owners[unit]
+    assert owner is not None, "every node has an owner once _require_all has passed"
+    return owner
+
+
+def _claimed(
+    ep: ExecutionProvider,
+    graph: Graph,
+    candidates: frozenset[int],
+    declined: Mapping[int, str],
+    refusals: Refusals,
+) -> set[int]:
+    """What `ep` takes of `candidates`; its reasons for the rest go into `refusals`."""
+    capability: Capability = ep.get_capability(GraphView(graph, candidates))
+    mine = {i for i in capability.supported if i in candidates and i not in declined}
+    for i in candidates - mine:
+        reason = declined.get(i) or capability.refused.get(i) or "no reason given"
+        refusals.setdefault(i, {})[ep.name] = reason
+    return mine
+
+
+def _single_units(graph: Graph) -> _Units:
+    count = len(graph.nodes)
+    return _Units(
+        unit_of=list(range(count)),
+        members=[[i] for i in range(count)],
+        owners=[None] * count,
+        order=list(range(count)),
+    )
+
+
+def _merge(units: _Units, owner: int, nodes: Sequence[int]) -> None:
+    """Make one unit of `nodes`; it takes the number of the first."""
+    target = nodes[0]
+    for node in nodes:
+        units.unit_of[node] = target
+        if node != target:
+            units.members[node] = []
+    units.members[target] = sorted(nodes)
+    units.owners[target] = owner
+
+
+def _predecessors(graph: Graph, units: _Units) -> Callable[[int], set[int]]:
+    """Units that a unit reads from."""
+
+    def of(unit: int) -> set[int]:
+        found = set()
+        for node in units.members[unit]:
+            for name in graph.node_inputs(node):
+                maker = graph.producer(name)
+                if maker is not None:
+                    found.add(units.unit_of[maker])
+        found.discard(unit)
+        return found
+
+    return of
+
+
+def _groups(graph: Graph, units: _Units, mine: set[int]) -> Iterable[list[int]]:
+    """The nodes of `mine` by depth, shallowest first."""
+    depth: dict[int, int] = {}
+    groups: dict[int, list[int]] = {}
+    before = _predecessors(graph, units)
+    for unit in units.order:
+        inside = units.members[unit][0] in mine
+        deepest = 1 if inside else 0
+        for other in before(unit):
+            same = units.members[other][0] in mine
+            deepest = max(deepest, depth[other] + (1 if inside and not same else 0))
+        depth[unit] = deepest
+        if inside:
+            groups.setdefault(deepest, []).append(unit)
+    return [sorted(groups[key]) for key in sorted(groups)]
+
+
+def _unit_order(graph: Graph, units: _Units) -> list[int]:
+    """A topological order of the units: Kahn, lowest first node first."""
+    import heapq  # noqa: PLC0415 - a context model of one node never comes here
+
+    before = _predecessors(graph, units)
+    alive = [u for u, members in enumerate(units.members) if members]
+    users: dict[int, list[int]] = {}
+    missing: dict[int, int] = {}
+    for unit in alive:
+        needs = before(unit)
+        missing[unit] = len(needs)
+        for need in needs:
+            users.setdefault(need, []).append(unit)
+    ready = [u for u in alive if not missing[u]]
+    order = []
+    while ready:
+        unit = heapq.heappop(ready)
+        order.append(unit)
+        for user in users.get(unit, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    assert len(order) == len(alive), "partitions of equal depth are convex"
+    return order
+
+
+def _require_all(
+    graph: Graph, taken: set[int], refusals: Refusals, eps: Sequence[ExecutionProvider]
+) -> None:
+    for i, node in enumerate(graph.nodes):
+        if i in taken:
+            continue
+        reasons = "; ".join(f"{ep}: {why}" for ep, why in refusals.get(i, {}).items())
+        domain = node.domain or "ai.onnx"
+        version = graph.opset_imports.get(node.domain, 1)
+        raise NotImplementedByAny(
+            f"Could not find an implementation for {node.op_type}({version}) node with name "
+            f"'{node.name}' (domain {domain}). Execution providers asked: "
+            f"{[ep.name for ep in eps]}. {reasons}"
+        )

@@ -1,0 +1,274 @@
+"""From a graph and execution providers to something that runs: partition, fuse, compile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field, replace
+from ort_lite.execution.executor import Label, Plan, PlannedStep
+from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
+from ort_lite.model.tensor_values import to_numpy
+from ort_lite.planning.naming import metadef_id
+from ort_lite.planning.partitioner import Part, assign
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.execution_provider import (
+        CompiledPartition,
+        ExecutionProvider,
+        Value,
+    )
+    from ort_lite.model.graph import Graph
+
+log = get_logger(__name__)
+
+ROUNDS = 200
+"""Bound on "an EP cannot compile this after all": each round takes nodes from an EP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition of a prepared graph.
+
+    Attributes:
+        nodes: Indices in the prepared graph.
+        graph: The partition as a graph of its own, fused as its EP asked for it.
+        bodies: Prepared bodies of the control flow in it, for an EP that asked for them.
+        inputs: Names in the order in which `compiled` takes them.
+        outputs: Names in the order in which `compiled` gives them.
+        origin: "compiled", or "context" when it came out of an EPContext node.
+    """
+
+    ep: ExecutionProvider
+    name: str
+    nodes: tuple[int, ...]
+    graph: Graph
+    compiled: CompiledPartition
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    bodies: Mapping[tuple[int, str], PreparedGraph] = field(default_factory=dict)
+    origin: str = "compiled"
+
+    def release(self) -> None:
+        """Release the compiled form, bodies first."""
+        for body in self.bodies.values():
+            body.release()
+        self.compiled.release()
+
+
+class PreparedGraph:
+    """A graph whose every node has a compiled home; many threads may run it at once.
+
+    Attributes:
+        graph: What was prepared.
+        partitions: In the order in which they run.
+        refusals: Node index to {EP name: reason}, for nodes that some EP declined.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        partitions: Sequence[Partition],
+        refusals: Mapping[int, Mapping[str, str]],
+    ) -> None:
+        self.graph = graph
+        self.partitions = tuple(partitions)
+        self.refusals = dict(refusals)
+        self._plan = Plan(
+            [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
+            [
+                PlannedStep(
+                    runnable=p.compiled,
+                    inputs=p.inputs,
+                    outputs=p.outputs,
+                    label=Label(p.name, p.ep.name, p.compiled.records_nodes),
+                )
+                for p in partitions
+            ],
+            [info.name for info in graph.outputs],
+            _constants(graph, partitions),
+        )
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Inputs, overridable initializers, captured values, in this order, to outputs."""
+        return self._plan.run(inputs)
+
+    def release(self) -> None:
+        """Release every partition."""
+        for partition in self.partitions:
+            partition.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What preparing needs besides the graph.
+
+    Attributes:
+        eps: In order of preference, the default EP last.
+        forbid_compile: `session.disable_model_compile`.
+        progress: Called with (partition name, how many are done, how many there are at this
+            level) before each compile; an exception from it cancels.
+        canceled: Whether the caller has asked to stop; asked before each compile.
+        settle: For a context model: gives the partitions of a graph that are EPContext nodes;
+            EPs that keep contexts are then offered nothing else.
+        fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
+        names: How often each `<EP>_<metadef>` was given out in this session.
+    """
+
+    eps: Sequence[ExecutionProvider]
+    forbid_compile: bool = False
+    progress: Callable[[str, int, int], None] | None = None
+    canceled: Callable[[], bool] = lambda: False
+    settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
+    fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
+    names: dict[str, int] = field(default_factory=dict)
+
+    def partition_name(self, ep: str, subgraph: Graph) -> str:
+        """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
+        base = f"{ep}_{metadef_id(subgraph)}"
+        count = self.names.get(base, 0)
+        self.names[base] = count + 1
+        return f"{base}_{count}"
+
+
+def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
+    """Partition `graph` among the EPs and compile every partition.
+
+    An EP that turns out not to be able to compile some nodes loses them to the next EP; the
+    rest is partitioned anew, and what was compiled already is kept where it is unchanged.
+
+    Args:
+        graph: Resolved, with the types that inference found.
+        shop: The EPs and the session's rules.
+
+    Raises:
+        NotImplemented: No EP runs some node.
+        EPFail: An SDK or device failed in another way than not supporting a node.
+        ModelLoadCanceled: The caller asked to stop.
+        ModelRequiresCompilation: `forbid_compile`, and an EP with a compiled form would.
+    """
+    done: dict[Part, Partition] = dict(shop.settle(graph)) if shop.settle else {}
+    settled = tuple(done)
+    declined: dict[int, dict[int, str]] = {}
+    unasked = _unasked(shop)
+    for _ in range(ROUNDS):
+        try:
+            assignment = assign(graph, shop.eps, declined=declined, fixed=settled, unasked=unasked)
+            wanted = set(assignment.parts)
+            for part in [p for p in done if p not in wanted]:
+                done.pop(part).release()
+            _compile_missing(graph, shop, assignment.parts, done)
+        except _Declined as exc:
+            declined.setdefault(exc.part.owner, {}).update(exc.reasons)
+            continue
+        except Exception:
+            _release(done)
+            raise
+        parts = [done[p] for p in assignment.parts]
+        return PreparedGraph(graph, parts, assignment.refusals)
+    _release(done)
+    raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
+
+
+def _unasked(shop: Workshop) -> dict[int, str]:
+    """In a context model, EPs that keep contexts: what they could compile is in it."""
+    if shop.settle is None:
+        return {}
+    reason = "not part of a context; loading a context model compiles nothing"
+    return {i: reason for i, ep in enumerate(shop.eps) if isinstance(ep, SupportsEpContext)}
+
+
+class _Declined(Exception):  # noqa: N818 - a signal inside this module, not an error
+    def __init__(self, part: Part, reasons: Mapping[int, str]) -> None:
+        super().__init__(part)
+        self.part = part
+        self.reasons = reasons
+
+
+def _release(done: Mapping[Part, Partition]) -> None:
+    for partition in done.values():
+        partition.release()
+
+
+def _compile_missing(
+    graph: Graph, shop: Workshop, parts: Sequence[Part], done: dict[Part, Partition]
+) -> None:
+    missing = [part for part in parts if part not in done]
+    # Bodies last: a partition that is declined changes its neighbours, and preparing the
+    # bodies of control flow again at every level would multiply with each level.
+    missing.sort(key=lambda part: shop.eps[part.owner].runs_bodies_through_session)
+    for count, part in enumerate(missing):
+        ep = shop.eps[part.owner]
+        if shop.forbid_compile and isinstance(ep, SupportsEpContext):
+            raise ModelRequiresCompilation(
+                f"User disabled EP compilation but EP '{ep.name}' needs to compile one or more "
+                "nodes."
+            )
+        subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
+        name = shop.partition_name(ep.name, subgraph)
+        if shop.canceled():
+            raise load_canceled()
+        if shop.progress is not None:
+            shop.progress(name, count, len(missing))
+        changed = shop.fuse(ep, subgraph) if shop.fuse is not None else subgraph
+        bodies = _bodies(ep, changed, shop)
+        try:
+            fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=shop.progress)
+            compiled = _compile_one(ep, fused, part)
+        except _Declined:
+            if changed is subgraph:
+                raise
+            # Reasons are about nodes of the fused graph; ask again about those of the model.
+            for body in bodies.values():
+                body.release()
+            changed, bodies = subgraph, _bodies(ep, subgraph, shop)
+            compiled = _compile_one(ep, replace(fused, graph=changed, bodies=bodies), part)
+        done[part] = Partition(
+            ep=ep,
+            name=name,
+            nodes=part.nodes,
+            graph=changed,
+            compiled=compiled,
+            inputs=tuple(info.name for info in subgraph.inputs),
+            outputs=tuple(info.name for info in subgraph.outputs),
+            bodies=bodies,
+        )
+
+
+def _bodies(
+    ep: ExecutionProvider, subgraph: Graph, shop: Workshop
+) -> dict[tuple[int, str], PreparedGraph]:
+    if not ep.runs_bodies_through_session:
+        return {}
+    return {
+        (i, key): prepare(body, shop)
+        for i in range(len(subgraph.nodes))
+        for key, body in subgraph.bodies(i).items()
+    }
+
+
+def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> CompiledPartition:
+    try:
+        results = ep.compile([fused])
+    except CompileRefused as exc:
+        refused = exc.refused or dict.fromkeys(range(len(part.nodes)), exc.message)
+        log.debug("%s declines %d nodes of %s: %s", ep.name, len(refused), fused.name, exc.message)
+        raise _Declined(part, {part.nodes[i]: why for i, why in refused.items()}) from exc
+    if len(results) != 1:
+        raise EPFail(f"{ep.name} did not return correct number of compiled functions")
+    return results[0]
+
+
+def _constants(graph: Graph, partitions: Sequence[Partition]) -> dict[str, Value]:
+    """Values of graph outputs, and of partition inputs, that are constants."""
+    names = [info.name for info in graph.outputs]
+    names += [name for part in partitions for name in part.inputs]
+    found: dict[str, Value] = {}
+    for name in dict.fromkeys(names):
+        constant = graph.constant(name) if graph.producer(name) is None else None
+        if constant is not None:
+            found[name] = to_numpy(constant)
+    return found

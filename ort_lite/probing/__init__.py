@@ -1,0 +1,1 @@
+"""Payloads tried in a child process before this one trusts them."""

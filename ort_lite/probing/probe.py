@@ -1,0 +1,172 @@
+"""Payloads tried in a child process first: what brings it down never reaches this one.
+
+Vendors' loaders are not hardened. `session.ep_context_probe` says which payloads are tried:
+`never` (default) none; `auto` those that this machine has not seen; `always` all. One that
+crashed or hung is remembered, and refused without another try unless it is `always`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ctx_formats.atomic_write import write_file
+from ctx_formats.errors import Reason
+from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.mending import recompile
+from ort_lite.model_cache.settings import cache_settings
+from ort_lite.probing.trial import Suspect, came_down
+from ort_lite.status import Fail, InvalidArgument, InvalidGraph
+from ort_lite.status import NotImplemented as NotImplementedYet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ctx_formats.ep_context import EpContextNode
+    from ort_lite.context.examination import Examined
+    from ort_lite.context.loader import Probe
+    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
+    from ort_lite.options import SessionOptions
+
+LIMIT_KEY = "session.ep_context_probe_seconds"
+DEFAULT_LIMIT = "60"
+
+
+class ProbeMode(StrEnum):
+    """Values of `session.ep_context_probe`."""
+
+    NEVER = "never"
+    AUTO = "auto"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class Prober:
+    """Tries payloads, and remembers how that went.
+
+    Attributes:
+        folder: Where verdicts are kept, a file each.
+        limit: Seconds that a child may take.
+    """
+
+    mode: ProbeMode
+    folder: Path
+    limit: float
+
+    def judge(self, suspect: Suspect) -> None:
+        """Let a payload through, or not.
+
+        Raises:
+            InvalidGraph: Reason vendor_crashed; it crashed or hung, now or earlier.
+            Fail: No child process can be started here.
+        """
+        record = self.folder / f"{suspect.key()}.json"
+        known = _remembered(record)
+        if self.mode is ProbeMode.AUTO:
+            if known is not None and known:
+                raise _crashed(suspect, f"{known} (remembered in {record})")
+            if known is not None:
+                return
+        if self.mode is ProbeMode.AUTO and suspect.made_here():
+            problem = ""
+        else:
+            problem = came_down(suspect, self.limit)
+        _remember(record, problem)
+        if problem:
+            raise _crashed(suspect, problem)
+
+
+def probe_of(
+    options: SessionOptions,
+    eps: Sequence[ExecutionProvider],
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> Probe | None:
+    """What tries payloads, where a session's options ask for it.
+
+    Raises:
+        InvalidArgument: An entry has a value that it cannot have.
+    """
+    prober = prober_of(options, os.environ)
+    if prober is None:
+        return None
+    opened = {ep.name: ep for ep in eps}
+
+    def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
+        suspect = Suspect(
+            node=node,
+            payload=found.payload.data,
+            notes=found.notes,
+            io=io,
+            present=opened[node.source].identity,
+            options=provider_options[node.source],
+        )
+        if found.payload.weights is None:
+            prober.judge(suspect)
+        elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
+            raise NotImplementedYet(
+                f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
+                f"'{node.name}'); set it to never for contexts of a session group"
+            )
+
+    return probe
+
+
+def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober | None:
+    """What a session's entries ask for; None for `never`.
+
+    Raises:
+        InvalidArgument: An entry has a value that it cannot have.
+    """
+    value = options.config.get(PROBE_KEY, ProbeMode.NEVER)
+    if value not in list(ProbeMode):
+        raise InvalidArgument(f"{PROBE_KEY} is '{value}', expected {', '.join(ProbeMode)}")
+    if value == ProbeMode.NEVER:
+        return None
+    text = options.config.get(LIMIT_KEY, DEFAULT_LIMIT)
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InvalidArgument(f"{LIMIT_KEY} is '{text}', expected whole seconds, at least 1")
+    folder = cache_settings(options.config, environment).folder / "probes"
+    return Prober(ProbeMode(value), folder, float(text))
+
+
+def _remembered(record: Path) -> str | None:
+    """How a payload came down, "" where it did not, None where nothing is known."""
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    problem = found.get("problem") if isinstance(found, dict) else None
+    return problem if isinstance(problem, str) else None
+
+
+def _remember(record: Path, problem: str) -> None:
+    """Keep a verdict.
+
+    Raises:
+        Fail: The folder cannot be written to: every load would try the payload again.
+    """
+    content = json.dumps({"ort_lite_probe": 1, "problem": problem})
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        write_file(record, content.encode(), replace=True)
+    except OSError as exc:
+        raise Fail(
+            f"{PROBE_KEY}: the verdict cannot be kept in {record.parent}: {exc}. Name another "
+            "folder in session.ep_context_cache_dir"
+        ) from exc
+
+
+def _crashed(suspect: Suspect, problem: str) -> InvalidGraph:
+    hint = recompile(suspect.node.onnx_model_filename)
+    return InvalidGraph(
+        f"EPContext node '{suspect.node.name}': a child process that imported the payload "
+        f"{problem} (reason: {Reason.VENDOR_CRASHED}). To mend it: {hint}.",
+        reason=Reason.VENDOR_CRASHED,
+        recorded=suspect.notes.identity if suspect.notes else None,
+        present=suspect.present,
+        hint=hint,
+    )

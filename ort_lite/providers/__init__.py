@@ -1,0 +1,1 @@
+"""Execution providers: which are installed, which devices they have, which ones a session gets."""

@@ -1,0 +1,191 @@
+"""Execution providers that are installed, found through their entry points."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ort_lite.execution_provider import EpFactory, ExecutionProvider, Probe
+
+GROUP = "ort_lite.execution_providers"
+DISTRIBUTION = "ort_lite"
+DIST_INFO = ".dist-info"
+FACTORY_PARTS = ("name", "options", "probe", "create")
+DEFAULT_PROVIDER = "CPUExecutionProvider"
+"""The EP that runs what no other takes; appended when the user leaves it out."""
+
+log = get_logger(__name__)
+
+registered: dict[str, Entry] = {}
+"""By registration name, what `ort_lite.providers.registered_libraries` added to this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry point: an EP's name and `module:attribute` of its factory.
+
+    Attributes:
+        distribution: Name of the installed distribution that has it.
+        version: Of the distribution.
+    """
+
+    name: str
+    target: str
+    distribution: str = ""
+    version: str = ""
+
+    def load(self) -> EpFactory:
+        """Import the factory.
+
+        Raises:
+            EPFail: The distribution is broken; says what is wrong with it.
+        """
+        factory = self.load_any_name()
+        if factory.name != self.name:
+            raise EPFail(
+                f"{self._where()} makes '{factory.name}', whose contexts nobody would find"
+            )
+        return factory
+
+    def load_any_name(self) -> EpFactory:
+        """Import the factory, whatever the execution provider is that it makes.
+
+        Raises:
+            EPFail: As `load`.
+        """
+        module, _, attribute = self.target.partition(":")
+        where = self._where()
+        try:
+            factory = getattr(import_module(module), attribute)
+        except Exception as exc:
+            raise EPFail(f"{where} cannot be imported: {exc}") from exc
+        missing = [part for part in FACTORY_PARTS if not hasattr(factory, part)]
+        if missing:
+            raise EPFail(f"{where} is no factory: it has no {', '.join(missing)}")
+        return cast("EpFactory", factory)
+
+    def _where(self) -> str:
+        whose = f"the execution provider '{self.name}'" if self.name else self.distribution
+        return f"{whose} is installed but its factory {self.target}"
+
+
+def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
+    """Installed and registered EPs in order of preference, the default EP last.
+
+    What somebody registered or installed besides comes first, by name, then what ships with
+    ort_lite, by name from Z to A; who has another preference names providers.
+    Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
+    importlib.metadata takes longer to import than a cached model takes to load.
+
+    Raises:
+        Fail: Two distributions provide the same name with different targets.
+    """
+    found: dict[str, Entry] = {}
+    brought = registered.values() if search_path is None else ()
+    for entry in (*brought, *_scan(sys.path if search_path is None else search_path)):
+        known = found.setdefault(entry.name, entry)
+        if known.target != entry.target:
+            raise Fail(
+                f"two installed distributions provide '{entry.name}': "
+                f"{known.target} and {entry.target}; uninstall one"
+            )
+    shipped = {name for name, entry in found.items() if entry.distribution == DISTRIBUTION}
+    order = sorted(found.keys() - shipped) + sorted(shipped, reverse=True)
+    order.sort(key=lambda name: name == DEFAULT_PROVIDER)
+    return {name: found[name] for name in order}
+
+
+def require_installed(name: str, installed: Mapping[str, Entry]) -> Entry:
+    """The entry of an execution provider among those installed.
+
+    Raises:
+        UnknownProvider: None of this name is.
+    """
+    if name not in installed:
+        raise UnknownProvider(
+            f"Unknown Provider Type: {name}. Installed: {list(installed)}. "
+            "pip install 'ort-lite[all]' brings those of ort_lite."
+        )
+    return installed[name]
+
+
+def get_available_providers() -> list[str]:
+    """Names of installed EPs in order of preference, the default EP last."""
+    return list(entries())
+
+
+def probe_all() -> dict[str, Probe]:
+    """What each installed EP finds on this machine."""
+    return {name: entry.load().probe() for name, entry in entries().items()}
+
+
+def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider:
+    """Open one EP.
+
+    Raises:
+        InvalidArgument: An option that the EP does not know, or a value it cannot take.
+        EPFail: Its SDK, driver or device is not there.
+    """
+    factory = entry.load()
+    unknown = [key for key in options if key not in factory.options]
+    if unknown:
+        known = ", ".join(sorted(factory.options)) or "none"
+        raise InvalidArgument(
+            f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: {known}"
+        )
+    return factory.create(options)
+
+
+def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
+    for folder in dict.fromkeys(os.path.abspath(name) for name in search_path):  # noqa: PTH100 - see _entries_in
+        try:
+            changed = os.stat(folder).st_mtime_ns  # noqa: PTH116 - see _entries_in
+        except OSError:
+            continue
+        yield from _entries_in(folder, changed)
+
+
+@lru_cache(maxsize=64)
+def _entries_in(folder: str, changed: int) -> tuple[Entry, ...]:  # noqa: ARG001 - for the cache
+    """The entries of the distributions in a folder, which installing one changes.
+
+    Read once in a process: every session asks. Without pathlib, which takes twice as long.
+    """
+    found: list[Entry] = []
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(DIST_INFO))  # noqa: PTH208 - see above
+    except OSError:
+        return ()  # a zip holds no distribution of ours
+    for dist in names:
+        try:
+            with open(f"{folder}/{dist}/entry_points.txt", "rb") as file:  # noqa: PTH123 - see above
+                content = file.read()
+            text = content.decode() if GROUP.encode() in content else ""
+        except (OSError, UnicodeDecodeError):
+            continue  # no entry points, or ours are damaged
+        if text:
+            name, _, version = dist.removesuffix(DIST_INFO).rpartition("-")
+            found += _parse(text, name, version)
+    return tuple(found)
+
+
+def _parse(text: str, distribution: str, version: str) -> Iterator[Entry]:
+    """The lines of our group in an entry_points.txt (packaging specification)."""
+    inside = False
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            inside = line == f"[{GROUP}]"
+        elif inside and "=" in line and not line.startswith(("#", ";")):
+            name, _, target = line.partition("=")
+            yield Entry(name.strip(), target.split("[")[0].strip(), distribution, version)

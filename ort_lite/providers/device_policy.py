@@ -1,0 +1,134 @@
+"""Execution providers chosen by a policy: `SessionOptions.set_provider_selection_policy`.
+
+As ONNX Runtime chooses (core/session/provider_policy_context.cc). It prefers a device whose
+vendor is the execution provider's, too; here the order of preference among the installed
+ones (`get_available_providers`) decides.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
+from ort_lite.providers.devices import OrtEpDevice, OrtHardwareDeviceType, get_ep_devices
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.model.info import ModelMetadata
+    from ort_lite.options import SessionOptions
+
+    Delegate = Callable[
+        [Sequence[OrtEpDevice], Mapping[str, str], Mapping[str, str], int], Sequence[OrtEpDevice]
+    ]
+
+MAX_SELECTED = 8
+"""Devices that a delegate may select, as in ONNX Runtime."""
+
+CPU, GPU, NPU = (
+    OrtHardwareDeviceType.CPU,
+    OrtHardwareDeviceType.GPU,
+    OrtHardwareDeviceType.NPU,
+)
+
+
+class OrtExecutionProviderDevicePolicy(IntEnum):
+    """OrtExecutionProviderDevicePolicy of onnxruntime_c_api.h."""
+
+    DEFAULT = 0
+    PREFER_CPU = 1
+    PREFER_NPU = 2
+    PREFER_GPU = 3
+    MAX_PERFORMANCE = 4
+    MAX_EFFICIENCY = 5
+    MIN_OVERALL_POWER = 6
+
+
+_FIRST = {
+    OrtExecutionProviderDevicePolicy.PREFER_NPU: NPU,
+    OrtExecutionProviderDevicePolicy.PREFER_GPU: GPU,
+    OrtExecutionProviderDevicePolicy.MAX_PERFORMANCE: GPU,
+    OrtExecutionProviderDevicePolicy.MAX_EFFICIENCY: NPU,
+    OrtExecutionProviderDevicePolicy.MIN_OVERALL_POWER: NPU,
+}
+
+
+def add_providers(options: SessionOptions, metadata: Callable[[], ModelMetadata]) -> None:
+    """Add to `options` the providers that its policy or delegate selects on this machine.
+
+    Several devices of one execution provider are one provider, on the first of them. The
+    default EP is not added: a session has it, or is forbidden it, anyway. Where the user
+    named providers, or set neither policy nor delegate, nothing is done.
+
+    Args:
+        options: Of a session to be; only this object is changed.
+        metadata: Reads the model's, for a delegate.
+
+    Raises:
+        Fail: The delegate failed, or selected nothing, too much or what it was not offered;
+            ONNX Runtime's texts.
+    """
+    if options.has_providers() or not options.selects_devices:
+        return
+    delegate = options.selection_delegate
+    devices = sorted(get_ep_devices(), key=_rank)
+    if delegate is not None:
+        chosen = _delegated(delegate, devices, metadata())
+    else:
+        chosen = _preferred(devices, options.selection_policy)
+    seen = {DEFAULT_PROVIDER}
+    for device in chosen:
+        if device.ep_name not in seen:
+            seen.add(device.ep_name)
+            options.add_provider(device.ep_name, device.ep_options)
+
+
+def _rank(device: OrtEpDevice) -> tuple[int, bool, bool]:
+    """NPU, GPU, CPU; discrete GPUs before others; the default EP last."""
+    hardware = device.device
+    return (
+        (NPU, GPU, CPU).index(hardware.type),
+        hardware.metadata.get("Discrete") != "1",
+        device.ep_name == DEFAULT_PROVIDER,
+    )
+
+
+def _preferred(
+    devices: Sequence[OrtEpDevice], policy: OrtExecutionProviderDevicePolicy | None
+) -> list[OrtEpDevice]:
+    special = _FIRST.get(policy) if policy is not None else None
+    wanted = [special, CPU] if special is not None else [CPU]
+    firsts = [next((d for d in devices if d.device.type is kind), None) for kind in wanted]
+    return [device for device in firsts if device is not None]
+
+
+def _delegated(
+    delegate: Delegate, devices: Sequence[OrtEpDevice], metadata: ModelMetadata
+) -> list[OrtEpDevice]:
+    told = {
+        "producer_name": metadata.producer_name,
+        "producer_version": metadata.producer_version,
+        "domain": metadata.domain,
+        "model_version": str(metadata.version),
+        "doc_string": metadata.description,
+        "graph_name": metadata.graph_name,
+        "graph_description": metadata.graph_description,
+        **metadata.custom_metadata_map,
+    }
+    try:
+        chosen = list(delegate(tuple(devices), told, {}, MAX_SELECTED))
+    except Exception as exc:
+        raise Fail(f"EP selection delegate failed: {type(exc).__name__}: {exc}") from exc
+    if not chosen:
+        raise Fail("EP selection delegate did not select anything.")
+    if len(chosen) > MAX_SELECTED:
+        raise Fail(
+            f"EP selection delegate selected too many EP devices ({len(chosen)}). "
+            f"The limit is {MAX_SELECTED} EP devices."
+        )
+    foreign = [device for device in chosen if device not in devices]
+    if foreign:
+        raise Fail(f"EP selection delegate selected what it was not offered: {foreign[0]!r}")
+    return chosen

@@ -1,0 +1,146 @@
+"""Devices and the execution providers that run on them, as onnxruntime lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from ort_lite.providers import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.execution_provider import DeviceInfo
+    from ort_lite.providers.catalog import Entry
+
+VENDOR_IDS = {"intel": 0x8086, "amd": 0x1022, "nvidia": 0x10DE, "arm": 0x13B5, "qualcomm": 0x5143}
+"""PCI ids by a word of a vendor's name. onnxruntime gives a CPU of AMD 0x1022, too."""
+
+
+class OrtHardwareDeviceType(IntEnum):
+    """OrtHardwareDeviceType of onnxruntime_c_api.h."""
+
+    CPU = 0
+    GPU = 1
+    NPU = 2
+
+
+_TYPES = {
+    "CPU": OrtHardwareDeviceType.CPU,
+    "GPU": OrtHardwareDeviceType.GPU,
+    "NPU": OrtHardwareDeviceType.NPU,
+    "ACCELERATOR": OrtHardwareDeviceType.NPU,  # OpenCL's word for what is neither CPU nor GPU
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrtHardwareDevice:
+    """A device, as one execution provider sees it.
+
+    Attributes:
+        vendor: As the driver spells it; "" where it does not say.
+        vendor_id: PCI id of the vendor; 0 where it is not known.
+        device_id: 0: no SDK of ours tells the PCI id of a device.
+        metadata: `Description`, `Architecture`, where they are known.
+    """
+
+    type: OrtHardwareDeviceType
+    vendor: str = ""
+    vendor_id: int = 0
+    device_id: int = 0
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrtEpDevice:
+    """An execution provider on a device; `SessionOptions.add_provider_for_devices` takes it.
+
+    Attributes:
+        ep_vendor: The installed distribution that the execution provider comes from.
+        ep_metadata: `version` of that distribution; `sdk_version` and `os_driver_version`
+            where there are such things.
+        ep_options: Provider options that open this device.
+    """
+
+    ep_name: str
+    ep_vendor: str
+    device: OrtHardwareDevice
+    ep_metadata: Mapping[str, str] = field(default_factory=dict)
+    ep_options: Mapping[str, str] = field(default_factory=dict)
+
+
+def get_ep_devices() -> list[OrtEpDevice]:
+    """Every device of every installed execution provider, in order of preference.
+
+    Raises:
+        EPFail: A distribution that provides an execution provider is broken.
+    """
+    return [
+        _ep_device(entry, device)
+        for entry in catalog.entries().values()
+        for device in entry.load().probe().devices
+    ]
+
+
+def get_hardware_devices() -> list[OrtHardwareDevice]:
+    """The devices alone; one that two execution providers describe alike is there once."""
+    found: list[OrtHardwareDevice] = []
+    for ep_device in get_ep_devices():
+        if ep_device.device not in found:
+            found.append(ep_device.device)
+    return found
+
+
+def chosen_provider(
+    ep_devices: Sequence[OrtEpDevice], options: Mapping[str, str], *, argument: str
+) -> tuple[str, dict[str, str]]:
+    """The provider and options that devices of one execution provider mean.
+
+    An execution provider here runs on one device: of several the first one is taken, as
+    ONNX Runtime's OpenVINO EP does. The user's options win over the device's.
+
+    Raises:
+        InvalidArgument: No device, or devices of several execution providers.
+    """
+    from ort_lite.status import InvalidArgument  # noqa: PLC0415 - listing devices needs none
+
+    if not ep_devices:
+        raise InvalidArgument(f"{argument}: Must provide one or more OrtEpDevice instances.")
+    names = {device.ep_name for device in ep_devices}
+    if len(names) > 1:
+        raise InvalidArgument(
+            f"{argument}: All OrtEpDevice instances must be for the same execution provider, "
+            f"not {sorted(names)}."
+        )
+    return names.pop(), {**ep_devices[0].ep_options, **options}
+
+
+def _ep_device(entry: Entry, device: DeviceInfo) -> OrtEpDevice:
+    identity = device.identity
+    versions = {
+        "version": entry.version,
+        "sdk_version": identity.sdk_version,
+        "os_driver_version": identity.driver_version,
+    }
+    return OrtEpDevice(
+        ep_name=entry.name,
+        ep_vendor=entry.distribution,
+        ep_metadata={key: value for key, value in versions.items() if value},
+        ep_options=dict(device.options),
+        device=hardware_of(device),
+    )
+
+
+def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
+    """What one execution provider found, in the form of onnxruntime."""
+    told = f"{device.identity.vendor or device.description}".lower()
+    words = told.replace("(", " ").split()
+    ids = [VENDOR_IDS[word] for word in words if word in VENDOR_IDS]
+    facts = {"Description": device.description, "Architecture": device.identity.architecture}
+    return OrtHardwareDevice(
+        type=_TYPES[device.kind],
+        vendor=device.identity.vendor,
+        vendor_id=ids[0] if ids else 0,
+        metadata={key: value for key, value in facts.items() if value},
+    )
