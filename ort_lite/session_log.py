@@ -131,8 +131,9 @@ class SessionLogger(logging.LoggerAdapter[logging.Logger]):
         logid = _SCOPE.get().logid
         has_handlers = self.logger.hasHandlers()
         text = f"[{logid}] {msg}" if logid and has_handlers else str(msg)
+        told = sys.exc_info() if kwargs.get("exc_info") else None
         record = self.logger.makeRecord(
-            self.logger.name, level, path, number, text, args, kwargs.get("exc_info"), function
+            self.logger.name, level, path, number, text, args, told, function
         )
         record.logid = logid
         if has_handlers:
@@ -146,7 +147,10 @@ def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
     letter = _LETTERS[min(max(record.levelno // 10 - 1, 0), len(_LETTERS) - 1)]
     time = f"{logging.Formatter().formatTime(record, '%Y-%m-%d %H:%M:%S')}.{int(record.msecs):03d}"
     where = f"{record.filename}:{record.lineno} {record.funcName}"
-    return f"{time} [{letter}:{ROOT}:{logid or _DEFAULT_ID}, {where}] {record.getMessage()}"
+    line = f"{time} [{letter}:{ROOT}:{logid or _DEFAULT_ID}, {where}] {record.getMessage()}"
+    if record.exc_info is None:
+        return line
+    return f"{line}\n{logging.Formatter().formatException(record.exc_info)}"
 
 
 def get_logger(module: str) -> SessionLogger:

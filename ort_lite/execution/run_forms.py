@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.status import OrtLiteError
+from ort_lite.session_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import Value
     from ort_lite.model.info import NodeArg
     from ort_lite.options import RunOptions
+
+log = get_logger(__name__)
 
 
 class RunForms(ABC):
@@ -57,7 +59,8 @@ class RunForms(ABC):
     ) -> None:
         """As `run`, in a thread of the session; `callback(outputs, user_data, error)` gets them.
 
-        `error` is "" if all went well; if not, the outputs are empty. `close` waits for calls.
+        `error` is "" if all went well; if not, the outputs are empty. What `callback` itself raises
+        is logged. `close` waits for calls.
 
         Raises:
             Fail: The session is closed.
@@ -69,9 +72,12 @@ class RunForms(ABC):
             error = ""
             try:
                 outputs = self.run(output_names, input_feed, run_options)
-            except (OrtLiteError, ValueError) as exc:
-                error = str(exc)
-            callback(outputs, user_data, error)
+            except Exception as exc:  # noqa: BLE001 - in this thread nobody else would hear of it
+                error = str(exc) or type(exc).__name__
+            try:
+                callback(outputs, user_data, error)
+            except Exception:
+                log.exception("the callback of run_async failed")
 
         surroundings.submit(call)
 

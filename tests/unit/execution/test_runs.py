@@ -112,6 +112,22 @@ def test_an_asynchronous_run_that_fails_says_so_to_the_callback() -> None:
         session.run_async(None, feed(mlp()), lambda *_: None)
 
 
+def test_a_callback_hears_of_errors_of_any_kind_and_its_own_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    got: list[str] = []
+
+    def callback(_outputs: object, _user_data: object, error: str) -> None:
+        got.append(error)
+        raise RuntimeError("nobody home")
+
+    with ort.InferenceSession(mlp().SerializeToString(), providers=CPU) as session:
+        session.run_async(None, 5, callback)  # type: ignore[arg-type] - what a user may do
+    assert len(got) == 1
+    assert "int" in got[0]
+    assert "nobody home" in caplog.text
+
+
 @pytest.mark.parametrize("providers", [CPU, OPENVINO], ids=["cpu", "openvino"])
 @pytest.mark.parametrize("make", [mlp, branching, sandwich], ids=lambda make: make.__name__)
 def test_sixteen_threads_share_a_session(make: Any, providers: list[str]) -> None:
