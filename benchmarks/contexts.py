@@ -1,4 +1,6 @@
-"""Writes one engine's compiled models in a process of its own: `contexts.py ENGINE MODEL FOLDER`.
+"""One engine's compiled models, by a process of its own: `contexts.py ENGINE MODEL FOLDER`.
+
+Kinds of context may follow, where not all are wanted.
 
 Prints a JSON object: by kind of context its path, or why there is none.
 """
@@ -15,26 +17,36 @@ from typing import TYPE_CHECKING
 from engines import ENGINES, AbsentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samples import Sample
 
 
-def prepare(engine: str, sample: Sample) -> dict[str, Path | str]:
+def prepare(engine: str, sample: Sample, kinds: Sequence[str] = ()) -> dict[str, Path | str]:
     """`engine`'s compiled models of `sample` by kind: a path, or why there is none.
+
+    Args:
+        engine: One of ENGINES.
+        sample: Its model is compiled into the folder of its inputs.
+        kinds: Which; all that the engine has where none is given.
 
     Raises:
         subprocess.CalledProcessError: It could not compile the model.
     """
     command = [sys.executable, __file__, engine, str(sample.path), str(sample.feed.parent)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([*command, *kinds], stdout=subprocess.PIPE, text=True, check=True)
     return {
         kind: answer["absent"] or Path(answer["path"])
         for kind, answer in json.loads(done.stdout).items()
     }
 
 
-def main(engine_name: str, model: Path, folder: Path) -> dict[str, dict[str, str]]:
+def main(
+    engine_name: str, model: Path, folder: Path, chosen: Sequence[str]
+) -> dict[str, dict[str, str]]:
     """Write them; by kind the path, and why there is none or ""."""
     kinds = ENGINES[engine_name].contexts
+    kinds = {kind: kinds[kind] for kind in chosen or kinds}
     try:
         engine = ENGINES[engine_name]()
     except AbsentError as exc:
@@ -55,4 +67,4 @@ if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
     with answers:
-        json.dump(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])), answers)
+        json.dump(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]), answers)

@@ -21,7 +21,7 @@ from contexts import prepare
 from engines import OURS, RAW
 from report import text_table
 from samples import HERE, Sample, ask, make_sample
-from startup import NO_BYTECODE
+from starts import NO_BYTECODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -54,6 +54,13 @@ def mebibytes(found: Found, name: str) -> str:
     return NOTHING if found[name].absent else f"{found[name].peak_rss / 2**20:.0f}"
 
 
+def over_peak(found: Found, name: str, peer: str) -> str:
+    """A variant's peak memory as a multiple of the peer's."""
+    if found[name].absent or found[peer].absent:
+        return NOTHING
+    return f"{found[name].peak_rss / found[peer].peak_rss:.2f}x"
+
+
 def absences(results: Mapping[str, Found]) -> str:
     """One line for each reason why a variant is missing, or ""."""
     reasons = {m.absent for found in results.values() for m in found.values() if m.absent}

@@ -1,0 +1,80 @@
+"""The OpenCL EP from a context against compiling: `opencl_start.py [MODEL ...]`.
+
+Whole processes from their start to the first answer, and in the same process session and first run
+once more. Free dimensions are fixed to the sizes of the inputs first. PoCL's cache of kernels is
+off, so that compiling is compiling in every turn.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from contexts import prepare
+from engines import OURS_OPENCL, PEER_CPU
+from opencl import fixed
+from report import absences, mebibytes, milliseconds, over, text_table, write_json
+from samples import ask, make_sample
+from starts import LOAD, measure_starts, start_variant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from measure import Measurement
+
+TURNS = 3
+MODELS = ("squeezenet_rw", "resnet50_rw", "minilm_l6_w8", "magika", "ppocrv4_det")
+CACHE_OFF = {"POCL_KERNEL_CACHE": "0"}
+RELOAD, COMPILE, PEER = f"{OURS_OPENCL} external", f"{OURS_OPENCL} plain", f"{PEER_CPU} plain"
+COLUMNS = (
+    *("model", "reload", "compile", "faster", "vs CPU", "RSS"),
+    *("reload again", "compile again", "faster", "vs CPU"),
+)
+LEGEND = """
+Milliseconds from before a process is started to its first answer, medians; again: session and first
+run once more in the same process. faster: compiling over reloading, medians over turns.
+vs CPU: reloading over onnxruntime's CPU EP on the plain model. RSS: peak of the reload in MiB.
+"""
+
+
+def main() -> int:
+    """Measure and print."""
+    asked = ask(__doc__, TURNS, default=MODELS)
+    results = {}
+    for name in asked.models:
+        with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+            sample = fixed(make_sample(name, Path(folder)), Path(folder))
+            made = prepare(OURS_OPENCL, sample, kinds=("external",))["external"]
+            variants = [
+                start_variant(OURS_OPENCL, "external", sample, made),
+                start_variant(OURS_OPENCL, "plain", sample, sample.path),
+                start_variant(PEER_CPU, "plain", sample, sample.path),
+            ]
+            results[name] = measure_starts(variants, asked.turns, name, CACHE_OFF)
+        if asked.json is not None:
+            write_json(asked.json, results)
+    rows = [(name, *cells(found)) for name, found in results.items()]
+    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    return 0
+
+
+def cells(found: Mapping[str, Measurement]) -> tuple[str, ...]:
+    """One row of the table, but for the model's name."""
+    whole = _compared(found, RELOAD, COMPILE, PEER)
+    again = _compared(found, *(f"{name} {LOAD}" for name in (RELOAD, COMPILE, PEER)))
+    return (*whole, mebibytes(found, RELOAD), *again)
+
+
+def _compared(
+    found: Mapping[str, Measurement], reload: str, compiled: str, peer: str
+) -> tuple[str, ...]:
+    return (
+        *(milliseconds(found, reload), milliseconds(found, compiled)),
+        *(over(found, compiled, reload), over(found, reload, peer)),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
