@@ -19,9 +19,10 @@ from ort_lite.execution_provider import (
     SupportsEpContext,
 )
 from ort_lite.model import loader
+from ort_lite.model.info import ModelMetadata
 from ort_lite.options import SessionOptions
 from ort_lite.providers import catalog
-from ort_lite.providers.provider_list import open_all, requested, with_threads
+from ort_lite.providers.provider_list import open_all, wanted_by
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -87,13 +88,9 @@ def _wanted(
     sources: Sequence[str],
 ) -> tuple[Request, ...]:
     """The EPs that a session would have, with the options that it would give them."""
-    if not providers and options.selects_devices:
-        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - see above
-        from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few ask
-
-        add_providers(options, lambda: ModelMetadata.of(loaded.model))
-    named = sources if providers is None and not options.has_providers() else providers
-    return with_threads(requested(options, named, None), options.intra_op_num_threads)
+    free = providers is None and not options.has_providers() and not options.selects_devices
+    named = sources if free else providers
+    return wanted_by(options, named, None, lambda: ModelMetadata.of(loaded.model))
 
 
 def _by_file(

@@ -22,7 +22,7 @@ from ort_lite.options import GraphOptimizationLevel, SessionOptions
 from ort_lite.planning.optimization import optimized, settings_of
 from ort_lite.planning.placement import check_placement
 from ort_lite.planning.preparation import Workshop, prepare
-from ort_lite.providers.provider_list import open_all, requested
+from ort_lite.providers.provider_list import open_all, wanted_by
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError
 from ort_lite.transforms.fusions import Fuser
 
@@ -232,11 +232,7 @@ class ModelCompiler:
 
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
-        if self._options.selects_devices:
-            from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few ask
-
-            add_providers(self._options, lambda: ModelMetadata.of(loaded.model))
-        wanted = requested(self._options, None, None)
+        wanted = wanted_by(self._options, None, None, lambda: ModelMetadata.of(loaded.model))
         eps = open_all(wanted, fallback=False, kernels=self._options.custom_kernels)
         self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
         try:

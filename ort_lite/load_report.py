@@ -22,7 +22,8 @@ class CacheOutcome:
     Attributes:
         state: "off"; "hit" (reloaded); "stored" (compiled, and kept for the next start); or
             "missed" (compiled, and not kept).
-        reason: Why it was no hit, or why nothing was kept; "" where there is nothing to say.
+        reason: Why it was no hit, why nothing was kept, or why a session that asked for the cache
+            goes around it; "" where there is nothing to say.
         key: Of the entry, or "".
     """
 

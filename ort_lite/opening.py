@@ -116,9 +116,14 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UncachedModel:
-    """A model that is compiled unless it is a context model."""
+    """A model that is compiled unless it is a context model.
+
+    Attributes:
+        around_it: Why it goes around the model cache that the session asked for, or "".
+    """
 
     loaded: LoadedModel
+    around_it: str = ""
 
     def is_compiled(self) -> bool:
         """Whether it is a context model."""
@@ -134,11 +139,11 @@ class UncachedModel:
 
     def make(self, opening: Opening) -> Opened:
         """See ModelSource."""
-        return compile_plain(self.loaded, opening)
+        return replace(compile_plain(self.loaded, opening), cache=self.cache_so_far())
 
     def cache_so_far(self) -> CacheOutcome:
         """See ModelSource."""
-        return CacheOutcome()
+        return CacheOutcome(reason=self.around_it)
 
     def close(self, taken: LoadedModel | None = None) -> None:
         """See ModelSource."""

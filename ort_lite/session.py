@@ -16,7 +16,7 @@ from ort_lite.model.info import ModelMetadata, NodeArg
 from ort_lite.model.tensor_values import to_numpy
 from ort_lite.options import RunOptions, SessionOptions
 from ort_lite.planning.placement import placement_line
-from ort_lite.providers.provider_list import begin_all, requested, with_threads
+from ort_lite.providers.provider_list import begin_all, wanted_by
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.session_start import SessionStart
 from ort_lite.status import Fail, InvalidArgument
@@ -76,13 +76,11 @@ class InferenceSession(RunForms):
         self._given = (sess_options or SessionOptions()).snapshot()
         self._options = self._given.snapshot()
         self._log_scope = scope_of(self._options)
-        if not providers and self._options.selects_devices:
-            from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
-
-            add_providers(self._options, lambda: self._metadata_of(path_or_bytes))
-        wanted = with_threads(
-            requested(self._options, providers, provider_options),
-            self._options.intra_op_num_threads,
+        wanted = wanted_by(
+            self._options,
+            providers,
+            provider_options,
+            lambda: self._metadata_of(path_or_bytes),
         )
         begin_all(wanted)
         self._opened: Opened | None = None

@@ -7,10 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context.shared_reading import SHARE_KEY
-from ort_lite.context.target import ENABLE_KEY
 from ort_lite.model import loader
-from ort_lite.model_cache.settings import session_cache
+from ort_lite.model_cache.settings import bypass_reason, session_cache
 from ort_lite.opening import BACKGROUND_KEY, Opened, Opening, UncachedModel
 from ort_lite.providers.provider_list import open_all
 
@@ -110,11 +108,10 @@ class SessionStart:
     def _source(self, given: object) -> ModelSource:
         """The model, to be looked for in the cache where one is wanted."""
         settings = session_cache(self.options.config, os.environ)
-        writes = self.options.flag(ENABLE_KEY) or self.options.optimized_model_filepath
-        loose = self.options.given_weights is not None  # of which the cache has no digest
-        if settings is None or writes or loose or self.options.flag(SHARE_KEY):
+        around_it = bypass_reason(self.options) if settings is not None else ""
+        if settings is None or around_it:
             with self.clock.phase("read model"), self.around.loading(given):
-                return UncachedModel(loader.load(given, self.options))
+                return UncachedModel(loader.load(given, self.options), around_it)
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
         return CachedModel(settings, given, self.options, self.clock)

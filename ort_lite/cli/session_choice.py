@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from ort_lite.session import InferenceSession
 
 SUFFIX = "ExecutionProvider"
+POLICIES = (
+    *("DEFAULT", "PREFER_CPU", "PREFER_NPU", "PREFER_GPU"),
+    *("MAX_PERFORMANCE", "MAX_EFFICIENCY", "MIN_OVERALL_POWER"),
+)
+"""Names of OrtExecutionProviderDevicePolicy, whose module is not imported for a name's sake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +36,15 @@ class SessionChoice:
         config: Session configuration entries.
         dimensions: Sizes of symbolic dimensions.
         group: The session group that it is to be in.
+        policy: By which devices are chosen where no provider is named, as
+            OrtExecutionProviderDevicePolicy spells it; "" for none.
     """
 
     providers: tuple[tuple[str, Mapping[str, str]], ...] | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     dimensions: Mapping[str, int] = field(default_factory=dict)
     group: SharedContexts | None = None
+    policy: str = ""
 
     def session_options(self, extra: Mapping[str, str] | None = None) -> SessionOptions:
         """The chosen options, with `extra` entries besides."""
@@ -47,11 +55,16 @@ class SessionChoice:
             options.add_session_config_entry(key, value)
         for name, size in self.dimensions.items():
             options.add_free_dimension_override_by_name(name, size)
+        if self.policy:
+            from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
+
+            chosen = OrtExecutionProviderDevicePolicy[self.policy]
+            options.set_provider_selection_policy(chosen)
         return self.group.join(options) if self.group is not None else options
 
 
 def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
-    """Give a command the options -e, -O, -c and --dim, as its argument `choice`."""
+    """Give a command -e, -O, -c, --dim and --policy, as its argument `choice`."""
 
     @click.option(
         *("-e", "--ep", "eps"), multiple=True, metavar="EP",
@@ -70,6 +83,10 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         "--dim", "dims", multiple=True, metavar="NAME=SIZE",
         help="Size of a symbolic dimension of the model.",
     )  # fmt: skip
+    @click.option(
+        "--policy", type=click.Choice(POLICIES, case_sensitive=False),
+        help="Choose execution providers by their devices, where none is named.",
+    )  # fmt: skip
     @wraps(command)
     def wrapper(
         *args: Any,  # noqa: ANN401 - click's
@@ -77,12 +94,14 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         ep_options: Sequence[str],
         config: Sequence[str],
         dims: Sequence[str],
+        policy: str | None,
         **kwargs: Any,  # noqa: ANN401 - click's
     ) -> ExitCode:
         choice = SessionChoice(
             providers=_providers(eps, ep_options),
             config=dict(key_value(text, "--config") for text in config),
             dimensions=dict(_dimension(text) for text in dims),
+            policy=policy or "",
         )
         return command(*args, choice=choice, **kwargs)
 

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.load_report import LoadClock
+from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
+from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.opening import Opening
-from ort_lite.providers.provider_list import open_all, requested
+from ort_lite.providers.provider_list import open_all, wanted_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,13 +66,18 @@ def inquire(
     """What a session of these arguments would find. The EPs are opened, for their identity.
 
     Raises:
-        OrtLiteError: The model cannot be read, or an EP cannot be opened.
+        OrtLiteError: The model cannot be read, an EP cannot be opened, or the user's delegate
+            for the choice of devices failed.
     """
-    wanted = requested(options, providers, None)
+    around_it = bypass_reason(options)
+    if around_it:
+        return Inquiry(hit=False, reason=f"sessions go around the cache: {around_it}")
+    options = options.snapshot()
     cached = CachedModel(settings, model, options, LoadClock())
     try:
         if cached.source is None:
             return Inquiry(hit=False, reason=cached.unfit())
+        wanted = wanted_by(options, providers, None, lambda: ModelMetadata.of(cached.plain().model))
         eps = open_all(wanted, fallback=False)
         try:
             given = {ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name}

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.context.shared_reading import SHARE_KEY
+from ort_lite.context.target import ENABLE_KEY as ENABLE_CONTEXT_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ort_lite.options import SessionOptions
 
 ENABLE_KEY = "session.ep_context_cache"
 FOLDER_KEY = "session.ep_context_cache_dir"
@@ -47,6 +51,22 @@ def session_cache(
     if enabled not in ("0", "1"):
         raise InvalidArgument(f"{ENABLE_KEY} is '{enabled}', expected 0 (off) or 1 (on)")
     return cache_settings(config, environment) if enabled == "1" else None
+
+
+def bypass_reason(options: SessionOptions) -> str:
+    """Why sessions of these options go around the cache although they asked for it; "" if not.
+
+    What of a session has no digest, a function or weights in memory, must not decide what another
+    one gets: kernels of the user's own compute constants that become part of a compiled model.
+    """
+    found = {
+        "a context model is written": options.flag(ENABLE_CONTEXT_KEY),
+        "the optimized model is written": bool(options.optimized_model_filepath),
+        "its contexts are shared among sessions": options.flag(SHARE_KEY),
+        "weights are given in memory": options.given_weights is not None,
+        "kernels are registered": bool(options.custom_kernels),
+    }
+    return next((reason for reason, is_so in found.items() if is_so), "")
 
 
 def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) -> CacheSettings:

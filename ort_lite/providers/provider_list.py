@@ -14,10 +14,11 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.kernel_registry import KernelDef
+    from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
 
 log = get_logger(__name__)
@@ -34,6 +35,34 @@ class Request:
     name: str
     options: Mapping[str, str]
     explicit: bool
+
+
+def wanted_by(
+    options: SessionOptions,
+    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
+    provider_options: Sequence[Mapping[str, str]] | None,
+    metadata: Callable[[], ModelMetadata],
+) -> tuple[Request, ...]:
+    """All that a session of these arguments opens, with the options that it gives each.
+
+    Args:
+        options: Its policy or delegate, where it has one and no provider is named, adds to it
+            the providers that it selects.
+        providers: As for a session.
+        provider_options: As for a session.
+        metadata: Reads the model's, for a delegate.
+
+    Raises:
+        Fail: The delegate failed, or selected wrongly.
+        ValueError: As `requested`.
+        InvalidArgument: As `requested` and `with_threads`.
+    """
+    if not providers and options.selects_devices:
+        from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
+
+        add_providers(options, metadata)
+    found = requested(options, providers, provider_options)
+    return with_threads(found, options.intra_op_num_threads)
 
 
 def requested(

@@ -11,7 +11,8 @@ import pytest
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import size_text, time_text
-from ort_lite.cli.session_choice import SessionChoice, full_name, session_choice
+from ort_lite.cli.session_choice import POLICIES, SessionChoice, full_name, session_choice
+from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +72,13 @@ def test_entries_and_dimensions_reach_the_session_options() -> None:
     assert options.get_session_config_entry("session.disable_cpu_ep_fallback") == "1"
     assert options.get_session_config_entry("ep.context_enable") == "1"
     assert options.free_dimensions == {"batch": 4}
+
+
+@pytest.mark.parametrize("policy", OrtExecutionProviderDevicePolicy)
+def test_a_policy_is_the_session_s(policy: OrtExecutionProviderDevicePolicy) -> None:
+    assert POLICIES[policy] == policy.name
+    options = chosen("--policy", policy.name.lower()).session_options()
+    assert options.selection_policy is policy
 
 
 def test_a_fixed_dimension_is_fixed_in_the_session(model: Path, tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import onnx
 import pytest
-from small_models import feed, mlp, sandwich
+from cached_starts import OPENVINO, only_entry, options, same, start, store
+from small_models import mlp, sandwich
 
 import ort_lite as ort
 from ctx_formats import atomic_write
@@ -22,53 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ort_lite.model_cache.entry import Entry
-
-OPENVINO = "OpenVINOExecutionProvider"
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(sandwich().SerializeToString())
-    return path
-
-
-def options(cache: Path, **entries: str) -> ort.SessionOptions:
-    made = ort.SessionOptions()
-    made.add_session_config_entry("session.ep_context_cache", "1")
-    made.add_session_config_entry("session.ep_context_cache_dir", str(cache))
-    for key, value in entries.items():
-        made.add_session_config_entry(key.replace("__", "."), value)
-    return made
-
-
-def start(
-    source: Any, cache: Path, providers: Any = (OPENVINO,), **entries: str
-) -> tuple[str, str, list[np.ndarray]]:
-    """State and reason of the cache, and the answer."""
-    with ort.InferenceSession(source, options(cache, **entries), providers=providers) as session:
-        answer = session.run(None, feed(sandwich()))
-        found = session.load_report().cache
-    return found.state, found.reason, answer
-
-
-def same(left: list[np.ndarray], right: list[np.ndarray]) -> None:
-    for one, other in zip(left, right, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def store(cache: Path) -> CacheStore:
-    return CacheStore(cache)
-
-
-def only_entry(cache: Path) -> Entry:
-    (entry,) = store(cache).sound_entries()
-    return entry
 
 
 def test_the_second_start_compiles_nothing(saved: Path, cache: Path) -> None:
@@ -128,62 +80,10 @@ def test_a_model_from_memory_is_cached_too(saved: Path, cache: Path) -> None:
     assert start(saved, cache)[0] == "hit"  # the content decides, not where it lies
 
 
-def changed_provider_option(saved: Path, cache: Path) -> tuple[str, str, Any]:
-    return start(saved, cache, [(OPENVINO, {"num_of_threads": "1"})])
-
-
-def changed_entry(saved: Path, cache: Path) -> tuple[str, str, Any]:
-    return start(saved, cache, ep__of_a_vendor="7")
-
-
-def changed_model(saved: Path, cache: Path) -> tuple[str, str, Any]:
-    proto = sandwich()
-    proto.graph.initializer[0].raw_data = bytes(len(proto.graph.initializer[0].raw_data))
-    saved.write_bytes(proto.SerializeToString())
-    return start(saved, cache)
-
-
-def changed_providers(saved: Path, cache: Path) -> tuple[str, str, Any]:
-    return start(saved, cache, ["CPUExecutionProvider", OPENVINO])
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (changed_provider_option, "OpenVINOExecutionProvider.option.num_of_threads is '1'"),
-        (changed_entry, "config.ep.of_a_vendor is '7' and was ''"),
-        (changed_model, "model is '"),
-    ],
-)
-def test_each_part_of_the_identity_makes_a_miss_that_says_so(
-    saved: Path,
-    cache: Path,
-    change: Callable[[Path, Path], tuple[str, str, Any]],
-    named: str,
-) -> None:
-    start(saved, cache)
-    state, reason, _ = change(saved, cache)
-    assert state == "stored"
-    assert named in reason
-    assert len(store(cache).entry_keys()) == 2
-    assert change(saved, cache)[0] == "hit"
-
-
 def test_a_model_that_nothing_keeps_is_told_and_not_stored(saved: Path, cache: Path) -> None:
-    state, reason, _ = changed_providers(saved, cache)
+    state, reason, _ = start(saved, cache, ["CPUExecutionProvider", OPENVINO])
     assert (state, reason[:24]) == ("missed", "no execution provider th")
     assert store(cache).entry_keys() == []
-
-
-def test_external_data_is_part_of_the_identity(tmp_path: Path, cache: Path) -> None:
-    path = tmp_path / "m.onnx"
-    onnx.save(sandwich(), path, save_as_external_data=True, location="w.bin", size_threshold=0)
-    assert start(path, cache)[0] == "stored"
-    assert start(path, cache)[0] == "hit"
-    weights = bytearray((tmp_path / "w.bin").read_bytes())
-    weights[3] ^= 1
-    (tmp_path / "w.bin").write_bytes(weights)
-    assert start(path, cache)[0] == "stored"
 
 
 def damage_payload(cache: Path, entry: Entry) -> None:
@@ -269,7 +169,7 @@ def test_objects_and_entries_are_never_written_into(saved: Path, cache: Path) ->
     before = {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in store(cache).objects.iterdir()}
     assert all(not path.stat().st_mode & 0o222 for path in before)
     start(saved, cache)
-    changed_provider_option(saved, cache)
+    start(saved, cache, [(OPENVINO, {"num_of_threads": "1"})])
     for path, (inode, written) in before.items():
         assert (path.stat().st_ino, path.stat().st_mtime_ns) == (inode, written)
 
@@ -304,7 +204,7 @@ def test_a_read_only_cache_is_read(
 
     monkeypatch.setattr(os, "open", read_only)
     assert start(saved, cache)[0] == "hit"
-    state, reason, _ = changed_entry(saved, cache)
+    state, reason, _ = start(saved, cache, ep__of_a_vendor="7")
     assert (state, "Read-only file system" in reason) == ("missed", True)
 
 
