@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
-from eps.cpu.blas_threads import set_blas_threads
 from ort_lite.execution_provider import Capability, CompileRefused, ExecutionProvider
-from ort_lite.kernel_registry import KernelRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.resolve import Resolver
     from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
-    from ort_lite.kernel_registry import KernelDef
+    from ort_lite.kernel_registry import KernelDef, KernelRegistry
 
 
 class CPUExecutionProvider(ExecutionProvider):
@@ -29,20 +27,29 @@ class CPUExecutionProvider(ExecutionProvider):
     )
 
     def __init__(self, *, threads: int = 0) -> None:
-        """Register all kernels.
+        """Import next to nothing: in most sessions with a context no node is left for this EP.
 
         Args:
             threads: Of matrix products, process-wide; 0 leaves BLAS as it is.
         """
-        self._users = KernelRegistry(self.name)
         if threads:
+            from eps.cpu.blas_threads import set_blas_threads  # noqa: PLC0415 - see above
+
             set_blas_threads(threads)
+
+    @cached_property
+    def _users(self) -> KernelRegistry:
+        """A user's kernels."""
+        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - see __init__
+
+        return KernelRegistry(self.name)
 
     @cached_property
     def _resolver(self) -> Resolver:
         """All kernels; their import takes longer than a context takes to load without them."""
         from eps.cpu.kernels import all_kernels  # noqa: PLC0415 - see above
         from eps.cpu.resolve import Resolver  # noqa: PLC0415 - see above
+        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - see above
 
         own = KernelRegistry(self.name)
         for definition in all_kernels():

@@ -57,10 +57,7 @@ class _Factory:
                 f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
             )
         load_newest_tbb()
-        try:
-            from eps.openvino.provider import OpenVINOExecutionProvider
-        except ImportError as exc:  # a library that it needs is missing or of another system
-            raise EPFail(f"{NAME}: the openvino package cannot be loaded: {exc}") from exc
+        from eps.openvino.provider import OpenVINOExecutionProvider
 
         return OpenVINOExecutionProvider(parsed)
 

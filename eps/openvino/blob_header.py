@@ -45,6 +45,14 @@ def parse_requirements(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in parts}
 
 
+def has_constants(payload: memoryview) -> bool:
+    """Whether a blob holds constants, or does not say that it holds none."""
+    try:
+        return len(constants_of(payload)) > 0
+    except FormatError:
+        return True
+
+
 def constants_of(payload: memoryview) -> memoryview:
     """The section of a CPU blob that holds its constants.
 

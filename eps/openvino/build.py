@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
-from eps.openvino.runtime import ov
+from eps.openvino.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail, InvalidArgument
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eps.openvino.runtime import ov
+from eps.openvino.runtime import WIDE
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail
@@ -13,9 +13,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    import openvino
-
+    from eps.openvino.runtime import Array, Model
     from ort_lite.execution_provider import Value
     from ort_lite.model.graph import Graph
 
@@ -31,27 +29,23 @@ class OpenVINOPartition(CompiledPartition):
 
     def __init__(
         self,
-        compiled: openvino.CompiledModel,
+        model: Model,
         name: str,
         order: tuple[Sequence[int], Sequence[int]],
-        owner: object = None,
         source: Graph | None = None,
     ) -> None:
         """Make the first request.
 
         Args:
-            compiled: The SDK's object.
+            model: Compiled or imported.
             name: For messages.
             order: Port index of each input and of each output, in the partition's order.
-            owner: What the bytes live in that an imported model reads for as long as it or a
-                request exists.
             source: What was compiled, where it was compiled here.
         """
         self.source = source
-        self.compiled = compiled
+        self.model: Model | None = model
         self.name = name
         self._in_order, self._out_order = tuple(order[0]), tuple(order[1])
-        self._owner = owner
         self._idle: deque[_Request] = deque()
         self._idle.append(self._request())
 
@@ -71,46 +65,37 @@ class OpenVINOPartition(CompiledPartition):
     @property
     def notes(self) -> tuple[str, ...]:
         """The devices that OpenVINO runs it on, which AUTO and HETERO choose themselves."""
-        if self.compiled is None:
+        if self.model is None:
             return ()
         try:
-            devices = self.compiled.get_property("EXECUTION_DEVICES")
+            return (f"on {self.model.property('EXECUTION_DEVICES')}",)
         except SDK_ERRORS:  # a device without that property
             return ()
-        return (f"on {', '.join(devices)}",)
 
     def release(self) -> None:
-        """Requests first, then the model, then the bytes that they read."""
+        """Requests first, then the model, and with it the bytes that they read."""
         self._idle.clear()
-        self.compiled = None
-        self._owner = None
+        self.model = None
         self.source = None
 
     def _request(self) -> _Request:
-        if self.compiled is None:
+        if self.model is None:
             raise EPFail(f"{self.name} is run after it was released")
-        return _Request(self.compiled, self._in_order, self._out_order)
+        return _Request(self.model, self._in_order, self._out_order)
 
 
 class _Request:
-    """One infer request with views of its own input tensors."""
+    """One infer request, which takes and gives values in the partition's order."""
 
-    def __init__(
-        self, compiled: openvino.CompiledModel, in_order: Sequence[int], out_order: Sequence[int]
-    ) -> None:
-        self._request = compiled.create_infer_request()
+    def __init__(self, model: Model, in_order: Sequence[int], out_order: Sequence[int]) -> None:
+        self._request = model.request()
         self._in_order = tuple(in_order)
         self._out_order = tuple(out_order)
-        self._wide = tuple(
-            i
-            for i, port in enumerate(self._in_order)
-            if compiled.inputs[port].element_type == ov.Type.i64
-        )
-        self._owned: list[np.ndarray[Any, Any] | None] = [
-            self._request.get_input_tensor(port).data if static else None
-            for port, static in (
-                (port, compiled.inputs[port].partial_shape.is_static) for port in self._in_order
-            )
+        ports = [model.inputs.all[index] for index in in_order]
+        self._wide = tuple(i for i, port in enumerate(ports) if port.element_type == WIDE)
+        self._owned: list[Array | None] = [
+            self._request.own_input(index, port) if port.is_static else None
+            for index, port in zip(in_order, ports, strict=True)
         ]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
@@ -123,17 +108,10 @@ class _Request:
                 _require_shape(value.shape, owned.shape)
                 owned[...] = value
             else:
-                lent.append(self._lend(i, value))
-        found = list(self._request.infer({}, share_outputs=True, decode_strings=False).values())
-        return [found[port].copy() for port in self._out_order]
-
-    def _lend(self, i: int, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Let the request read the caller's array until the run ends; the next one lends anew."""
-        if not value.flags.writeable:
-            value = value.copy()
-        self._owned[i] = None
-        self._request.set_input_tensor(self._in_order[i], ov.Tensor(value, shared_memory=True))
-        return value
+                self._owned[i] = None
+                lent.append(self._request.lend_input(self._in_order[i], value))
+        found = self._request.infer()
+        return [found[index] for index in self._out_order]
 
 
 def _require_shape(found: tuple[int, ...], compiled: tuple[int, ...]) -> None:
@@ -151,7 +129,7 @@ def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[start:]
 
 
-def _require_32_bits(value: np.ndarray[Any, Any]) -> None:
+def _require_32_bits(value: Array) -> None:
     """OpenVINO's CPU plug-in holds int64 in int32 and would go on with other numbers.
 
     Raises:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.openvino.binding_runtime import BindingModel
 from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import compile_config
 from eps.openvino.fallback import find_culprits
 from eps.openvino.offline import OfflinePartition
 from eps.openvino.ports import PortError, port_order
+from eps.openvino.requirements import requirements_of
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompileRefused
 from ort_lite.status import EPFail
@@ -53,12 +55,12 @@ def _built(
                 f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
             ) from exc
         raise ConversionError(sdk_text(exc)) from exc
+    made = BindingModel(compiled)
     if options.npu_platform:
-        return OfflinePartition(compiled, name, options.npu_platform)
-    verdicts.learn(compiled)
-    infos = (graph.inputs, graph.outputs)
+        return OfflinePartition(made, name, options.npu_platform)
+    verdicts.learn(requirements_of(compiled, options))
     try:
-        order = port_order(infos[0], compiled.inputs), port_order(infos[1], compiled.outputs)
+        order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
-    return OpenVINOPartition(compiled, name, order, source=graph)
+    return OpenVINOPartition(made, name, order, source=graph)

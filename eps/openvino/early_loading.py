@@ -1,4 +1,4 @@
-"""Which of OpenVINO's libraries can be loaded before its Python extension is imported."""
+"""Which of OpenVINO's libraries can be loaded before anything of it is used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from eps.openvino.shared_tbb import newest_tbb
 
 EXTENSION = "openvino._pyopenvino"
 RUNTIME = "libopenvino.so.*"
+C_API = "libopenvino_c.so.*"
 PLUGINS = {
     "CPU": "libopenvino_intel_cpu_plugin.so",
     "GPU": "libopenvino_intel_gpu_plugin.so",
@@ -31,7 +32,13 @@ def libraries(kind: str) -> list[Path]:
     tbb, plugin = newest_tbb(), PLUGINS.get(kind)
     first = [tbb] if tbb is not None else []
     last = [folder / plugin] if plugin is not None else []
-    return [*first, *folder.glob(RUNTIME), *last]
+    return [*first, *folder.glob(RUNTIME), *folder.glob(C_API), *last]
+
+
+def c_library() -> Path | None:
+    """The library of OpenVINO's C API; None where the package holds none, or not on Linux."""
+    folder = _folder() if sys.platform == "linux" else None
+    return next(iter(folder.glob(C_API)), None) if folder is not None else None
 
 
 def _folder() -> Path | None:

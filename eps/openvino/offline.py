@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import openvino
 
+    from eps.openvino.runtime import Model
     from ort_lite.execution_provider import Value
 
 PLATFORMS = ("3720", "4000", "5010")
@@ -57,9 +58,9 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
 class OfflinePartition(CompiledPartition):
     """Compiled for a device that is not here: it can be exported, and not run."""
 
-    def __init__(self, compiled: openvino.CompiledModel, name: str, platform: str) -> None:
+    def __init__(self, model: Model, name: str, platform: str) -> None:
         """Keep what OpenVINO compiled."""
-        self.compiled = compiled
+        self.model: Model | None = model
         self.name = name
         self._platform = platform
 
@@ -76,4 +77,4 @@ class OfflinePartition(CompiledPartition):
 
     def release(self) -> None:
         """Let go of OpenVINO's model."""
-        self.compiled = None
+        self.model = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -28,8 +27,7 @@ OPTIONS: Mapping[str, str] = {
     "cache_dir": "folder for OpenVINO's own cache; not used together with EP contexts",
 }
 
-_DEVICE = re.compile(r"CPU|GPU(\.\d+)?|NPU(\.\d+)?")
-_GROUP = re.compile(r"(AUTO|HETERO|MULTI)(?::(.+))?")
+_GROUPS = ("AUTO", "HETERO", "MULTI")
 _PRECISIONS = {
     "CPU": ("FP32", "ACCURACY"),
     "GPU": ("FP16", "FP32", "ACCURACY"),
@@ -78,9 +76,21 @@ class OpenVINOOptions:
 
 def device_kind(device: str) -> str:
     """CPU, GPU or NPU, of the first device that `device` names; AUTO alone is CPU."""
-    grouped = _GROUP.fullmatch(device)
-    first = (grouped[2] or "CPU").split(",")[0] if grouped else device
+    group, members = _parted(device)
+    first = (members or "CPU").split(",")[0] if group else device
     return first.strip().split(".")[0].split("(")[0]
+
+
+def _parted(device: str) -> tuple[str, str]:
+    """A group of devices and its members, such as ("AUTO", "NPU,CPU"); ("", "") for a device."""
+    group, colon, members = device.partition(":")
+    return (group, members) if group in _GROUPS and bool(colon) == bool(members) else ("", "")
+
+
+def _is_device(name: str) -> bool:
+    kind, dot, number = name.partition(".")
+    numbered = not dot or (kind != "CPU" and number.isascii() and number.isdigit())
+    return kind in _PRECISIONS and numbered
 
 
 def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
@@ -107,14 +117,11 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
 
 def _device(text: str) -> str:
     device = text.strip().upper()
-    grouped = _GROUP.fullmatch(device)
-    members = (grouped[2] or "").split(",") if grouped else [device]
-    named = [m.strip() for m in members if m.strip()]
-    right = all(_DEVICE.fullmatch(name) for name in named)
-    enough = bool(named) or (grouped is not None and grouped[1] == "AUTO")
-    if not right or not enough:
+    group, members = _parted(device)
+    named = [m.strip() for m in (members.split(",") if group else [device]) if m.strip()]
+    if not all(map(_is_device, named)) or not (named or group == "AUTO"):
         raise InvalidArgument(f"device_type is '{text}', expected {OPTIONS[DEVICE_OPTION]}")
-    return f"{grouped[1]}:{','.join(named)}" if grouped and named else device
+    return f"{group}:{','.join(named)}" if group and named else device
 
 
 def _precision(text: str, kind: str) -> str:
@@ -168,5 +175,4 @@ def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
         raise InvalidArgument(
             f"load_config names devices {unknown}, expected {', '.join(_LOAD_CONFIG_DEVICES)}"
         )
-    grouped = _GROUP.fullmatch(device)
-    return {**content.get(grouped[1] if grouped else kind, {})}
+    return {**content.get(_parted(device)[0] or kind, {})}

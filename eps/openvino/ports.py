@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ctx_formats.onnx_model import DataType, TensorType
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import ValueInfo
+    from eps.openvino.runtime import Model, Port, Ports
     from ort_lite.execution_provider import PartitionIo
 
 ELEMENT_TYPES = {
@@ -36,7 +37,7 @@ class PortError(Exception):
 
 
 def port_order(
-    infos: Sequence[ValueInfo], ports: Sequence[Any], *, renamed: bool = False
+    infos: Sequence[ValueInfo], ports: Ports, *, renamed: bool = False
 ) -> tuple[int, ...]:
     """Index of the port of each value, by name, with its type and rank compared.
 
@@ -49,28 +50,25 @@ def port_order(
     Raises:
         PortError: A value has no port, or a port of another type, or a port is left over.
     """
-    by_name = {name: i for i, port in enumerate(ports) for name in port.get_names()}
-    if renamed and len(infos) == len(ports) and not any(i.name in by_name for i in infos):
-        for info, port in zip(infos, ports, strict=True):
-            _compare(info, port)
-        return tuple(range(len(ports)))
+    indices = [ports.index_of(info.name) for info in infos]
+    strange = all(index is None for index in indices)
+    if renamed and strange and len(infos) == len(ports.all):
+        indices = list(range(len(ports.all)))
     order = []
-    for info in infos:
-        index = by_name.get(info.name)
+    for info, index in zip(infos, indices, strict=True):
         if index is None:
-            raise PortError(f"'{info.name}' is not in the compiled model ({sorted(by_name)})")
-        _compare(info, ports[index])
+            known = sorted(name for port in ports.all for name in port.names)
+            raise PortError(f"'{info.name}' is not in the compiled model ({known})")
+        _compare(info, ports.all[index])
         order.append(index)
-    unused = set(range(len(ports))) - set(order)
+    unused = set(range(len(ports.all))) - set(order)
     if unused:
-        names = [sorted(ports[i].get_names()) for i in sorted(unused)]
+        names = [sorted(ports.all[i].names) for i in sorted(unused)]
         raise PortError(f"the compiled model has more: {names}")
     return tuple(order)
 
 
-def import_order(
-    io: PartitionIo, inputs: Sequence[Any], outputs: Sequence[Any]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def import_order(io: PartitionIo, model: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The order for an imported model.
 
     Raises:
@@ -78,8 +76,8 @@ def import_order(
     """
     try:
         return (
-            port_order(io.inputs, inputs, renamed=True),
-            port_order(io.outputs, outputs, renamed=True),
+            port_order(io.inputs, model.inputs, renamed=True),
+            port_order(io.outputs, model.outputs, renamed=True),
         )
     except PortError as exc:
         raise InvalidGraph(
@@ -88,22 +86,21 @@ def import_order(
         ) from exc
 
 
-def _compare(info: ValueInfo, port: Any) -> None:  # noqa: ANN401 - an SDK object
+def _compare(info: ValueInfo, port: Port) -> None:
+    if port.element_type not in ELEMENT_TYPES:
+        raise PortError(f"'{info.name}' is {port.element_type} in the compiled model")
     if not isinstance(info.type, TensorType):
         return
-    found = ELEMENT_TYPES.get(port.element_type.get_type_name())
-    if found != info.type.elem_type:
+    if ELEMENT_TYPES[port.element_type] != info.type.elem_type:
         raise PortError(
-            f"'{info.name}' is {port.element_type.get_type_name()} in the compiled model and "
+            f"'{info.name}' is {port.element_type} in the compiled model and "
             f"element type {info.type.elem_type} in the graph"
         )
-    shape, partial = info.type.shape, port.partial_shape
-    if shape is None or partial.rank.is_dynamic:
+    shape = info.type.shape
+    if shape is None or port.shape is None:
         return
-    if partial.rank.get_length() != len(shape):
-        raise PortError(f"'{info.name}' has rank {partial.rank.get_length()}, not {len(shape)}")
-    for axis, (mine, theirs) in enumerate(zip(shape, partial, strict=True)):
-        if isinstance(mine, int) and mine >= 0 and theirs.is_static and theirs.get_length() != mine:
-            raise PortError(
-                f"'{info.name}' has size {theirs.get_length()} in dimension {axis}, not {mine}"
-            )
+    if len(port.shape) != len(shape):
+        raise PortError(f"'{info.name}' has rank {len(port.shape)}, not {len(shape)}")
+    for axis, (mine, theirs) in enumerate(zip(shape, port.shape, strict=True)):
+        if isinstance(mine, int) and mine >= 0 and theirs is not None and theirs != mine:
+            raise PortError(f"'{info.name}' has size {theirs} in dimension {axis}, not {mine}")

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eps.openvino.binding import VERSION, ov
+from eps.openvino.binding_runtime import BindingRuntime
 from eps.openvino.identity import read_identity
 from eps.openvino.options import device_kind
-from eps.openvino.runtime import VERSION, ov
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import EPFail
@@ -24,14 +25,15 @@ def probe_devices() -> Probe:
     """Every device, with its identity; why there is no GPU or NPU."""
     try:
         core = ov.Core()
-        names = list(core.available_devices)
+        runtime = BindingRuntime(core)
+        names = list(runtime.available_devices())
     except SDK_ERRORS as exc:
         return Probe(reason=f"OpenVINO does not start: {sdk_text(exc)}")
     devices = []
     tried = [f"OpenVINO {VERSION}: available_devices {names}"]
     for name in names:
         try:
-            identity = read_identity(core, name, VERSION)
+            identity = read_identity(runtime, name)
         except EPFail as exc:
             tried.append(f"{name}: {exc.message}")
             continue

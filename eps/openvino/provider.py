@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-import numpy as np
-
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.blob_header import read_requirements
 from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import import_config, weightless_config
-from eps.openvino.identity import read_identity, sdk_version
+from eps.openvino.identity import read_identity
 from eps.openvino.ports import import_order
 from eps.openvino.records import compatibility_json, info_identity, requirement_identity
-from eps.openvino.runtime import VERSION, ov
+from eps.openvino.sdk import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.verdict import Verdicts
 from ort_lite.execution_provider import (
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
+    from eps.openvino.runtime import Runtime
     from eps.openvino.table import SupportTable
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
@@ -51,16 +50,23 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             EPFail: It is not there.
         """
         self.options = options
-        with openvino_errors("starting"):
-            self._core: openvino.Core | None = ov.Core()
+        self._sdk = Sdk(options)
+        runtime = self._sdk.runtime
         if options.npu_platform:
             from eps.openvino.offline import offline_identity  # noqa: PLC0415 - few compile so
 
-            self._identity = offline_identity(self._core, options.npu_platform, VERSION)
+            core = self._sdk.core()
+            self._identity = offline_identity(core, options.npu_platform, runtime.version)
         else:
-            self._identity = read_identity(self._core, options.device, VERSION)
-        _require_known(self._core, options)
-        self._verdicts = Verdicts(self._core, options, self._identity)
+            self._identity = read_identity(runtime, options.device)
+        if options.load_config:
+            _require_known(self._sdk.core(), options)
+        self._verdicts = Verdicts(self._present_requirements, options, self._identity)
+
+    def _present_requirements(self) -> str:
+        from eps.openvino.requirements import present_requirements  # noqa: PLC0415 - not for a reload
+
+        return present_requirements(self._sdk.core(), self.options)
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -82,13 +88,13 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     def _table(self) -> SupportTable:
         from eps.openvino.table import load_table  # noqa: PLC0415 - not for a reload
 
-        return load_table(sdk_version(VERSION))
+        return load_table(self._identity.sdk_version)
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Convert and compile each partition."""
         from eps.openvino.compiling import compile_partition  # noqa: PLC0415 - not for a reload
 
-        core = self._opened()
+        core = self._sdk.core()
         return [compile_partition(core, self.options, self._verdicts, one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
@@ -104,9 +110,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 f"what OpenVINO compiled for {self.options.device} cannot be kept; name one "
                 f"device, for example device_type={self.options.kind}"
             )
+        assert compiled.model is not None, "the core exports before it releases"
         with openvino_errors(f"exporting {compiled.name}"):
-            blob = compiled.compiled.export_model()
-        out.write(blob.getbuffer())
+            compiled.model.export(out)
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
         """Import a blob without copying it; the result holds `payload`.
@@ -123,7 +129,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
                 hint="load the context without npu_platform on a machine with the NPU",
             )
-        return self._imported(payload, io, import_config(self.options))
+        runtime = self._sdk.importer(payload)
+        return self._imported(runtime, payload, io, import_config(self.options))
 
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
@@ -135,7 +142,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         if compiled.source is None:
             return False
-        blob = weightless(self._opened(), compiled.source, self.options, weights)
+        blob = weightless(self._sdk.core(), compiled.source, self.options, weights)
         if blob is None:
             return False
         out.write(blob)
@@ -145,22 +152,15 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """Import a blob whose constants lie in a file, which OpenVINO maps; as `import_model`."""
-        return self._imported(payload, io, weightless_config(self.options, weights.path))
+        config = weightless_config(self.options, weights.path)
+        return self._imported(self._sdk.binding(), payload, io, config)
 
     def _imported(
-        self, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
+        self, runtime: Runtime, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
     ) -> CompiledPartition:
         requirements = self._requirements_of(payload)
-        buffer = np.frombuffer(payload, dtype=np.uint8)
-        if not buffer.flags.writeable:
-            buffer = buffer.copy()  # OpenVINO refuses read-only memory
         try:
-            compiled = self._opened().import_model(
-                ov.Tensor(buffer, shared_memory=True),
-                self.options.device,
-                config,
-            )
-            inputs, outputs = compiled.inputs, compiled.outputs
+            model = runtime.import_model(payload, self.options.device, config)
         except SDK_ERRORS as exc:
             known = self._verdicts.explain_rejection(requirements)
             if known is not None:
@@ -171,8 +171,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 reason=Reason.VENDOR_REJECTED,
                 present=self._identity,
             ) from exc
-        order = import_order(io, inputs, outputs)
-        return OpenVINOPartition(compiled, "an imported partition", order, owner=(buffer, payload))
+        return OpenVINOPartition(model, "an imported partition", import_order(io, model))
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""
@@ -202,13 +201,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def release(self) -> None:
         """Let go of the SDK; what was compiled goes on working."""
-        self._core = None
-        self._verdicts.release()
-
-    def _opened(self) -> openvino.Core:
-        if self._core is None:
-            raise EPFail(f"{self.name} is used after it was released")
-        return self._core
+        self._sdk.release()
 
 
 def _recorded(payload: memoryview) -> str:
@@ -231,8 +224,6 @@ def _require_known(core: openvino.Core, options: OpenVINOOptions) -> None:
     Raises:
         InvalidArgument: `load_config` has one.
     """
-    if not options.load_config:
-        return
     try:
         core.set_property(options.device.partition(":")[0], dict(options.load_config))
     except SDK_ERRORS as exc:

@@ -1,74 +1,111 @@
-"""OpenVINO's runtime as `ov`: the extension module alone, without the package around it.
-
-`import openvino` takes ten times as long as the runtime in it: it brings the model converter,
-telemetry with urllib and http, and sixteen opsets. The extension module needs none of that, and
-none of it is imported here; a program that imports openvino before or after this gets all of the
-package, on top of the same extension module.
-"""
+"""What the execution provider needs of OpenVINO to reload and to run, in either binding."""
 
 from __future__ import annotations
 
-import sys
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from eps.openvino.early_loading import EXTENSION
+from ctx_formats.lean_dataclass import dataclass
 
-PACKAGE = "openvino"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
-_loading = Lock()
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+WIDE = "i64"
+"""The element type that OpenVINO's CPU plug-in holds in 32 bits."""
 
 
-def load_extension() -> Any:  # noqa: ANN401 - the SDK has no types
-    """The module `openvino._pyopenvino`; in sys.modules from then on, as after `import openvino`.
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a compiled model.
 
-    Raises:
-        ImportError: The package is not installed, or its libraries cannot be loaded.
+    Attributes:
+        names: Names of its tensor; of several one is enough, see `Ports.index_of`.
+        element_type: As OpenVINO calls it, for example "f32".
+        shape: Sizes, None for a free one; None where not even their number is known.
     """
-    with _loading:
-        loaded = sys.modules.get(EXTENSION)
-        if loaded is not None:
-            return loaded
-        path = None if sys.platform == "win32" else _extension_path()
-        if path is None:  # Windows needs the package to find its libraries
-            __import__(EXTENSION)
-            return sys.modules[EXTENSION]
-        return _loaded_from(path)
+
+    names: frozenset[str]
+    element_type: str
+    shape: tuple[int | None, ...] | None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size is known."""
+        return self.shape is not None and None not in self.shape
 
 
-def _loaded_from(path: Path) -> Any:  # noqa: ANN401 - see load_extension
-    loader = ExtensionFileLoader(EXTENSION, str(path))
-    spec = spec_from_file_location(EXTENSION, path, loader=loader)
-    assert spec is not None, "a loader was given"
-    module = module_from_spec(spec)
-    sys.modules[EXTENSION] = module
-    try:
-        loader.exec_module(module)
-    except BaseException:
-        del sys.modules[EXTENSION]
-        raise
-    return module
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All inputs, or all outputs, in OpenVINO's order.
+
+    Attributes:
+        index_of: The index of the port that has a name, under any of its names; or None.
+    """
+
+    all: tuple[Port, ...]
+    index_of: Callable[[str], int | None]
 
 
-def _extension_path() -> Path | None:
-    """The extension's file; None where it does not lie in the package's folder."""
-    spec = find_spec(PACKAGE)
-    if spec is None or spec.submodule_search_locations is None:
-        raise ImportError("the openvino package is not installed")
-    for folder in spec.submodule_search_locations:
-        for suffix in EXTENSION_SUFFIXES:
-            path = Path(folder) / f"_pyopenvino{suffix}"
-            if path.is_file():
-                return path
-    return None
+class Request(Protocol):
+    """One inference at a time of a model; every method may raise one of `SDK_ERRORS`."""
+
+    def own_input(self, index: int, port: Port) -> Array:
+        """The request's own memory of a static input, to be written to; not to outlive it."""
+        ...
+
+    def lend_input(self, index: int, value: Array) -> Array:
+        """Let `infer` read an input from a C-contiguous array.
+
+        Returns:
+            `value`, or a copy: what must live until `infer` is done.
+        """
+        ...
+
+    def infer(self) -> Sequence[Array]:
+        """Compute; the outputs in the model's order, in memory of their own."""
+        ...
 
 
-ov: Any = load_extension()
-"""What `import openvino as ov` gives of the runtime: Core, Tensor, Type, PartialShape and so on,
-as the binding has them, without the package's Python wrappers."""
+class Model(Protocol):
+    """A compiled or imported model, which its requests keep alive."""
 
-VERSION: str = ov.get_version()
-"""As `openvino.__version__`."""
+    inputs: Ports
+    outputs: Ports
+
+    def request(self) -> Request:
+        """A new request."""
+        ...
+
+    def property(self, key: str) -> str:
+        """A property as text, a list as `a, b`."""
+        ...
+
+    def export(self, out: BinaryIO) -> None:
+        """Write what `Runtime.import_model` reads."""
+        ...
+
+
+class Runtime(Protocol):
+    """OpenVINO, started; every method may raise one of `SDK_ERRORS`.
+
+    Attributes:
+        version: As `openvino.__version__`.
+    """
+
+    version: str
+
+    def available_devices(self) -> Sequence[str]:
+        """Names of the devices that are here."""
+        ...
+
+    def property(self, device: str, key: str) -> str | None:
+        """A property as text; None where the plug-in does not report it."""
+        ...
+
+    def import_model(self, payload: memoryview, device: str, config: Mapping[str, object]) -> Model:
+        """Import a blob where it lies; the result keeps `payload` for as long as it is read."""
+        ...

@@ -10,8 +10,17 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+class OpenVINOError(RuntimeError):
+    """A function of OpenVINO's C API failed."""
+
+    def __init__(self, function: str, status: int, message: str) -> None:
+        """`message` is OpenVINO's; it has none where an argument was refused."""
+        super().__init__(message or f"{function} gives status {status}")
+
+
 SDK_ERRORS = (RuntimeError, UnicodeDecodeError)
-"""What OpenVINO's binding raises: RuntimeError for all that the C++ side throws, and
+"""What OpenVINO's bindings raise: RuntimeError for all that the C++ side throws, and
 UnicodeDecodeError where the message itself holds bytes of a blob (seen with 2026.4.1)."""
 
 PROPERTY_ERRORS = (*SDK_ERRORS, TypeError)

@@ -18,10 +18,10 @@ import openvino
 from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
+from eps.openvino.binding import ov
 from eps.openvino.blob_header import constants_of
 from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.config import compile_config, weightless_config
-from eps.openvino.runtime import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.session_log import get_logger
 

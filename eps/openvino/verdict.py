@@ -9,30 +9,34 @@ from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import replace
 from eps.openvino.blob_header import parse_requirements
 from eps.openvino.options import device_kind
-from eps.openvino.runtime import ov
-from eps.openvino.sdk_errors import PROPERTY_ERRORS
 from ort_lite.context.compatibility import compare_identities, unsupported
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
-    import openvino
+    from collections.abc import Callable
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.execution_provider import Compatibility
-
-_PROPERTY = "RUNTIME_REQUIREMENTS"
-_DEVICES_WITH_REQUIREMENTS = ("CPU", "GPU")
 
 
 class Verdicts:
     """Compares what a payload was built for with what is here."""
 
     def __init__(
-        self, core: openvino.Core, options: OpenVINOOptions, basic: HardwareIdentity
+        self,
+        ask: Callable[[], str],
+        options: OpenVINOOptions,
+        basic: HardwareIdentity,
     ) -> None:
-        """`basic` is the identity without the requirement text, which costs a compile."""
-        self._core: openvino.Core | None = core
+        """Compare with `basic`.
+
+        Args:
+            ask: Gives the present requirement text; "" where the device has none.
+            options: The execution provider's.
+            basic: The identity without that text, which costs a compile.
+        """
+        self._ask = ask
         self._options = options
         self._basic = basic
         self._known = ""
@@ -40,11 +44,7 @@ class Verdicts:
     @cached_property
     def identity(self) -> HardwareIdentity:
         """The whole identity; the first use compiles a one-operator model (about 25 ms)."""
-        return replace(self._basic, requirements=self._requirements())
-
-    def release(self) -> None:
-        """Let go of the SDK; the identity, where it was asked for, stays."""
-        self._core = None
+        return replace(self._basic, requirements=self._known or self._ask())
 
     def compare(self, recorded: HardwareIdentity) -> Compatibility:
         """The verdict on a recorded identity, without looking at the payload.
@@ -98,10 +98,9 @@ class Verdicts:
         problem = self._requirement_problem(recorded) if recorded else None
         return self._refusal(problem) if problem is not None else None
 
-    def learn(self, compiled: openvino.CompiledModel) -> None:
-        """Take the requirement text from something that was compiled anyway."""
-        if not self._known and self._options.kind in _DEVICES_WITH_REQUIREMENTS:
-            self._known = _read(compiled)
+    def learn(self, present: str) -> None:
+        """Take the present requirement text from something that was compiled anyway."""
+        self._known = present
 
     def _refusal(self, problem: Compatibility) -> InvalidGraph:
         return InvalidGraph(
@@ -120,32 +119,6 @@ class Verdicts:
         return unsupported(
             reason, f"the payload requires '{recorded}', this OpenVINO and device are '{present}'"
         )
-
-    def _requirements(self) -> str:
-        """The device's requirement text; "" where the plug-in has none (before 2026.4, NPU)."""
-        if self._core is None or self._options.kind not in _DEVICES_WITH_REQUIREMENTS:
-            return ""
-        if self._known:
-            return self._known
-        try:
-            compiled = self._core.compile_model(_smallest_model(), self._options.device, {})
-        except PROPERTY_ERRORS:
-            return ""
-        return _read(compiled)
-
-
-def _smallest_model() -> openvino.Model:
-    """A model that only hands on its input."""
-    given = ov.op.Parameter(ov.Type.f32, ov.Shape([1]))
-    return ov.Model([ov.op.Result(given.output(0))], [given], "smallest")
-
-
-def _read(compiled: openvino.CompiledModel) -> str:
-    """The requirement text of a compiled model; "" where its plug-in has none."""
-    try:
-        return str(compiled.get_property(_PROPERTY))
-    except PROPERTY_ERRORS:
-        return ""
 
 
 def _is_prefix(recorded: str, present: str) -> bool:

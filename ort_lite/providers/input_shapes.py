@@ -12,7 +12,7 @@ EXAMPLE = "images[1,3,320,320],ids[1..8,64]"
 Bound = tuple[int, int]
 """Smallest and largest size of a dimension; equal for a static one."""
 
-_SHAPE = re.compile(r"\s*([^\[\],;]+)\[([^\[\]]*)\]\s*(?:,|$)")
+_SHAPE = r"\s*([^\[\],;]+)\[([^\[\]]*)\]\s*(?:,|$)"
 
 
 def parse_shapes(text: str) -> dict[str, tuple[Bound, ...]]:
@@ -22,9 +22,10 @@ def parse_shapes(text: str) -> dict[str, tuple[Bound, ...]]:
         InvalidArgument: The text is not of the form of `EXAMPLE`.
     """
     found: dict[str, tuple[Bound, ...]] = {}
+    shape = re.compile(_SHAPE)  # here, for few sessions have the option
     at = 0
     while at < len(text):
-        match = _SHAPE.match(text, at)
+        match = shape.match(text, at)
         if match is None:
             raise InvalidArgument(f"{KEY} is '{text}', expected {EXAMPLE}")
         found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)

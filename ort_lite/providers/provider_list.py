@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.kernel_registry import SupportsKernels
 from ort_lite.providers import catalog
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
@@ -193,6 +192,8 @@ def open_all(
 
 
 def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
+    from ort_lite.kernel_registry import SupportsKernels  # noqa: PLC0415 - few sessions have any
+
     takers = [provider for provider in opened if isinstance(provider, SupportsKernels)]
     if not takers:
         _close(opened)

@@ -175,8 +175,8 @@ def test_intra_op_threads_reach_the_eps_that_can_heed_them() -> None:
     options.intra_op_num_threads = 1
     with ort.InferenceSession(mlp().SerializeToString(), options, providers=OPENVINO) as session:
         assert session.get_provider_options()[OPENVINO[0]]["num_of_threads"] == "1"
-        compiled: Any = session._present().prepared.partitions[0].compiled
-        assert compiled.compiled.get_property("INFERENCE_NUM_THREADS") == 1
+        partition: Any = session._present().prepared.partitions[0].compiled
+        assert partition.model.property("INFERENCE_NUM_THREADS") == "1"
     own = [(OPENVINO[0], {"num_of_threads": "2"})]
     with ort.InferenceSession(mlp().SerializeToString(), options, providers=own) as session:
         assert session.get_provider_options()[OPENVINO[0]]["num_of_threads"] == "2"

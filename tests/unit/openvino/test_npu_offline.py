@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from small_models import mlp
 
-import eps.openvino.provider
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
+from eps.openvino.binding import ov
 from eps.openvino.options import parse_options
-from eps.openvino.runtime import ov
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +85,7 @@ def test_without_intels_compiler_the_error_names_the_library() -> None:
 def test_a_context_for_another_machine_names_its_platform(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(eps.openvino.provider.ov, "Core", CoreWithCompiler)
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
     path = tmp_path / "c.onnx"
     content = mlp().SerializeToString()
     with ort.InferenceSession(content, context_options(path), providers=OFFLINE) as made:
@@ -103,7 +102,7 @@ def test_a_context_for_another_machine_names_its_platform(
 
 
 def test_free_dimensions_are_refused_as_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eps.openvino.provider.ov, "Core", CoreWithCompiler)
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
     with pytest.raises(ort.EPFail, match=r"NPU needs static shapes.*reshape_input"):
         ort.InferenceSession(mlp("rows").SerializeToString(), providers=OFFLINE)
 

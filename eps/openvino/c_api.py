@@ -1,0 +1,216 @@
+"""OpenVINO's C API: the functions of libopenvino_c that a reload needs, through ctypes.
+
+Declared after OpenVINO 2026.4's headers ov_core.h, ov_compiled_model.h, ov_infer_request.h,
+ov_node.h, ov_tensor.h and ov_partial_shape.h (src/bindings/c/include/openvino/c).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from eps.openvino.sdk_errors import OpenVINOError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+VERSIONS = ("2026.4.",)
+"""Releases that these declarations were tried with: the numbers of element types have changed
+between releases, and `ov_core_set_properties` is there from 2026.4 on."""
+
+ELEMENT_TYPES = (
+    *("dynamic", "boolean", "bf16", "f16", "f32", "f64", "i4", "i8", "i16", "i32", "i64", "u1"),
+    *("u2", "u3", "u4", "u6", "u8", "u16", "u32", "u64", "nf4", "f8e4m3", "f8e5m2", "string"),
+    *("f4e2m1", "f8e8m0"),
+)
+"""OpenVINO's names, by the number in ov_element_type_e."""
+
+
+class Shape(ctypes.Structure):
+    """ov_shape_t."""
+
+    _fields_: ClassVar = [("rank", c_int64), ("dims", POINTER(c_int64))]
+
+
+class Dimension(ctypes.Structure):
+    """ov_dimension_t, and ov_rank_t: bounds that are equal where the size is known."""
+
+    _fields_: ClassVar = [("min", c_int64), ("max", c_int64)]
+
+
+class PartialShape(ctypes.Structure):
+    """ov_partial_shape_t; `dims` is NULL where the rank is not known."""
+
+    _fields_: ClassVar = [("rank", Dimension), ("dims", POINTER(Dimension))]
+
+
+class Property(ctypes.Structure):
+    """ov_property_t.
+
+    For some keys the value is no text but an address: never pass on a key from outside.
+    """
+
+    _fields_: ClassVar = [("key", c_char_p), ("value", c_char_p)]
+
+
+class Version(ctypes.Structure):
+    """ov_version_t."""
+
+    _fields_: ClassVar = [("build_number", c_char_p), ("description", c_char_p)]
+
+
+class Devices(ctypes.Structure):
+    """ov_available_devices_t."""
+
+    _fields_: ClassVar = [("names", POINTER(c_char_p)), ("size", c_size_t)]
+
+
+_OBJECT = c_void_p
+_NEW = POINTER(c_void_p)
+
+_LONG: Mapping[str, Sequence[Any]] = {
+    "ov_core_create": (_NEW,),
+    "ov_core_get_available_devices": (_OBJECT, POINTER(Devices)),
+    "ov_core_get_property": (_OBJECT, c_char_p, c_char_p, _NEW),
+    "ov_core_import_model": (_OBJECT, c_void_p, c_size_t, c_char_p, _NEW),
+    "ov_compiled_model_create_infer_request": (_OBJECT, _NEW),
+    "ov_infer_request_infer": (_OBJECT,),
+}
+"""Functions that may take long: they run without the interpreter's lock."""
+
+_SHORT: Mapping[str, Sequence[Any]] = {
+    "ov_get_openvino_version": (POINTER(Version),),
+    "ov_core_set_properties": (_OBJECT, c_char_p, c_size_t, POINTER(Property)),
+    "ov_compiled_model_get_property": (_OBJECT, c_char_p, _NEW),
+    "ov_compiled_model_inputs_size": (_OBJECT, POINTER(c_size_t)),
+    "ov_compiled_model_input_by_index": (_OBJECT, c_size_t, _NEW),
+    "ov_compiled_model_input_by_name": (_OBJECT, c_char_p, _NEW),
+    "ov_compiled_model_outputs_size": (_OBJECT, POINTER(c_size_t)),
+    "ov_compiled_model_output_by_index": (_OBJECT, c_size_t, _NEW),
+    "ov_compiled_model_output_by_name": (_OBJECT, c_char_p, _NEW),
+    "ov_port_get_any_name": (_OBJECT, _NEW),
+    "ov_port_get_element_type": (_OBJECT, POINTER(c_int)),
+    "ov_port_get_partial_shape": (_OBJECT, POINTER(PartialShape)),
+    "ov_infer_request_get_input_tensor_by_index": (_OBJECT, c_size_t, _NEW),
+    "ov_infer_request_set_input_tensor_by_index": (_OBJECT, c_size_t, _OBJECT),
+    "ov_infer_request_get_output_tensor_by_index": (_OBJECT, c_size_t, _NEW),
+    "ov_tensor_create_from_host_ptr": (c_int, Shape, c_void_p, _NEW),
+    "ov_tensor_get_shape": (_OBJECT, POINTER(Shape)),
+    "ov_tensor_data": (_OBJECT, _NEW),
+}
+"""Functions that come back at once: to give the lock away would only invite a wait for it."""
+
+_LONG_FREE: Mapping[str, Sequence[Any]] = {
+    "ov_core_free": (_OBJECT,),
+    "ov_compiled_model_free": (_OBJECT,),
+    "ov_infer_request_free": (_OBJECT,),
+}
+_SHORT_FREE: Mapping[str, Sequence[Any]] = {
+    "ov_output_const_port_free": (_OBJECT,),
+    "ov_tensor_free": (_OBJECT,),
+    "ov_shape_free": (POINTER(Shape),),
+    "ov_partial_shape_free": (POINTER(PartialShape),),
+    "ov_available_devices_free": (POINTER(Devices),),
+    "ov_version_free": (POINTER(Version),),
+    "ov_free": (c_void_p,),
+}
+
+
+class Handle:
+    """An object of OpenVINO's, freed with the last reference to this one.
+
+    May be passed where a function takes the object.
+    """
+
+    __slots__ = ("_as_parameter_", "_free", "_keeps")
+
+    def __init__(self, pointer: c_void_p, free: Any, keeps: object) -> None:  # noqa: ANN401 - ctypes
+        self._as_parameter_ = pointer
+        self._free = free
+        self._keeps = keeps
+
+    def __del__(self) -> None:
+        """Free the object, and after it what it refers to."""
+        self._free(self._as_parameter_)
+
+
+class CApi:
+    """The library, loaded; its functions are attributes, and raise `OpenVINOError`.
+
+    OpenVINO keeps one last message for all threads: where two fail at once, one may tell the
+    other's.
+    """
+
+    def __init__(self, library: Path) -> None:
+        """Load it, and the runtime with it.
+
+        Raises:
+            OSError: It cannot be loaded, or is none of OpenVINO's.
+        """
+        without_lock, with_lock = ctypes.CDLL(str(library)), ctypes.PyDLL(str(library))
+        self._message = _declared(with_lock, "ov_get_last_err_msg", (), c_void_p)
+        for loaded, functions in ((without_lock, _LONG_FREE), (with_lock, _SHORT_FREE)):
+            for name, arguments in functions.items():
+                setattr(self, name, _declared(loaded, name, arguments, None))
+        for loaded, functions in ((without_lock, _LONG), (with_lock, _SHORT)):
+            for name, arguments in functions.items():
+                function = _declared(loaded, name, arguments, c_int)
+                function.errcheck = self._checked
+                setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - ctypes; for type checkers alone
+        """Fails: every function was set above."""
+        raise AttributeError(name)
+
+    def version(self) -> str:
+        """OpenVINO's build, as `openvino.__version__`."""
+        found = Version()
+        self.ov_get_openvino_version(found)
+        try:
+            return bytes(found.build_number).decode(errors="replace")
+        finally:
+            self.ov_version_free(found)
+
+    def made(self, create: Any, *arguments: object, free: Any, keeps: object = None) -> Handle:  # noqa: ANN401 - ctypes
+        """What `create` makes.
+
+        Args:
+            create: A function whose last parameter takes the address of the new object.
+            arguments: Those before it.
+            free: What frees the object.
+            keeps: What must live as long as the object does.
+        """
+        pointer = c_void_p()
+        create(*arguments, pointer)
+        return Handle(pointer, free, keeps)
+
+    def text(self, tell: Any, *arguments: object) -> str:  # noqa: ANN401 - ctypes
+        """The text that `tell` gives through its last parameter."""
+        pointer = c_void_p()
+        tell(*arguments, pointer)
+        return self._taken(pointer)
+
+    def _checked(self, status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG002 - ctypes' errcheck
+        if status:
+            raise OpenVINOError(function.__name__, status, self._taken(self._message()))
+        return status
+
+    def _taken(self, pointer: Any) -> str:  # noqa: ANN401 - an address or a c_void_p
+        """A text of OpenVINO's, which is freed; messages may hold bytes of a blob."""
+        if not pointer:
+            return ""
+        try:
+            return ctypes.string_at(pointer).decode(errors="replace")
+        finally:
+            self.ov_free(pointer)
+
+
+def _declared(library: ctypes.CDLL, name: str, arguments: Sequence[Any], result: Any) -> Any:  # noqa: ANN401 - ctypes
+    try:
+        function = getattr(library, name)
+    except AttributeError as exc:
+        raise OSError(f"{library._name} has no function {name}") from exc  # noqa: SLF001 - ctypes' only name for it
+    function.argtypes, function.restype = arguments, result
+    return function

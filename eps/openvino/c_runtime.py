@@ -1,0 +1,250 @@
+"""OpenVINO through its C API: imports blobs and runs them, without the Python package.
+
+Blobs, inputs and outputs stay where they are: nothing is copied but small inputs, which are
+written into a request's own memory, and outputs, which OpenVINO overwrites with the next run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from eps.openvino import c_api
+from eps.openvino.runtime import Port, Ports
+from eps.openvino.sdk_errors import SDK_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from eps.openvino.c_api import CApi, Handle
+    from eps.openvino.runtime import Array
+
+_DTYPES = {
+    "boolean": np.dtype(np.bool_),
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    **{
+        f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)
+    },
+}
+_NUMBERS = {dtype: c_api.ELEMENT_TYPES.index(name) for name, dtype in _DTYPES.items()}
+
+
+class CRuntime:
+    """One Core of the C API; its properties are set once, so it imports with one config."""
+
+    def __init__(self, api: CApi, device: str, config: Mapping[str, object]) -> None:
+        """Start.
+
+        Args:
+            api: The library.
+            device: Whose payloads are imported.
+            config: Properties for `import_model`, which the C API takes from the core alone.
+        """
+        self._api = api
+        self.version = api.version()
+        self._core = api.made(api.ov_core_create, free=api.ov_core_free)
+        self._device, self._config = device, dict(config)
+        self._configured = False
+
+    def available_devices(self) -> Sequence[str]:
+        """See Runtime."""
+        found = c_api.Devices()
+        self._api.ov_core_get_available_devices(self._core, found)
+        try:
+            return [bytes(found.names[i]).decode() for i in range(found.size)]
+        finally:
+            self._api.ov_available_devices_free(found)
+
+    def property(self, device: str, key: str) -> str | None:
+        """See Runtime."""
+        try:
+            return self._api.text(
+                self._api.ov_core_get_property, self._core, device.encode(), key.encode()
+            )
+        except SDK_ERRORS:
+            return None
+
+    def import_model(
+        self, payload: memoryview, device: str, config: Mapping[str, object]
+    ) -> CModel:
+        """See Runtime; `device` and `config` are those that it was made with."""
+        assert (device, dict(config)) == (self._device, self._config), "one runtime, one config"
+        self._configure()
+        data = np.frombuffer(payload, dtype=np.uint8)
+        compiled = self._api.made(
+            self._api.ov_core_import_model,
+            *(self._core, _address(data), data.nbytes, device.encode()),
+            free=self._api.ov_compiled_model_free,
+            keeps=data,
+        )
+        return CModel(self._api, compiled, payload)
+
+    def _configure(self) -> None:
+        """Set the properties with the first import: naming the device needs none."""
+        if self._configured:
+            return
+        listed = [
+            c_api.Property(key.encode(), str(value).encode()) for key, value in self._config.items()
+        ]
+        array = (c_api.Property * len(listed))(*listed)
+        self._api.ov_core_set_properties(self._core, self._device.encode(), len(listed), array)
+        self._configured = True
+
+
+class CModel:
+    """An imported model."""
+
+    def __init__(self, api: CApi, compiled: Handle, payload: memoryview) -> None:
+        """Ask for its ports."""
+        self._api = api
+        self._compiled = compiled
+        self._payload = payload
+        self.inputs, self.outputs = self._ports("input"), self._ports("output")
+
+    def request(self) -> CRequest:
+        """See Model."""
+        made = self._api.made(
+            self._api.ov_compiled_model_create_infer_request,
+            self._compiled,
+            free=self._api.ov_infer_request_free,
+            keeps=self._compiled,
+        )
+        return CRequest(self._api, made, self.outputs.all)
+
+    def property(self, key: str) -> str:
+        """See Model."""
+        return self._api.text(
+            self._api.ov_compiled_model_get_property, self._compiled, key.encode()
+        )
+
+    def export(self, out: BinaryIO) -> None:
+        """See Model: what was imported."""
+        out.write(self._payload)
+
+    def _ports(self, side: str) -> Ports:
+        """All of one `side`, "input" or "output".
+
+        The C API tells one name of each, and finds a port by any.
+        """
+        count = ctypes.c_size_t()
+        getattr(self._api, f"ov_compiled_model_{side}s_size")(self._compiled, count)
+        by_index = getattr(self._api, f"ov_compiled_model_{side}_by_index")
+        by_name = getattr(self._api, f"ov_compiled_model_{side}_by_name")
+        ports = tuple(self._described(self._port(by_index, i)) for i in range(count.value))
+        known = {name: i for i, port in enumerate(ports) for name in port.names}
+
+        def index_of(name: str) -> int | None:
+            if name in known:
+                return known[name]
+            try:
+                (found,) = self._names(self._port(by_name, name.encode()))
+            except SDK_ERRORS:
+                return None
+            return known.get(found)
+
+        return Ports(ports, index_of)
+
+    def _port(self, find: Callable[..., Any], where: int | bytes) -> Handle:
+        return self._api.made(find, self._compiled, where, free=self._api.ov_output_const_port_free)
+
+    def _names(self, port: Handle) -> frozenset[str]:
+        """One of the port's names, if it has any."""
+        try:
+            return frozenset((self._api.text(self._api.ov_port_get_any_name, port),))
+        except SDK_ERRORS:
+            return frozenset()
+
+    def _described(self, port: Handle) -> Port:
+        number = ctypes.c_int()
+        self._api.ov_port_get_element_type(port, number)
+        return Port(self._names(port), c_api.ELEMENT_TYPES[number.value], self._shape(port))
+
+    def _shape(self, port: Handle) -> tuple[int | None, ...] | None:
+        found = c_api.PartialShape()
+        self._api.ov_port_get_partial_shape(port, found)
+        try:
+            if found.rank.min != found.rank.max:
+                return None
+            dims = [found.dims[axis] for axis in range(found.rank.min)]
+            return tuple(dim.min if dim.min == dim.max else None for dim in dims)
+        finally:
+            self._api.ov_partial_shape_free(found)
+
+
+class CRequest:
+    """One infer request."""
+
+    def __init__(self, api: CApi, request: Handle, outputs: Sequence[Port]) -> None:
+        """Find the outputs that stay where they are: those of a known size."""
+        self._api = api
+        self._request = request
+        self._tensors: list[Handle] = []
+        self._outputs = [
+            self._own(api.ov_infer_request_get_output_tensor_by_index, index, port)
+            if port.is_static
+            else None
+            for index, port in enumerate(outputs)
+        ]
+        self._dtypes = [_DTYPES[port.element_type] for port in outputs]
+
+    def own_input(self, index: int, port: Port) -> Array:
+        """See Request."""
+        return self._own(self._api.ov_infer_request_get_input_tensor_by_index, index, port)
+
+    def lend_input(self, index: int, value: Array) -> Array:
+        """See Request."""
+        shape = c_api.Shape(value.ndim, (ctypes.c_int64 * value.ndim)(*value.shape))
+        tensor = self._api.made(
+            self._api.ov_tensor_create_from_host_ptr,
+            *(_NUMBERS[value.dtype], shape, _address(value)),
+            free=self._api.ov_tensor_free,
+        )
+        self._api.ov_infer_request_set_input_tensor_by_index(self._request, index, tensor)
+        return value
+
+    def infer(self) -> Sequence[Array]:
+        """See Request."""
+        self._api.ov_infer_request_infer(self._request)
+        return [
+            self._read(index) if own is None else own.copy()
+            for index, own in enumerate(self._outputs)
+        ]
+
+    def _own(self, get: Callable[..., Any], index: int, port: Port) -> Array:
+        assert port.shape is not None, "asked for static ports alone"
+        tensor = self._tensor(get, index)
+        self._tensors.append(tensor)
+        return self._view(tensor, _DTYPES[port.element_type], port.shape)
+
+    def _read(self, index: int) -> Array:
+        """A copy of an output whose size and place the last run decided."""
+        tensor = self._tensor(self._api.ov_infer_request_get_output_tensor_by_index, index)
+        found = c_api.Shape()
+        self._api.ov_tensor_get_shape(tensor, found)
+        try:
+            shape = [found.dims[axis] for axis in range(found.rank)]
+        finally:
+            self._api.ov_shape_free(found)
+        return self._view(tensor, self._dtypes[index], shape).copy()
+
+    def _tensor(self, get: Callable[..., Any], index: int) -> Handle:
+        return self._api.made(get, self._request, index, free=self._api.ov_tensor_free)
+
+    def _view(self, tensor: Handle, dtype: np.dtype[Any], shape: Sequence[Any]) -> Array:
+        """A tensor's memory as an array, which must not outlive the tensor."""
+        size = dtype.itemsize * prod(shape)
+        if not size:
+            return np.empty(shape, dtype)
+        place = ctypes.c_void_p()
+        self._api.ov_tensor_data(tensor, place)
+        assert place.value is not None, "a tensor with a size has memory"
+        memory = (ctypes.c_char * size).from_address(place.value)
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
