@@ -179,6 +179,9 @@ class _Judge:
             return replace(verdict, verdict=better, message=exc.message, hint=again)
         except InvalidGraph as exc:
             told = refusal(exc, node=node.name, source=node.source, integrity=verdict.integrity)
+            judged = ep.check_compatibility(found.recorded)
+            if judged.verdict is better and judged.reason is exc.reason:
+                told = replace(told, verdict=better)  # it runs once an option says so
             return replace(told, hint=told.hint or again)
         if not warning:
             return verdict

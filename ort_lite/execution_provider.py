@@ -35,13 +35,16 @@ class Compatibility:
     """Whether a payload may run here, and why not.
 
     Attributes:
-        reason: Of the closed list; None unless the verdict is EP_UNSUPPORTED.
+        reason: Of the closed list, where a session refuses the payload: always with
+            EP_UNSUPPORTED, else where it first needs what `hint` says.
         message: What it was built with and what is here, one line; "" when optimal.
+        hint: What lets the payload run, besides compiling the model again; "" for nothing.
     """
 
     verdict: CompiledModelCompatibility
     reason: Reason | None = None
     message: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

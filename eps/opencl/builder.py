@@ -12,7 +12,7 @@ from eps.opencl.dynamic import DynamicPartition
 from eps.opencl.free_model import restored, value_signatures
 from eps.opencl.partition import StaticPartition
 from eps.opencl.ports import Signature, order_of, orders_of
-from eps.opencl.program import build
+from eps.opencl.program import build, wake_compiler
 from eps.opencl.reload import program_of, rejected
 from eps.opencl.runtime import Executable
 from eps.opencl.sdk_errors import opencl_errors
@@ -58,6 +58,7 @@ class Builder:
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
         self._identity = identity
+        self._expecting = False
 
     def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
         """Note which sizes `reshape_input` gives the named dimensions of a whole model.
@@ -73,6 +74,12 @@ class Builder:
         for known, given in zip(self._sizes, self._options.reshape, strict=True):
             known.update(sizes_of(graph, given))
         return self._sizes[0] if self._sizes else {}
+
+    def expect_compile(self) -> None:
+        """Have the driver's compiler ready by the time that `compiled` needs it."""
+        if not self._expecting:
+            self._expecting = True
+            wake_compiler(self._context)
 
     def compiled(self, fused: FusedNode) -> CompiledPartition:
         """The partition, with programs for every set of shapes that is known now.
@@ -97,8 +104,7 @@ class Builder:
             blueprint = draw(graph, shapes, target)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
-        program = build(self._context, blueprint.source, blueprint.options)
-        return StaticPartition(self._executable(program, blueprint, self._weights()), fused.name)
+        return StaticPartition(self._built(blueprint, self._weights()), fused.name)
 
     def _require_whole(self, fused: FusedNode) -> None:
         """Find nodes that need a shape which another partition computes now, not in a run.
@@ -213,8 +219,7 @@ class Builder:
                 blueprint = draw(graph, named, target_for(graph, named))
             except Unsupported as exc:
                 raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
-            program = build(self._context, blueprint.source, blueprint.options)
-            return self._executable(program, blueprint, weights)
+            return self._built(blueprint, weights)
 
         return make
 
@@ -224,21 +229,30 @@ class Builder:
         Raises:
             InvalidGraph: The driver refuses it.
         """
-        program = program_of(self._context, self._device, variant, own=own)
+
+        def load() -> Program:
+            return program_of(self._context, self._device, variant, own=own)
+
         try:
-            return self._executable(program, variant.blueprint, weights)
+            return self._executable(load, variant.blueprint, weights)
         except EPFail as exc:
             raise rejected(exc) from exc
+
+    def _built(self, blueprint: Blueprint, weights: DeviceWeights) -> Executable:
+        """A program that was drawn now."""
+        return self._executable(
+            lambda: build(self._context, blueprint.source, blueprint.options), blueprint, weights
+        )
 
     def _weights(self, *, shared: bool = False) -> DeviceWeights:
         mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
         return DeviceWeights(self._context, self._target.alignment, mapped=mapped)
 
     def _executable(
-        self, program: Program, blueprint: Blueprint, weights: DeviceWeights
+        self, make_program: Callable[[], Program], blueprint: Blueprint, weights: DeviceWeights
     ) -> Executable:
         profiling = self._options.profiling
-        return Executable(self._context, program, blueprint, weights, profiling=profiling)
+        return Executable(self._context, make_program, blueprint, weights, profiling=profiling)
 
 
 def _signatures(ports: Sequence[Port]) -> list[Signature]:

@@ -36,6 +36,8 @@ class _Block:
 class DeviceWeights:
     """Uploads what is not there yet, and gives memory back when no program holds it.
 
+    The driver copies while the caller goes on, to load a program perhaps: `settle` waits for it.
+
     Mapped weights are not uploaded: the device reads the bytes where they lie. Kernels see the
     host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
     multiples of 128 bytes and PoCL 3.0 anywhere (resident memory measured); on a device with
@@ -56,9 +58,10 @@ class DeviceWeights:
         self._mapped = mapped and bool(device.host_unified_memory)
         self._lock = threading.Lock()
         self._blocks: dict[str, _Block] = {}
+        self._uploads: list[cl.Event] = []
 
     def hold(self, weights: Sequence[Weight]) -> list[cl.Buffer]:
-        """A buffer for each of the weights, theirs until `drop`.
+        """A buffer for each of the weights, theirs until `drop`; filled after `settle`.
 
         Raises:
             EPFail: The device has not enough memory.
@@ -70,6 +73,15 @@ class DeviceWeights:
             for block in self._of(weights):
                 block.users += 1
             return [self._blocks[w.digest].parts[w.digest] for w in weights]
+
+    def settle(self) -> None:
+        """Wait until every weight that is held is where kernels read it.
+
+        Raises:
+            EPFail: The driver could not copy them.
+        """
+        with self._lock:
+            self._await_uploads()
 
     def drop(self, weights: Sequence[Weight]) -> None:
         """End a `hold` of the same weights; nothing on the device uses them any more."""
@@ -83,6 +95,12 @@ class DeviceWeights:
                     if part is not block.whole:
                         part.release()
                 block.whole.release()
+
+    def _await_uploads(self) -> None:
+        uploads, self._uploads = self._uploads, []
+        with opencl_errors("uploading weights"):
+            for upload in uploads:
+                upload.wait()
 
     def _of(self, weights: Sequence[Weight]) -> list[_Block]:
         """The blocks that hold the weights, each once."""
@@ -108,18 +126,21 @@ class DeviceWeights:
         return _Block(whole, {weight.digest: whole})
 
     def _uploaded(self, weights: Sequence[Weight]) -> _Block:
-        """One buffer with every weight in its part."""
+        """One buffer with every weight in its part, which are on their way."""
         places, end = [], 0
         for weight in weights:
             places.append(end)
             end += -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
         block = _Block(cl.Buffer(self._context, READ_ONLY, end))
-        with cl.CommandQueue(self._context) as queue:
-            for weight, at in zip(weights, places, strict=True):
-                if weight.data.nbytes:
-                    content = np.frombuffer(weight.data, np.uint8)
+        queue = cl.CommandQueue(self._context)
+        for weight, at in zip(weights, places, strict=True):
+            if weight.data.nbytes:
+                content = np.frombuffer(weight.data, np.uint8)
+                # Kept, since pyopencl waits for a copy whose event is dropped.
+                self._uploads.append(
                     cl.enqueue_copy(queue, block.whole, content, dst_offset=at, is_blocking=False)
-                part = block.whole.get_sub_region(at, max(weight.data.nbytes, 1))
-                block.parts[weight.digest] = part
-            queue.finish()
+                )
+            part = block.whole.get_sub_region(at, max(weight.data.nbytes, 1))
+            block.parts[weight.digest] = part
+        queue.flush()
         return block

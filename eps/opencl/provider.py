@@ -62,8 +62,12 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """Nodes that lower to kernels, tried one by one."""
         from eps.opencl.capability import capability  # noqa: PLC0415 - not for a reload
 
-        sizes = self._opened().learn_sizes(view.graph)
-        return capability(view, self._target, sizes)
+        builder = self._opened()
+        sizes = builder.learn_sizes(view.graph)
+        found = capability(view, self._target, sizes)
+        if found.supported:
+            builder.expect_compile()
+        return found
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Draw and build each partition."""

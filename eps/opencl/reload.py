@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.payload_reader import identity_of, read_header, read_payload
 from eps.opencl.program import build, load
 from ort_lite.context.compatibility import compare_identities
-from ort_lite.execution_provider import Compatibility, CompiledModelCompatibility
+from ort_lite.execution_provider import CompiledModelCompatibility
 from ort_lite.status import EPFail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -21,22 +22,24 @@ if TYPE_CHECKING:
 
     from eps.opencl.payload import Payload, Variant
     from eps.opencl.program import Program
+    from ort_lite.execution_provider import Compatibility
 
-UNSUPPORTED = CompiledModelCompatibility.EP_UNSUPPORTED
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
 MAX_INFO = 1 << 16
+REBUILD = "build the payload's own source for this driver with provider option rebuild=true"
 
 
 def verdict(
     recorded: HardwareIdentity, present: HardwareIdentity, *, rebuild: bool
 ) -> Compatibility:
-    """Every field must agree; of another driver only with `rebuild`, which builds the source."""
-    tolerated = ("driver_version",) if rebuild else ()
-    found = compare_identities(recorded, present, tolerated=tolerated)
-    if found.reason is Reason.DRIVER_VERSION:
-        advice = "provider option rebuild=true builds the payload's own source for this driver"
-        return Compatibility(found.verdict, found.reason, f"{found.message}. {advice}")
-    return found
+    """Every field must agree but the driver's, for which the payload's source can be built.
+
+    That is refused without `rebuild`: nobody is to wait for a compiler unawares.
+    """
+    found = compare_identities(recorded, present, tolerated=("driver_version",))
+    if found.verdict == OPTIMAL or found.reason is not None or rebuild:
+        return found
+    return replace(found, reason=Reason.DRIVER_VERSION, hint=REBUILD)
 
 
 def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> Payload:
@@ -56,12 +59,14 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
         InvalidGraph: They are made for another device, or another driver without `rebuild`.
     """
     found = verdict(recorded, present, rebuild=rebuild)
-    if found.verdict == UNSUPPORTED:
+    if found.reason is not None:
+        told = f". To mend it: {found.hint}" if found.hint else ""
         raise InvalidGraph(
-            f"{found.message} (reason: {found.reason})",
+            f"{found.message} (reason: {found.reason}){told}",
             reason=found.reason,
             recorded=recorded,
             present=present,
+            hint=found.hint,
         )
     return found.verdict == OPTIMAL
 

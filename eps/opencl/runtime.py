@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eps.opencl.blueprint import Blueprint, Call, Place, Port
     from eps.opencl.device_weights import DeviceWeights
@@ -34,7 +35,7 @@ class Executable:
     def __init__(
         self,
         context: cl.Context,
-        program: Program,
+        make_program: Callable[[], Program],
         blueprint: Blueprint,
         weights: DeviceWeights,
         *,
@@ -42,17 +43,27 @@ class Executable:
     ) -> None:
         """Allocate memory, place weights, prepare every launch.
 
+        Args:
+            context: Of one device.
+            make_program: Builds or loads the program, while the driver copies weights.
+            blueprint: What to run.
+            weights: Of the partition.
+            profiling: Whether runs log the time of each kernel.
+
         Raises:
             EPFail: The device has not enough memory, or the program lacks a kernel.
+            InvalidGraph: From `make_program`.
         """
         self.blueprint = blueprint
-        self.program: Program | None = program
+        self.program: Program | None = None
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
         self._parts: dict[Place, cl.Buffer] = {}
         held = weights.hold(blueprint.weights)
-        try:
+        with ExitStack() as undo:
+            undo.callback(weights.drop, blueprint.weights)
+            program = make_program()
             with opencl_errors("preparing a program"):
                 self._queue = _queue(context, profiling=profiling)
                 self._arena = self._zeros(context, blueprint.arena)
@@ -61,9 +72,9 @@ class Executable:
                     (self._kernel(program, call, held), (call.tasks,)) for call in blueprint.calls
                 ]
                 self._queue.finish()
-        except EPFail:
-            weights.drop(blueprint.weights)
-            raise
+            weights.settle()
+            undo.pop_all()
+        self.program = program
 
     def _zeros(self, context: cl.Context, size: int) -> cl.Buffer:
         buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)

@@ -48,14 +48,13 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
 
 def _exit_code(verdicts: Sequence[NodeVerdict]) -> ExitCode:
     from ctx_formats.errors import Reason
-    from ort_lite.execution_provider import CompiledModelCompatibility
 
-    bad = [v for v in verdicts if v.verdict is CompiledModelCompatibility.EP_UNSUPPORTED]
-    if not bad:
+    reasons = [v.reason for v in verdicts if v.reason is not None]
+    if not reasons:
         return ExitCode.OK
-    if any(v.reason is Reason.VENDOR_CRASHED for v in bad):
+    if Reason.VENDOR_CRASHED in reasons:
         return ExitCode.VENDOR_CRASHED
-    absent = all(v.reason is Reason.DEVICE_MISSING for v in bad)
+    absent = all(reason is Reason.DEVICE_MISSING for reason in reasons)
     return ExitCode.NO_HARDWARE if absent else ExitCode.INVALID_GRAPH
 
 

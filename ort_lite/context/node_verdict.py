@@ -20,7 +20,7 @@ class NodeVerdict:
     Attributes:
         node: Its name.
         source: The EP that it is for.
-        reason: Of the closed list; None unless the verdict is EP_UNSUPPORTED.
+        reason: Of the closed list, where a session refuses the payload; else None.
         message: For a person; "" when optimal.
         hint: What mends it, or "".
         integrity: "verified", or "not recorded" for a producer that writes no digests.

@@ -67,8 +67,9 @@ def require_identity(
         Fail: See `require_fit`.
     """
     verdict = ep.check_compatibility(recorded)
-    if verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
-        hint = recompile(node.onnx_model_filename)
+    if verdict.reason is not None or verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
+        again = recompile(node.onnx_model_filename)
+        hint = f"{verdict.hint}, or {again}" if verdict.hint else again
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "
             f"(reason: {verdict.reason}). To mend it: {hint}.",

@@ -213,14 +213,15 @@ def test_a_payload_of_another_device_is_refused_with_rebuild_too(
 
 
 def test_the_verdict_on_another_driver_is_what_loading_does(payload: bytes) -> None:
-    """Unsupported; with `rebuild` it runs, and compiling again is better."""
+    """Compiling again is better; without `rebuild` a session refuses it and says so."""
     of_another = replace(FACTORY.create({}).identity, driver_version="0.0")
     plain, rebuilding = FACTORY.create({}), FACTORY.create({"rebuild": "true"})
+    better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
     found = plain.check_compatibility(of_another)  # type: ignore[attr-defined]
-    assert found.verdict == CompiledModelCompatibility.EP_UNSUPPORTED
-    assert found.reason == Reason.DRIVER_VERSION
+    assert (found.verdict, found.reason) == (better, Reason.DRIVER_VERSION)
+    assert "rebuild=true" in found.hint
     found = rebuilding.check_compatibility(of_another)  # type: ignore[attr-defined]
-    assert found.verdict == CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
+    assert (found.verdict, found.reason, found.hint) == (better, None, "")
     elsewhere = replace(of_another, device="GPU: another")
     for ep in (plain, rebuilding):
         found = ep.check_compatibility(elsewhere)  # type: ignore[attr-defined]
