@@ -3,136 +3,188 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from eps.cpu.arrays import on_last_axes
-from eps.cpu.windows import AxisWindow, padded_space, window_view
+from eps.cpu.depthwise import pays_rows, row_convolution
+from eps.cpu.windows import Padding, Windows
+from eps.cpu.workspace import LEAST_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from eps.cpu.arrays import Array, Empty
+    from eps.cpu.arrays import Array, DType, Empty
+    from eps.cpu.windows import AxisWindow, WindowAttributes
+
+    Convolution = Callable[[Array, Array], Array]
+    """Of x [N, C, *space] and w [M, C / group, *kernel]: [N, M, *counts], without bias."""
 
 BLOCK_BYTES = 1 << 21
 """Columns are copied and multiplied this many bytes at a time, so that they stay in cache."""
 
-MOST_BAND_BYTES = 1 << 23
-"""Filters of one node are kept as bands up to this size."""
+SIZES = 8
+"""Of so many sizes of input a node remembers how windows lie on them."""
+
+
+def convolution(
+    attributes: WindowAttributes, group: int, empty: Empty, fixed: Array | None = None
+) -> Convolution:
+    """ONNX Conv of one node, laid out once for each of the last SIZES sizes of input.
+
+    Args:
+        attributes: Of the node.
+        group: Channels c of one group meet filters of that group only.
+        empty: Makes results and temporaries.
+        fixed: The filters, if they are the same in every run.
+
+    Returns:
+        A function that raises ValueError where channels, filters or windows do not fit.
+    """
+
+    @lru_cache(maxsize=SIZES)
+    def laid_out(x: tuple[int, ...], w: tuple[int, ...], dtype: DType) -> Convolution:
+        if len(x) < 3 or len(x) != len(w):
+            raise ValueError(f"X of shape {x} and W of shape {w} do not fit")
+        axes = attributes.axes(x[2:], w[2:])
+        by_windows = _laid_out(_Matrices.of(x, w, axes, group), axes, dtype, empty)
+        if fixed is not None and group == x[1] == w[0] and pays_rows(axes):
+            filters = fixed.astype(dtype, copy=False)
+            return row_convolution(x, filters, axes, empty, by_windows)
+        return by_windows
+
+    def run(x: Array, w: Array) -> Array:
+        return laid_out(x.shape, w.shape, _common_type(x, w))(x, w)
+
+    return run
 
 
 def convolve(
     x: Array, w: Array, axes: Sequence[AxisWindow], group: int, empty: Empty = np.empty
 ) -> Array:
-    """ONNX Conv without bias.
+    """One convolution, laid out for this call.
 
     Args:
         x: [N, C, *space], float32 or float64.
         w: [M, C / group, *kernel].
         axes: Windows along each axis of space.
-        group: Channels c of one group meet filters of that group only.
+        group: As for `convolution`.
         empty: Makes the result and all temporaries.
-
-    Returns:
-        [N, M, *counts].
 
     Raises:
         ValueError: Channels and filters do not fit.
     """
-    channels, filters = x.shape[1], w.shape[0]
-    if channels != w.shape[1] * group or filters % group:
-        raise ValueError(
-            f"{channels} input channels and {filters} filters of {w.shape[1]} channels do not "
-            f"fit {group} groups"
+    matrices = _Matrices.of(x.shape, w.shape, axes, group)
+    return _laid_out(matrices, axes, _common_type(x, w), empty)(x, w)
+
+
+def _common_type(x: Array, w: Array) -> DType:
+    return x.dtype if x.dtype == w.dtype else np.result_type(x, w)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matrices:
+    """Shapes of a convolution as products, filters times columns, one for each group.
+
+    Attributes:
+        x: As it is given.
+        filters: [M, depth], or by group.
+        columns: [depth, points], or by batch and group.
+        products: [M, points], or by batch and group.
+        result: [N, M, *counts], the same elements.
+    """
+
+    x: tuple[int, ...]
+    filters: tuple[int, ...]
+    columns: tuple[int, ...]
+    products: tuple[int, ...]
+    result: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, x: Sequence[int], w: Sequence[int], axes: Sequence[AxisWindow], group: int
+    ) -> _Matrices:
+        """From the shapes of input and filters."""
+        batch, channels, filters = x[0], x[1], w[0]
+        if channels != w[1] * group or filters % group:
+            raise ValueError(
+                f"{channels} input channels and {filters} filters of {w[1]} channels do not "
+                f"fit {group} groups"
+            )
+        counts = tuple(a.count for a in axes)
+        depth, points, each = math.prod(w[1:]), math.prod(counts), filters // group
+        outer, inner = ((), ()) if batch == group == 1 else ((batch, group), (group,))
+        return cls(
+            x=tuple(x),
+            filters=(*inner, each, depth),
+            columns=(*outer, depth, points),
+            products=(*outer, each, points),
+            result=(batch, filters, *counts),
         )
-    counts = tuple(a.count for a in axes)
-    result = empty((x.shape[0], filters, *counts), np.result_type(x, w))
-    if not result.size:
-        return result
+
+
+def _laid_out(
+    matrices: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty
+) -> Convolution:
     if all(a.taps == 1 for a in axes):
-        points = padded_space(x, axes, empty=empty)
-        if any(a.step > 1 for a in axes):
-            steps = [slice(0, (a.count - 1) * a.step + 1, a.step) for a in axes]
-            points = points[on_last_axes(steps)]
-        _multiply(points.reshape(x.shape[0], group, -1, math.prod(counts)), w, result)
+        return _pointwise(matrices, axes, dtype, empty)
+    return _windowed(matrices, axes, dtype, empty)
+
+
+def _pointwise(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty) -> Convolution:
+    """Windows of one element: the input is the columns."""
+    padding = Padding.of(m.x, axes)
+    steps = on_last_axes([slice(0, (a.count - 1) * a.step + 1, a.step) for a in axes])
+    as_it_is = all(a.step == 1 for a in axes)
+
+    def run(x: Array, w: Array) -> Array:
+        points = x if padding is None else padding.around(x, 0, empty)
+        if not as_it_is:
+            points = points[steps]
+        result = empty(m.result, dtype)
+        np.matmul(w.reshape(m.filters), points.reshape(m.columns), out=result.reshape(m.products))
         return result
-    view = window_view(padded_space(x, axes, empty=empty), axes)
-    rows = _rows_of_a_block(view, len(axes))
-    for start in range(0, counts[0], rows):
-        cut = [slice(start, start + rows), *[slice(None)] * (len(axes) - 1)]
-        block = view[on_last_axes(cut)]
-        columns = empty(block.shape, block.dtype)
-        np.copyto(columns, block)
-        columns = columns.reshape(x.shape[0], group, w[0].size, -1)
-        _multiply(columns, w, result[:, :, start : start + rows])
-    return result
+
+    return run
 
 
-def _rows_of_a_block(view: Array, rank: int) -> int:
-    """How many rows of windows fit into BLOCK_BYTES as columns; at least one."""
-    row: int = view.size // view.shape[-rank] * view.itemsize
-    return max(1, BLOCK_BYTES // max(row, 1))
+def _windowed(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty) -> Convolution:
+    """Windows are copied to columns, a block at a time."""
+    windows = Windows.of(m.x, dtype, axes)
+    row = math.prod(m.columns) * dtype.itemsize // max(axes[0].count, 1)
+    rows = max(1, BLOCK_BYTES // max(row, 1))
+    if rows >= axes[0].count:
+        small = row * axes[0].count < LEAST_BYTES
+
+        def at_once(x: Array, w: Array) -> Array:
+            view = windows.over(x, empty)
+            columns = view.reshape(m.columns) if small else _copied(view, empty, m.columns)
+            result = empty(m.result, dtype)
+            np.matmul(w.reshape(m.filters), columns, out=result.reshape(m.products))
+            return result
+
+        return at_once
+
+    inner = [slice(None)] * (len(axes) - 1)
+    cuts = [slice(start, start + rows) for start in range(0, axes[0].count, rows)]
+
+    def by_blocks(x: Array, w: Array) -> Array:
+        view = windows.over(x, empty)
+        filters, result = w.reshape(m.filters), empty(m.result, dtype)
+        for cut in cuts:
+            columns = _copied(view[on_last_axes([cut, *inner])], empty, (*m.columns[:-1], -1))
+            # The rows of one filter follow each other in memory, so that this is a view.
+            target = result[:, :, cut].reshape(*m.products[:-1], -1, copy=False)
+            np.matmul(filters, columns, out=target)
+        return result
+
+    return by_blocks
 
 
-def _multiply(columns: Array, w: Array, out: Array) -> None:
-    """out = filters times columns [N, group, C/group * kernel, P], group by group."""
-    batch, group, depth, points = columns.shape
-    if batch == group == 1:
-        plane = out.reshape(w.shape[0], points, copy=False)
-        np.matmul(w.reshape(-1, depth), columns[0, 0], out=plane)
-        return
-    filters = w.reshape(group, -1, depth)
-    # The rows of one filter follow each other in memory, so that this is a view of `out`.
-    target = out.reshape(batch, group, filters.shape[1], points, copy=False)
-    np.matmul(filters, columns, out=target)
-
-
-def banded_filters(w: Array, axes: Sequence[AxisWindow]) -> Array:
-    """Depthwise filters [C, 1, kh, kw] as matrices from padded rows to rows of results.
-
-    Entry [c, i * width + x, j] is the weight with which element x of the i-th row under the
-    filter contributes to result j of the row.
-    """
-    _, axis = axes
-    width = axis.before + axis.size + axis.reach
-    kh, kw = w.shape[2:]
-    bands = np.zeros((w.shape[0], kh, width, axis.count), w.dtype)
-    for j in range(axis.count):
-        bands[:, :, j * axis.step : j * axis.step + kw, j] = w[:, 0]
-    return bands.reshape(w.shape[0], kh * width, axis.count)
-
-
-def convolve_banded(
-    x: Array, bands: Array, axes: Sequence[AxisWindow], empty: Empty = np.empty
-) -> Array:
-    """Depthwise convolution with `banded_filters`: whole rows are multiplied, none copied.
-
-    kh rows that follow each other in memory are one row of a matrix that overlaps the next.
-    It wastes work on zeros, and pays where rows are short or kernels large.
-    """
-    padded = np.ascontiguousarray(padded_space(x, axes, empty=empty))
-    n, c, row, item = padded.strides
-    shape = (*x.shape[:2], axes[0].count, bands.shape[1])
-    rows = as_strided(padded, shape, (n, c, row * axes[0].step, item), writeable=False)
-    result = empty((*shape[:3], bands.shape[2]), np.result_type(x, bands))
-    return np.matmul(rows, bands, out=result)
-
-
-def pays_banded(x_shape: Sequence[int], w: Array, axes: Sequence[AxisWindow]) -> bool:
-    """Whether `convolve_banded` is right and the faster way.
-
-    Nanoseconds, measured on 32 to 384 channels of 2 to 160 pixels: either way a matrix
-    product for each channel; for windows every element is copied and read once, for bands
-    every product is made, and the bands come from memory.
-    """
-    if len(axes) != 2 or w.shape[1] != 1 or w.shape[0] != x_shape[1]:
-        return False
-    if any(a.spread != 1 or a.before > a.size + a.taps for a in axes):
-        return False
-    width = axes[1].before + axes[1].size + axes[1].reach
-    band = axes[0].taps * width * axes[1].count
-    by_bands = 1000 + 0.04 * band * axes[0].count + band * w.itemsize / 12
-    by_windows = 1000 + 0.4 * axes[0].taps * axes[1].taps * axes[0].count * axes[1].count
-    return by_bands < by_windows and w.shape[0] * band * w.itemsize <= MOST_BAND_BYTES
+def _copied(view: Array, empty: Empty, shape: Sequence[int]) -> Array:
+    columns = empty(view.shape, view.dtype)
+    np.copyto(columns, view)
+    return columns.reshape(shape)

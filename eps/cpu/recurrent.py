@@ -98,18 +98,6 @@ class Cell(Protocol):
         ...
 
 
-class StackedCell(Protocol):
-    """All directions of one operator, which step together: half the calls for two."""
-
-    def project(self, x: Array) -> Array:
-        """What the inputs [T, B, I] give to the gates: a new array [T, ..., D, B, n]."""
-        ...
-
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-        """New states [D, B, H] from those of a step [..., D, B, n]; `states` is kept."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Recurrence:
     """Attributes of a node.
@@ -151,9 +139,7 @@ class Recurrence:
             initial: For each state its first value as the node gets it, or None for zeros.
             hidden: H.
         """
-        if self.batch_first:
-            x = x.swapaxes(0, 1)
-            initial = [None if s is None else s.swapaxes(0, 1) for s in initial]
+        x, initial = self.time_first(x, initial)
         if lengths is not None and bool((lengths == x.shape[0]).all()):
             lengths = None
         outputs, lasts = [], []
@@ -165,57 +151,18 @@ class Recurrence:
             lasts.append(last)
         y = np.stack(outputs, 1)
         states = [np.stack([last[i] for last in lasts]) for i in range(len(initial))]
-        return self._laid_out(y, states)
+        return self.laid_out(y, states)
 
-    def run_stacked(
-        self,
-        cell: StackedCell,
-        x: Array,
-        lengths: Array | None,
-        initial: Sequence[Array | None],
-        hidden: int,
-    ) -> tuple[Array, ...]:
-        """As `run`, with one cell for all directions."""
-        if self.batch_first:
-            x = x.swapaxes(0, 1)
-            initial = [None if s is None else s.swapaxes(0, 1) for s in initial]
-        steps, batch = x.shape[:2]
-        shape = (len(self.backwards), batch, hidden)
-        first = tuple(np.zeros(shape, x.dtype) if s is None else s for s in initial)
-        projected = self._turned(cell.project(x))
-        if lengths is None or bool((lengths == steps).all()):
-            y = np.empty((steps, *shape), x.dtype)
-            states = first
-            for t in range(steps):
-                states = cell.step(projected[t], states)
-                y[t] = states[0]
-        else:
-            y, states = self._masked(cell, projected, first, lengths)
-        return self._laid_out(self._turned(y), states)
+    def time_first(
+        self, x: Array, initial: Sequence[Array | None]
+    ) -> tuple[Array, Sequence[Array | None]]:
+        """Inputs [T, B, I] and states [D, B, H] from those that the node gets."""
+        if not self.batch_first:
+            return x, initial
+        return x.swapaxes(0, 1), [None if s is None else s.swapaxes(0, 1) for s in initial]
 
-    def _masked(
-        self, cell: StackedCell, projected: Array, states: tuple[Array, ...], lengths: Array
-    ) -> tuple[Array, tuple[Array, ...]]:
-        """Steps of sequences that differ in length; one that is over keeps its states."""
-        steps = projected.shape[0]
-        y = np.zeros((steps, *states[0].shape), projected.dtype)
-        times = np.arange(steps)[:, None, None]
-        walked = np.where(np.array(self.backwards)[:, None], times[::-1], times)
-        going = (lengths > walked)[..., None]
-        for t in range(steps):
-            new = cell.step(projected[t], states)
-            states = tuple(np.where(going[t], n, s) for n, s in zip(new, states, strict=True))
-            y[t] = np.where(going[t], new[0], 0)
-        return y, states
-
-    def _turned(self, values: Array) -> Array:
-        """[T, ..., D, B, n] with time turned round in those directions that walk backwards."""
-        for d, back in enumerate(self.backwards):
-            if back:
-                values[..., d, :, :] = values[::-1, ..., d, :, :].copy()
-        return values
-
-    def _laid_out(self, y: Array, states: Sequence[Array]) -> tuple[Array, ...]:
+    def laid_out(self, y: Array, states: Sequence[Array]) -> tuple[Array, ...]:
+        """Outputs and states as the node gives them."""
         if self.batch_first:
             return y.transpose(2, 0, 1, 3), *(s.swapaxes(0, 1) for s in states)
         return y, *states

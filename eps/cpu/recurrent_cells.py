@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM with the operators' own activations, all directions in one step.
 
 Sums that go into a sigmoid are halved beforehand, in weights and biases: sigmoid(x) is
-tanh(x / 2) / 2 + 1/2, so that one tanh serves all gates.
+tanh(x / 2) / 2 + 1/2, so that one tanh serves all gates. Each gate's sums lie together in memory.
 """
 
 from __future__ import annotations
@@ -11,69 +11,99 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.arrays import aligned_empty
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eps.cpu.arrays import Array
 
+_ONNX_LSTM = (1, 0, 2, 3)
+"""Where ONNX's i, o, f, c go: o is last needed and i and f meet what lies behind them."""
 
-def halved(values: Array, gates: int, smooth: int) -> Array:
-    """A copy of [D, gates * H, ...] whose first `smooth` gates are halved."""
-    result = values.copy()
-    result[:, : smooth * (values.shape[1] // gates)] *= 0.5
+_HALF = np.float32(0.5)
+
+
+def by_gate(values: Array, gates: int, smooth: int) -> Array:
+    """A copy of weights [D, gates * H, K] as [gates, D, K, H].
+
+    Args:
+        values: As the node gets them.
+        gates: How many gates there are.
+        smooth: How many of them, from the first on, go into a sigmoid: they are halved.
+    """
+    parts = values.reshape(values.shape[0], gates, -1, values.shape[2])
+    ordered = parts.transpose(1, 0, 3, 2)
+    result = aligned_empty(ordered.shape, values.dtype)
+    np.copyto(result, ordered)
+    result[:smooth] *= _HALF
     return result
 
 
-def turned(values: Array) -> Array:
-    """[D, G, K] as [D, K, G], in memory too."""
-    return np.ascontiguousarray(values.swapaxes(1, 2))
+def bias_by_gate(b: Array, gates: int, smooth: int) -> Array:
+    """Biases [D, gates * H] as [gates, D, 1, H], halved as in `by_gate`."""
+    return by_gate(b[:, :, None], gates, smooth)
 
 
-def by_gate(values: Array, gates: int) -> Array:
-    """[..., D, K, gates * H] as [..., gates, D, K, H], in memory too.
+def both_halves(b: Array) -> Array:
+    """The biases of input and state [D, 2 * n], added up."""
+    size = b.shape[1] // 2
+    return np.asarray(b[:, :size] + b[:, size:])
 
-    Then what a step does with one gate, or several, it does to one block of memory.
+
+def project_all(x: Array, w: Array, bias: Array | None) -> Array:
+    """x [D, T, B, I] times w [gates, D, I, H], plus bias: a view [T, gates, D, B, H]."""
+    ways, steps, batch, size = x.shape
+    sums: Array = np.matmul(x.reshape(ways, -1, size), w)
+    if bias is not None:
+        sums += bias
+    return sums.reshape(*w.shape[:2], steps, batch, w.shape[3]).transpose(2, 0, 1, 3, 4)
+
+
+class LstmGates:
+    """Memory of one walk of an LSTM, whose gates are in the order o, i, f, c.
+
+    Attributes:
+        sums: [4, D, B, H], to be filled with what goes into the gates.
+        cell: [D, B, H], the cell's state.
     """
-    parts = values.reshape(*values.shape[:-1], gates, values.shape[-1] // gates)
-    return np.ascontiguousarray(np.moveaxis(parts, -2, -4))
+
+    def __init__(self, cell: Array) -> None:
+        """Begin with this state of the cell, which is copied."""
+        room = np.empty((5, *cell.shape), cell.dtype)
+        self.sums, self.cell = room[:4], room[4]
+        self.cell[...] = cell
+        self._output, self._smooth = room[0], room[:3]
+        self._factors, self._values = room[1:3], room[3:]  # i times candidate, f times cell
+        self._products = np.empty((2, *cell.shape), cell.dtype)
+        self._squashed = self._products[0]
+
+    def close(self, out: Array) -> None:
+        """From the sums to the next state of the cell, and the output into `out`."""
+        np.tanh(self.sums, self.sums)
+        self._smooth *= _HALF
+        self._smooth += _HALF
+        np.multiply(self._factors, self._values, self._products)
+        np.add(self._products[0], self._products[1], self.cell)
+        np.tanh(self.cell, self._squashed)
+        np.multiply(self._squashed, self._output, out)
 
 
-def project_all(x: Array, w: Array, bias: Array | None, gates: int = 1) -> Array:
-    """x [T, B, I] times w [D, I, gates * n], plus bias [gates, D, 1, n]: [T, gates, D, B, n].
-
-    The order changes in the pass that adds the bias: memory that is new costs more than both.
-    """
-    flat = np.matmul(x.reshape(-1, x.shape[2]), w)
-    parts = flat.reshape(w.shape[0], *x.shape[:2], gates, -1).transpose(1, 3, 0, 2, 4)
-    result = np.empty(parts.shape, flat.dtype)
-    if bias is None:
-        np.copyto(result, parts)
-    else:
-        np.add(parts, bias, out=result)
-    return result
+def lstm_weights(values: Array) -> Array:
+    """[D, 4 * H, K] of gates i, o, f, c as [4, D, K, H] of o, i, f, c, prepared for LstmGates."""
+    ways, size, depth = values.shape
+    ordered = values.reshape(ways, 4, size // 4, depth)[:, _ONNX_LSTM]
+    return by_gate(ordered.reshape(values.shape), 4, 3)
 
 
-def smoothed(gates: Array) -> Array:
-    """tanh of halved sums as sigmoid of whole ones, in place."""
-    gates *= 0.5
-    gates += 0.5
-    return gates
-
-
-def lstm_states(gates: Array, c: Array) -> tuple[Array, Array]:
-    """New h and c [D, B, H] from the sums [4, D, B, H] of gates i, o, f, c, which are lost."""
-    np.tanh(gates, out=gates)
-    smoothed(gates[:3])
-    i, o, f, candidate = gates
-    new = f * c
-    candidate *= i
-    new += candidate
-    result = np.tanh(new)
-    result *= o
-    return result, new
+def lstm_bias(b: Array | None) -> Array | None:
+    """[D, 8 * H] as [4, D, 1, H], likewise."""
+    return None if b is None else lstm_weights(both_halves(b)[:, :, None])
 
 
 @dataclass(frozen=True, slots=True)
 class PlainLstm:
-    """LSTM without peepholes; weights [D, I, 4 * H] and [4, D, H, H]."""
+    """LSTM without peepholes; weights [4, D, I, H] and [4, D, H, H]."""
 
     w: Array
     r: Array
@@ -82,30 +112,44 @@ class PlainLstm:
     @classmethod
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainLstm:
         """From the node's inputs [D, 4 * H, I], [D, 4 * H, H] and [D, 8 * H]."""
-        bias = None
-        if b is not None:
-            size = b.shape[1] // 2
-            bias = by_gate(halved(b[:, :size] + b[:, size:], 4, 3)[:, None], 4)
-        return cls(turned(halved(w, 4, 3)), by_gate(halved(r, 4, 3).swapaxes(1, 2), 4), bias)
+        return cls(lstm_weights(w), lstm_weights(r), lstm_bias(b))
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        return project_all(x, self.w, self.bias, 4)
+        return project_all(x, self.w, self.bias)
 
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    def stepper(self, memory: Sequence[Array]) -> PlainLstmStepper:
         """See StackedCell."""
-        gates = np.matmul(states[0], self.r)
-        gates += projected
-        return lstm_states(gates, states[1])
+        return PlainLstmStepper(self.r, memory[0])
+
+
+class PlainLstmStepper:
+    """See Stepper."""
+
+    def __init__(self, r: Array, cell: Array) -> None:
+        """Begin with this state of the cell."""
+        self._r = r
+        self._gates = LstmGates(cell)
+        self.memory: tuple[Array, ...] = (self._gates.cell,)
+
+    def step(self, projected: Array, h: Array, out: Array) -> None:
+        """See Stepper."""
+        sums = self._gates.sums
+        np.matmul(h, self._r, sums)
+        np.add(sums, projected, sums)
+        self._gates.close(out)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainGru:
-    """GRU; `rb_h` [D, 1, H] is the hidden gate's recurrent bias where reset comes last."""
+    """GRU; weights [3, D, I, H] and [3, D, H, H] of the gates z, r and h.
+
+    Attributes:
+        rb_h: [D, 1, H], the hidden gate's recurrent bias where reset comes last.
+    """
 
     w: Array
-    r_zr: Array
-    r_h: Array
+    r: Array
     bias: Array | None
     rb_h: Array | None
     reset_last: bool
@@ -116,52 +160,62 @@ class PlainGru:
         size = r.shape[2]
         bias = rb_h = None
         if b is not None:
-            bias = b[:, : 3 * size] + b[:, 3 * size :]
+            summed = both_halves(b)
             if reset_last:
-                rb_h = b[:, None, 5 * size :]
-                bias[:, 2 * size :] = b[:, 2 * size : 3 * size]
-            bias = halved(bias, 3, 2)[:, None]
-        rows = halved(r, 3, 2)
-        return cls(
-            turned(halved(w, 3, 2)),
-            turned(rows[:, : 2 * size]),
-            turned(rows[:, 2 * size :]),
-            bias,
-            rb_h,
-            reset_last,
-        )
+                rb_h = np.ascontiguousarray(b[:, None, 5 * size :])
+                summed[:, 2 * size :] = b[:, 2 * size : 3 * size]
+            bias = bias_by_gate(summed, 3, 2)
+        return cls(by_gate(w, 3, 2), by_gate(r, 3, 2), bias, rb_h, reset_last)
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        return project_all(x, self.w, self.bias)[:, 0]
+        return project_all(x, self.w, self.bias)
 
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    def stepper(self, memory: Sequence[Array]) -> PlainGruStepper:  # noqa: ARG002 - has none
         """See StackedCell."""
-        h = states[0]
-        size = h.shape[2]
-        gates = np.matmul(h, self.r_zr)
-        gates += projected[..., : 2 * size]
-        np.tanh(gates, out=gates)
-        smoothed(gates)
-        z, r = gates[..., :size], gates[..., size:]
-        if self.reset_last:
-            candidate = np.matmul(h, self.r_h)
-            if self.rb_h is not None:
-                candidate += self.rb_h
+        return PlainGruStepper(self)
+
+
+class PlainGruStepper:
+    """See Stepper."""
+
+    def __init__(self, cell: PlainGru) -> None:
+        """Memory is made by the first step, which tells the batch."""
+        self._cell = cell
+        self._room: Array | None = None
+        self.memory: tuple[Array, ...] = ()
+
+    def step(self, projected: Array, h: Array, out: Array) -> None:
+        """See Stepper."""
+        cell = self._cell
+        if self._room is None:
+            self._room = np.empty(projected.shape, projected.dtype)
+        smooth, candidate = self._room[:2], self._room[2]
+        if cell.reset_last:
+            np.matmul(h, cell.r, self._room)
+        else:
+            np.matmul(h, cell.r[:2], smooth)
+        smooth += projected[:2]
+        np.tanh(smooth, smooth)
+        smooth *= _HALF
+        smooth += _HALF
+        z, r = smooth
+        if cell.reset_last:
+            if cell.rb_h is not None:
+                candidate += cell.rb_h
             candidate *= r
         else:
-            candidate = np.matmul(r * h, self.r_h)
-        candidate += projected[..., 2 * size :]
-        np.tanh(candidate, out=candidate)
-        result = h - candidate
-        result *= z
-        result += candidate
-        return (result,)
+            np.matmul(np.multiply(r, h, r), cell.r[2], candidate)
+        candidate += projected[2]
+        np.tanh(candidate, candidate)
+        np.subtract(h, candidate, out)
+        out *= z
+        out += candidate
 
 
 @dataclass(frozen=True, slots=True)
 class PlainRnn:
-    """RNN with tanh."""
+    """RNN with tanh; weights [1, D, I, H] and [D, H, H]."""
 
     w: Array
     r: Array
@@ -170,16 +224,28 @@ class PlainRnn:
     @classmethod
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainRnn:
         """From the node's inputs [D, H, I], [D, H, H] and [D, 2 * H]."""
-        size = r.shape[2]
-        bias = None if b is None else (b[:, :size] + b[:, size:])[:, None]
-        return cls(turned(w), turned(r), bias)
+        bias = None if b is None else bias_by_gate(both_halves(b), 1, 0)
+        return cls(by_gate(w, 1, 0), by_gate(r, 1, 0)[0], bias)
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
         return project_all(x, self.w, self.bias)[:, 0]
 
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
+    def stepper(self, memory: Sequence[Array]) -> PlainRnnStepper:  # noqa: ARG002 - has none
         """See StackedCell."""
-        sums = np.matmul(states[0], self.r)
-        sums += projected
-        return (np.tanh(sums, out=sums),)
+        return PlainRnnStepper(self.r)
+
+
+class PlainRnnStepper:
+    """See Stepper."""
+
+    def __init__(self, r: Array) -> None:
+        """Nothing is kept from step to step."""
+        self._r = r
+        self.memory: tuple[Array, ...] = ()
+
+    def step(self, projected: Array, h: Array, out: Array) -> None:
+        """See Stepper."""
+        np.matmul(h, self._r, out)
+        out += projected
+        np.tanh(out, out)

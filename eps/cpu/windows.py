@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -14,7 +15,7 @@ from eps.cpu.workspace import LEAST_BYTES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.cpu.arrays import Array, Empty
+    from eps.cpu.arrays import Array, DType, Empty
     from ort_lite.kernel_registry import KernelInfo
 
 
@@ -135,28 +136,62 @@ class WindowAttributes:
         return AxisWindow(taps, step, spread, before, after, size, count)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding:
+    """How far windows reach over the last axes of an array of one shape.
+
+    Attributes:
+        shape: With padding.
+        inside: The array in it.
+        borders: What is around it, one part after the other.
+    """
+
+    shape: tuple[int, ...]
+    inside: tuple[Any, ...]
+    borders: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], axes: Sequence[AxisWindow]) -> Padding | None:
+        """The padding around the last axes of `shape`; None if windows reach nowhere."""
+        if all(a.before == 0 and a.reach == 0 for a in axes):
+            return None
+        outer = shape[: len(shape) - len(axes)]
+        inside = [slice(a.before, a.before + a.size) for a in axes]
+        borders = [
+            on_last_axes([border, *[slice(None)] * (len(axes) - d - 1)])
+            for d, axis in enumerate(axes)
+            for border in (slice(axis.before), slice(axis.before + axis.size, None))
+        ]
+        return cls(
+            shape=(*outer, *(a.before + a.size + a.reach for a in axes)),
+            inside=on_last_axes(inside),
+            borders=tuple(borders),
+        )
+
+    def around(self, x: Array, fill: float, empty: Empty) -> Array:
+        """`x` with `fill` around it.
+
+        Raises:
+            ValueError: The memory for it is not there.
+        """
+        if x.nbytes < LEAST_BYTES:
+            shape = check_allocation(self.shape, x.dtype)
+            result = np.full(shape, fill, x.dtype) if fill else np.zeros(shape, x.dtype)
+            result[self.inside] = x
+            return result
+        result = empty(check_allocation(self.shape, x.dtype), x.dtype)
+        result[self.inside] = x
+        for border in self.borders:
+            result[border] = fill
+        return result
+
+
 def padded_space(
     x: Array, axes: Sequence[AxisWindow], fill: float = 0, empty: Empty = np.empty
 ) -> Array:
     """`x` with `fill` around its last axes, as far as windows reach; `x` itself if nowhere."""
-    if all(a.before == 0 and a.reach == 0 for a in axes):
-        return x
-    outer = x.ndim - len(axes)
-    shape = [*x.shape[:outer], *(a.before + a.size + a.reach for a in axes)]
-    check_allocation(shape, x.dtype)
-    inside = on_last_axes([slice(a.before, a.before + a.size) for a in axes])
-    if x.nbytes < LEAST_BYTES:
-        result = np.full(shape, fill, x.dtype) if fill else np.zeros(shape, x.dtype)
-        result[inside] = x
-        return result
-    result = empty(shape, x.dtype)
-    if result.size:
-        result[inside] = x
-        for d, axis in enumerate(axes):
-            border = result.swapaxes(0, outer + d)
-            border[: axis.before] = fill
-            border[axis.before + axis.size :] = fill
-    return result
+    padding = Padding.of(x.shape, axes)
+    return x if padding is None else padding.around(x, fill, empty)
 
 
 def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float, empty: Empty = np.empty) -> Array:
@@ -175,15 +210,51 @@ def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float, empty: Empty =
 
 def window_view(padded: Array, axes: Sequence[AxisWindow]) -> Array:
     """All windows without copying: [*outer, *taps, *counts], read-only."""
-    outer = padded.ndim - len(axes)
-    strides = padded.strides
-    shape = (*padded.shape[:outer], *(a.taps for a in axes), *(a.count for a in axes))
+    shape, strides = _window_steps(padded.shape, padded.strides, axes)
+    return as_strided(padded, shape, strides, writeable=False)
+
+
+def _window_steps(
+    shape: Sequence[int], strides: Sequence[int], axes: Sequence[AxisWindow]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the windows over an array of that shape and those strides."""
+    outer = len(shape) - len(axes)
     steps = (
         *strides[:outer],
         *(strides[outer + d] * a.spread for d, a in enumerate(axes)),
         *(strides[outer + d] * a.step for d, a in enumerate(axes)),
     )
-    if padded.flags.c_contiguous and padded.dtype.kind in "fiu":
-        # As as_strided, in a tenth of the time.
-        return np.ndarray(shape, padded.dtype, padded, 0, steps)
-    return as_strided(padded, shape, steps, writeable=False)
+    return (*shape[:outer], *(a.taps for a in axes), *(a.count for a in axes)), steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """All windows over zero-padded arrays of one shape and type, numpy's own float or integer.
+
+    Attributes:
+        padding: None if windows reach nowhere.
+        shape: [*outer, *taps, *counts].
+        strides: In bytes, over an array that is contiguous.
+    """
+
+    axes: tuple[AxisWindow, ...]
+    padding: Padding | None
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], dtype: DType, axes: Sequence[AxisWindow]) -> Windows:
+        """Those over the last axes of `shape`."""
+        padding = Padding.of(shape, axes)
+        padded = shape if padding is None else padding.shape
+        steps = [math.prod(padded[d + 1 :]) * dtype.itemsize for d in range(len(padded))]
+        found, strides = _window_steps(padded, steps, axes)
+        return cls(axes=tuple(axes), padding=padding, shape=found, strides=strides)
+
+    def over(self, x: Array, empty: Empty = np.empty) -> Array:
+        """A view of `x`, or of its padded copy."""
+        padded = x if self.padding is None else self.padding.around(x, 0, empty)
+        if padded.flags.c_contiguous:
+            # As as_strided, in a tenth of the time.
+            return np.ndarray(self.shape, padded.dtype, padded, 0, self.strides)
+        return window_view(padded, self.axes)

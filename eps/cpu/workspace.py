@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import NO_QUESTION_BYTES, check_allocation
+from eps.cpu.arrays import NO_QUESTION_BYTES, aligned_empty, check_allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ LEAST_BYTES = 1 << 16
 MOST_KEPT_BYTES = 1 << 28
 """Blocks of one size that come back beyond this much go to the operating system."""
 
-_ALIGNMENT = 64
+_BYTE = np.dtype(np.uint8)
 
 
 class Workspace:
@@ -68,11 +68,8 @@ class Workspace:
         if kept:
             with suppress(IndexError):  # another thread was faster
                 return kept.pop()
-        raw = np.empty(room + _ALIGNMENT, np.uint8)
-        start = -raw.ctypes.data % _ALIGNMENT
         # A memoryview, since an array on an array would have that one as its views' base.
-        block: memoryview = raw[start : start + room].data
-        return block
+        return aligned_empty((room,), _BYTE).data
 
     def _come_back(self, lent: weakref.ref[Array]) -> None:
         _, room, block = self._lent.pop(id(lent))

@@ -22,6 +22,12 @@ def conv(name: str, x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = True
     )
 
 
+def with_infinities(case: NodeCase) -> NodeCase:
+    x = case.inputs[0]
+    x[..., 0, 5], x[..., -1, 9] = np.inf, np.nan
+    return case
+
+
 def pool(name: str, op: str, x: tuple[int, ...], outputs: int = 1, opset: int = 17, **attributes):
     return NodeCase(
         name=name, op=op, inputs=[normal(*x)], attributes=attributes, outputs=outputs, opset=opset
@@ -41,6 +47,28 @@ CONVOLUTIONS = [
     conv("depthwise small", (1, 192, 14, 14), (192, 1, 3, 3), pads=[1] * 4, group=192),
     conv("depthwise 5x5", (2, 40, 28, 28), (40, 1, 5, 5), pads=[2] * 4, group=40, strides=[2, 2]),
     conv("depthwise uneven", (1, 8, 13, 11), (8, 1, 3, 5), pads=[0, 1, 2, 3], group=8),
+    conv("depthwise few rows", (2, 24, 3, 96), (24, 1, 5, 5), pads=[2] * 4, group=24),
+    conv("depthwise one row", (1, 24, 1, 40), (24, 1, 3, 3), pads=[1] * 4, group=24),
+    conv(
+        "depthwise few rows strided",
+        (1, 24, 6, 33),
+        (24, 1, 5, 3),
+        pads=[2, 0, 1, 2],
+        group=24,
+        strides=[2, 3],
+    ),
+    conv(
+        "depthwise few rows dilated",
+        (1, 8, 6, 50),
+        (8, 1, 3, 3),
+        pads=[2, 1, 2, 4],
+        group=8,
+        dilations=[2, 3],
+    ),
+    conv("depthwise few rows even", (1, 8, 7, 21), (8, 1, 2, 4), auto_pad="SAME_LOWER", group=8),
+    with_infinities(
+        conv("depthwise infinite rows", (1, 8, 4, 40), (8, 1, 3, 3), pads=[1] * 4, group=8)
+    ),
     conv("depthwise multiplied", (1, 16, 14, 14), (32, 1, 3, 3), pads=[1] * 4, group=16),
     conv("grouped", (2, 64, 14, 14), (64, 2, 3, 3), pads=[1] * 4, group=32),
     conv("dilated", (1, 32, 28, 28), (32, 32, 3, 3), pads=[2] * 4, dilations=[2, 2]),

@@ -59,6 +59,10 @@ RECURRENT = [
         recurrent("lengths", op, lens=[20, 7]),
         recurrent("lengths reverse", op, lens=[11, 20], direction="reverse"),
         recurrent("clip", op, clip=0.4),
+        recurrent("lengths of both ways", op, lens=[4, 20], direction="bidirectional"),
+        recurrent("lengths and state", op, lens=[13, 2], direction="reverse", extra=("state",)),
+        recurrent("one step", op, steps=1, batch=1, hidden=128, extra=("state",)),
+        recurrent("one long", op, lens=[19, 1], direction="bidirectional", extra=("state",)),
     )
 ] + [
     recurrent("relu", "RNN", activations=["Relu"]),
@@ -67,6 +71,14 @@ RECURRENT = [
     ),
     recurrent("reset after", "GRU", linear_before_reset=1),
     recurrent("reset after state", "GRU", linear_before_reset=1, extra=("state",)),
+    recurrent(
+        "reset after lengths",
+        "GRU",
+        linear_before_reset=1,
+        lens=[7, 20],
+        direction="bidirectional",
+        extra=("state",),
+    ),
     recurrent(
         "hard",
         "GRU",
@@ -83,7 +95,6 @@ RECURRENT = [
         activation_alpha=[0.25, 0.9],
         activation_beta=[0.5],
     ),
-    recurrent("bidirectional lengths", "LSTM", lens=[4, 20], direction="bidirectional"),
 ]
 
 BOXES = np.sort(np.abs(normal(1, 200, 2, 2)), axis=2).reshape(1, 200, 4)[..., [0, 1, 2, 3]]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.dynamic_quantization import RowQuantizer, quantized_steps
 from eps.cpu.recurrent import Recurrence, default_activations
-from eps.cpu.recurrent_cells import by_gate, lstm_states, project_all
+from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_weights, project_all
+from eps.cpu.recurrent_walk import walk
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -20,38 +22,9 @@ if TYPE_CHECKING:
 WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
 """Inputs W, R, B, then scale and zero point of W, and of R."""
 
-_MOST_STEPS = np.float32(255)
-_LEAST_SCALE = np.float32(1e-30)
-"""For a tensor of zeros, whose steps are 0 by any scale."""
-
-
-def quantized_steps(x: Array) -> tuple[Array, Array]:
-    """`x` as DynamicQuantizeLinear-11 sees it: (q - zero point) in float32, and the scale."""
-    steps, scale = quantized_each(x.reshape(1, -1))
-    return steps.reshape(x.shape), scale.reshape(())
-
-
-def quantized_each(rows: Array) -> tuple[Array, Array]:
-    """`quantized_steps` of every row of [D, n] by itself; scales are [D, 1].
-
-    No step is below the lowest value's, since division and rounding keep order: only the upper
-    end is cut, where both ends were rounded outwards.
-    """
-    low = np.minimum.reduce(rows, 1, keepdims=True, initial=0)
-    scale = np.maximum.reduce(rows, 1, keepdims=True, initial=0)
-    scale -= low
-    scale /= _MOST_STEPS
-    np.maximum(scale, _LEAST_SCALE, out=scale)
-    low /= scale
-    np.rint(low, out=low)  # the zero point, negated
-    low += _MOST_STEPS
-    steps = rows / scale
-    np.rint(steps, out=steps)
-    return np.minimum(steps, low, out=steps), scale
-
 
 def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
-    """int8 weights [D, K, 4 * H] as numbers, those of the gates i, o and f halved.
+    """int8 weights [D, K, 4 * H] as numbers, prepared for LstmGates: [4, D, K, H].
 
     Scale and zero point are per direction, or per direction and column.
     """
@@ -61,20 +34,12 @@ def _weights(values: Array, scale: Array | None, zero: Array | None) -> Array:
         result -= zero.reshape(count, 1, -1).astype(np.float32)
     if scale is not None:
         result *= scale.reshape(count, 1, -1)
-    result *= _halves(result.shape[2])
-    return result
-
-
-def _halves(width: int) -> Array:
-    """1/2 for the gates i, o and f, 1 for c."""
-    result = np.full(width, 0.5, np.float32)
-    result[3 * (width // 4) :] = 1
-    return result
+    return lstm_weights(result.swapaxes(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """Gates i, o, f, c of LSTM-1, all directions; halved and by gate as in recurrent_cells."""
+    """See StackedCell."""
 
     w: Array
     r: Array
@@ -86,25 +51,37 @@ class _Cell:
         w, r, b, w_scale, w_zero, r_scale, r_zero = weights
         assert w is not None
         assert r is not None
-        bias = None
-        if b is not None:
-            half = b.shape[1] // 2
-            bias = by_gate((b[:, :half] + b[:, half:])[:, None] * _halves(half), 4)
-        recurrent = by_gate(_weights(r, r_scale, r_zero), 4)
-        return cls(_weights(w, w_scale, w_zero), recurrent, bias)
+        return cls(_weights(w, w_scale, w_zero), _weights(r, r_scale, r_zero), lstm_bias(b))
 
     def project(self, x: Array) -> Array:
+        """See StackedCell."""
         steps, scale = quantized_steps(x)
         steps *= scale
-        return project_all(steps, self.w, self.bias, 4)
+        return project_all(steps, self.w, self.bias)
 
-    def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
-        old, c = states
-        steps, scale = quantized_each(old.reshape(old.shape[0], -1))
-        steps *= scale
-        gates = np.matmul(steps.reshape(old.shape), self.r)
-        gates += projected
-        return lstm_states(gates, c)
+    def stepper(self, memory: Sequence[Array]) -> _Stepper:
+        """See StackedCell."""
+        return _Stepper(self.r, memory[0])
+
+
+class _Stepper:
+    """See Stepper."""
+
+    def __init__(self, r: Array, cell: Array) -> None:
+        self._r = r
+        self._gates = LstmGates(cell)
+        self._quantizer = RowQuantizer(cell.shape[0])
+        self._h = np.empty(cell.shape, np.float32)
+        self._rows = self._h.reshape(cell.shape[0], -1)
+        self.memory: tuple[Array, ...] = (self._gates.cell,)
+
+    def step(self, projected: Array, h: Array, out: Array) -> None:
+        rows, sums = self._rows, self._gates.sums
+        scale = self._quantizer.quantize(h.reshape(rows.shape), rows)
+        np.multiply(rows, scale, rows)
+        np.matmul(self._h, self._r, sums)
+        np.add(sums, projected, sums)
+        self._gates.close(out)
 
 
 def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
@@ -125,7 +102,7 @@ def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
         assert x is not None
         assert r is not None
         cell = prepared or _Cell.of([values[i] for i in WEIGHTS])
-        return recurrence.run_stacked(cell, x, values[4], values[5:7], r.shape[1])
+        return walk(recurrence, cell, x, values[4], values[5:7], r.shape[1])
 
     return run
 

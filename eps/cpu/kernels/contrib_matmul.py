@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.dynamic_quantization import quantized_steps
 from eps.cpu.exact_integers import to_int32
-from eps.cpu.kernels.contrib_lstm import quantized_steps
 from eps.cpu.kernels.matmul_integer import constant_weights, integer_matmul
 from eps.cpu.kernels.quantize import requantized
 from ort_lite.kernel_registry import KernelDef, kernel

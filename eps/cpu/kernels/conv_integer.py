@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.convolution import convolve
+from eps.cpu.convolution import SIZES, convolution, convolve
 from eps.cpu.exact_integers import FLOAT32_EXACT, largest_shifted, shifted, to_int32
-from eps.cpu.kernels.conv import SIZES, add_bias
+from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.matmul_integer import Weights
 from eps.cpu.kernels.quantize import requantized
 from eps.cpu.windows import WindowAttributes
@@ -50,19 +50,22 @@ def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[...
     prepared = None
     if fixed is not None and not (given and fixed_zero is None):
         prepared = _filters(fixed, fixed_zero)
+    in_float32 = convolution(
+        attributes, group, empty, None if prepared is None else prepared.values
+    )
 
     def run(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None) -> Array:
         if x.ndim < 3 or x.ndim != w.ndim:
             raise ValueError(f"x of shape {x.shape} and w of shape {w.shape} do not fit")
         filters = prepared or _filters(w, w_zero)
         bound = largest_shifted(x, x_zero) * filters.bound
-        axes = windows(x.shape[2:], w.shape[2:])
         left = shifted(x, x_zero, empty)
         depth = math.prod(w.shape[1:])
         each = depth // max(w.shape[1], 1)
         part = max(FLOAT32_EXACT // max(bound * each, 1), 1)
         if part >= w.shape[1] and left.dtype == np.float32:
-            return convolve(left, filters.values, axes, group, empty)
+            return in_float32(left, filters.values)
+        axes = windows(x.shape[2:], w.shape[2:])
         if group > 1 or bound * each > FLOAT32_EXACT // 2:
             wide = left.astype(np.float64), filters.values.astype(np.float64)
             return to_int32(convolve(*wide, axes, group, empty))

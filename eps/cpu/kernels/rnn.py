@@ -11,13 +11,15 @@ import numpy as np
 from eps.cpu.arrays import computing_wide, widened
 from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
+from eps.cpu.recurrent_walk import walk
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from eps.cpu.recurrent import Activation, StackedCell
+    from eps.cpu.recurrent import Activation
+    from eps.cpu.recurrent_walk import StackedCell
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
@@ -242,7 +244,7 @@ def _stacked(
         optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
         b, lengths, *initial = optional[:4] if info.op_type == "LSTM" else optional[:3]
         made = prepared or cell(w, r, b)
-        return recurrence.run_stacked(made, x, lengths, initial, r.shape[-1])
+        return walk(recurrence, made, x, lengths, initial, r.shape[-1])
 
     return computing_wide(info, run)
 

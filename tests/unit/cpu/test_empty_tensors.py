@@ -9,6 +9,8 @@ import pytest
 from unit.cpu.single_node import run_node
 
 MS, ML = {"domain": "com.microsoft"}, {"domain": "ai.onnx.ml"}
+BOTH: dict[str, Any] = {"hidden_size": 5, "direction": "bidirectional"}
+GATES = (("RNN", 1), ("GRU", 3), ("LSTM", 4))
 LEAF: dict[str, Any] = {
     "nodes_treeids": [0], "nodes_nodeids": [0], "nodes_featureids": [0], "nodes_values": [0.0],
     "nodes_modes": ["LEAF"], "nodes_truenodeids": [0], "nodes_falsenodeids": [0],
@@ -30,6 +32,9 @@ CASES: list[tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = [
     ("ConvTranspose", [f(0, 3, 5, 5), f(3, 4, 2, 2)], {}, (0, 4, 6, 6)),
     ("ConvInteger", [q(1, 3, 5, 5), q(0, 3, 3, 3)], {}, (1, 0, 3, 3)),
     ("ConvInteger", [q(0, 3, 5, 5), q(2, 3, 3, 3)], {}, (0, 2, 3, 3)),
+    ("Conv", [f(0, 3, 4, 9), f(3, 1, 3, 3)], {"group": 3, "pads": [1] * 4}, (0, 3, 4, 9)),
+    *((op, [f(0, 2, 3), f(2, n * 5, 3), f(2, n * 5, 5)], BOTH, (0, 2, 2, 5)) for op, n in GATES),
+    *((op, [f(4, 0, 3), f(2, n * 5, 3), f(2, n * 5, 5)], BOTH, (4, 2, 0, 5)) for op, n in GATES),
     ("MaxPool", [f(0, 3, 5, 5)], {"kernel_shape": [2, 2]}, (0, 3, 4, 4)),
     ("MatMul", [f(2, 0, 3), f(3, 4)], {}, (2, 0, 4)),
     ("MatMul", [f(2, 0), f(0, 4)], {}, (2, 4)),
