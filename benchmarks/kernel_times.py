@@ -20,8 +20,10 @@ PASSES = 5
 LOGGER = "ort_lite.eps.opencl.runtime"
 
 
-def kernel_calls(sample: Sample, passes: int = PASSES) -> Sequence[Sequence[KernelCall]]:
-    """The calls of each of some runs, by provider option `profiling`.
+def kernel_calls(
+    sample: Sample, passes: int = PASSES, between: Callable[[], None] = lambda: None
+) -> Sequence[Sequence[KernelCall]]:
+    """The calls of each of some runs, by provider option `profiling`; `between` goes before each.
 
     Raises:
         MeasureError: None was logged, though the EP has nodes of the model.
@@ -30,13 +32,16 @@ def kernel_calls(sample: Sample, passes: int = PASSES) -> Sequence[Sequence[Kern
 
     providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
     log, heard = logging.getLogger(LOGGER), _Heard()
+    found = []
     with ort.InferenceSession(sample.path, providers=providers) as session:
         with np.load(sample.feed) as feed:
             values = {name: feed[name] for name in feed.files}
         session.run(None, values)
         log.addHandler(heard)
         log.setLevel(logging.DEBUG)
-        found = [heard.during(lambda: session.run(None, values)) for _ in range(passes)]
+        for _ in range(passes):
+            between()
+            found.append(heard.during(lambda: session.run(None, values)))
         log.removeHandler(heard)
         log.setLevel(logging.NOTSET)
         silent = providers[0][0] in session.explain().node_counts() and not any(found)

@@ -1,8 +1,9 @@
 """How near the OpenCL EP's kernels come to onnxruntime's rate and to the memory's bandwidth.
 
-`python benchmarks/opencl_kernels.py [--turns N]`. Products and convolutions are chains of equal
-nodes, in turns with onnxruntime's CPU EP. Everything else is a kernel over arrays larger than the
-caches, against the faster of the driver's copy and a plain copy kernel in the same process.
+`python benchmarks/opencl_kernels.py [--turns N] [--rows]`. Products and convolutions are chains of
+equal nodes, in turns with onnxruntime's CPU EP; `--rows` leaves them out. Everything else is a
+kernel over arrays larger than the caches, and over small ones, in turns with a copy of as many
+bytes in the same process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-import pyopencl as cl
+from copy_peer import CopyPeer
 from engines import OURS_OPENCL, PEER_CPU
 from kernel_times import kernel_calls
 from measure import interleave
@@ -24,12 +25,8 @@ from opencl import variant
 from report import milliseconds, over, text_table
 from samples import Sample
 
-from eps.opencl.device import choose, describe_target, find_devices
-from eps.opencl.options import OpenCLOptions
-from eps.opencl.program import build
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
     from typing import Any
 
     Array = np.ndarray[Any, np.dtype[np.float32]]
@@ -40,7 +37,8 @@ PRODUCTS = ((64, 384), (128, 384), (128, 768), (768, 768))
 """Rows, and channels in and out."""
 CONVOLUTIONS = ((64, 56, 3), (128, 28, 3), (256, 14, 3), (512, 7, 3), (256, 28, 1))
 """Channels in and out, rows and columns, kernel."""
-ROWS = (4096, 1024)
+ROWS = {"memory": (4096, 1024), "cache": (128, 1024)}
+"""Arrays of 16 MiB, and of 0.5 MiB, which stay in a CPU's caches: what is left is arithmetic."""
 ROWWISE = {
     "Relu": ("Relu",),
     "Sigmoid": ("Sigmoid",),
@@ -49,10 +47,12 @@ ROWWISE = {
     "LayerNormalization": ("LayerNormalization", "scale", "bias"),
     "Add": ("Add", "other"),
 }
-COPIES = 20
+SHARES = ("MB", "us", "GB/s", "copy", "share")
 LEGEND = """
 Chains: milliseconds of a whole run, medians; vs CPU: over onnxruntime's CPU execution provider.
-Share: bytes that must be read and written, over time, over the bandwidth of the faster copy.
+MB: bytes that must be read and written. copy: GB/s of a copy that moves as many, in turns with
+the kernel, written and read by the host as the kernel's arrays are. Fastest of the turns.
+First of 16 MiB an array, then of 0.5 MiB.
 """
 
 
@@ -60,15 +60,19 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each is timed")
-    turns = parser.parse_args().turns
+    parser.add_argument("--rows", action="store_true", help="no products and convolutions")
+    asked = parser.parse_args()
     with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-        rates = [rate_row(sample, work, turns) for sample, work in chains(Path(folder))]
-        copied = copy_bandwidth(4 * int(np.prod(ROWS)))
-        shares = [share_row(sample, size, copied) for sample, size in rowwise(Path(folder))]
+        dense = [] if asked.rows else chains(Path(folder))
+        rates = [rate_row(sample, work, asked.turns) for sample, work in dense]
+        shares = [
+            share_row(name, [rowwise(Path(folder), name, size) for size in ROWS], asked.turns)
+            for name in ROWWISE
+        ]
     columns = ("chain", "run", "CPU", "GFLOP/s", "CPU", "vs CPU")
-    sys.stdout.write(text_table(columns, rates) + "\n")
-    sys.stdout.write(f"copy: {copied:.1f} GB/s\n")
-    sys.stdout.write(text_table(("kernel", "us", "GB/s", "share"), shares) + LEGEND)
+    if rates:
+        sys.stdout.write(text_table(columns, rates) + "\n")
+    sys.stdout.write(text_table(("kernel", *SHARES, *SHARES), shares) + LEGEND)
     return 0
 
 
@@ -110,20 +114,18 @@ def chain(
     return saved(folder, name, nodes, shape, constants)
 
 
-def rowwise(folder: Path) -> list[tuple[Sample, int]]:
-    """Models of one node, and the bytes that it must move."""
-    found = []
+def rowwise(folder: Path, name: str, size: str) -> tuple[Sample, int]:
+    """A model of one node, and the bytes that it must move."""
+    rows = ROWS[size]
+    kind, *others = ROWWISE[name]
+    shapes = {"scale": rows[1:], "bias": rows[1:], "other": rows}
     random = np.random.default_rng(0)
-    for name, (kind, *others) in ROWWISE.items():
-        shapes = {"scale": ROWS[1:], "bias": ROWS[1:], "other": ROWS}
-        constants = [
-            numpy_helper.from_array(random.standard_normal(shapes[o], np.float32), o)
-            for o in others
-        ]
-        node = helper.make_node(kind, ["x0", *others], ["x1"])
-        size = 2 * 4 * int(np.prod(ROWS)) + sum(len(c.raw_data) for c in constants)
-        found.append((saved(folder, name, [node], list(ROWS), constants), size))
-    return found
+    constants = [
+        numpy_helper.from_array(random.standard_normal(shapes[o], np.float32), o) for o in others
+    ]
+    node = helper.make_node(kind, ["x0", *others], ["x1"])
+    moved = 2 * 4 * int(np.prod(rows)) + sum(len(c.raw_data) for c in constants)
+    return saved(folder, f"{name} {size}", [node], list(rows), constants), moved
 
 
 def saved(
@@ -159,49 +161,18 @@ def rate_row(sample: Sample, work: int, turns: int) -> tuple[str, ...]:
     )
 
 
-def share_row(sample: Sample, size: int, copied: float) -> tuple[str, ...]:
-    """One line of the second table; the node may be several kernels."""
-    passes = kernel_calls(sample)
-    microseconds = min(sum(time for _, time, _ in calls) for calls in passes)
-    rate = size / microseconds / 1e3
-    return (sample.name, f"{microseconds:.0f}", f"{rate:.1f}", f"{rate / copied:.0%}")
-
-
-def copy_bandwidth(size: int) -> float:
-    """GB/s, read and written, of the faster way to copy `size` bytes."""
-    found = choose(find_devices(), OpenCLOptions())
-    context = cl.Context([found.device])
-    timed = cl.command_queue_properties.PROFILING_ENABLE
-    queue = cl.CommandQueue(context, properties=timed)
-    buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, size) for _ in range(2)]
-    for buffer in buffers:
-        cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, size)
-    tasks = describe_target(found).tasks
-    each = size // 4 // tasks
-    source = f"""__kernel void copy(__global const float8* x, __global float8* y) {{
-      const int id = get_global_id(0);
-      for (int i = id * {each // 8}; i < (id + 1) * {each // 8}; ++i) y[i] = x[i];
-    }}"""
-    kernel = cl.Kernel(build(context, source, ""), "copy")
-    kernel.set_args(*buffers)
-
-    def by_kernel() -> cl.Event:
-        return cl.enqueue_nd_range_kernel(queue, kernel, (tasks,), (1,))
-
-    def by_driver() -> cl.Event:
-        return cl.enqueue_copy(queue, buffers[1], buffers[0])
-
-    return max(2 * size / nanoseconds(way) for way in (by_kernel, by_driver))
-
-
-def nanoseconds(start: Callable[[], cl.Event]) -> int:
-    """Of the fastest of some, the first not counted."""
-    times = []
-    for _ in range(COPIES + 1):
-        event = start()
-        event.wait()
-        times.append(event.profile.end - event.profile.start)
-    return min(times[1:])
+def share_row(name: str, samples: Sequence[tuple[Sample, int]], turns: int) -> tuple[str, ...]:
+    """One line of the second table; a node may be several kernels."""
+    cells = [name]
+    for sample, moved in samples:
+        copy = CopyPeer(moved)
+        taken = kernel_calls(sample, turns, copy.once)
+        microseconds = min(sum(time for _, time, _ in calls) for calls in taken)
+        rate = moved / microseconds / 1e3
+        cells += [f"{moved / 1e6:.1f}", f"{microseconds:.0f}", f"{rate:.1f}", f"{copy.rate:.1f}"]
+        cells.append(f"{rate / copy.rate:.0%}")
+    sys.stderr.write(f"{name} done\n")
+    return tuple(cells)
 
 
 if __name__ == "__main__":

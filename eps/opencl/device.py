@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HALF = "cl_khr_fp16"
 KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
 POCL = "Portable Computing Language"
+MOST_LANES = 16
+"""Of a vector in OpenCL C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Target:
         half: Whether weights of products and convolutions are kept as halves.
         tuned: Tilings that were measured on this device; others go by the rule.
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
+        prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
     """
 
     vector: int
@@ -70,8 +73,14 @@ class Target:
     alignment: int
     late_binaries: bool
     calls_builtins: bool
+    prefetches: bool = False
     half: bool = False
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> int:
+        """Floats in two registers: one's arithmetic fills the waits of the other's."""
+        return min(MOST_LANES, 2 * self.vector)
 
 
 @cache
@@ -167,7 +176,7 @@ def describe_target(found: Found) -> Target:
     PoCL's scheduler hands out work in chunks of 32 groups for each core.
     """
     device, pocl = found.device, found.platform.name.strip() == POCL
-    vector = max(4, min(16, device.native_vector_width_float or 4))
+    vector = max(4, min(MOST_LANES, device.native_vector_width_float or 4))
     hint = "intel_vec_len_hint(1)" if "cl_intel_vec_len_hint" in device.extensions else ""
     if pocl:
         hint = "min_vector_width(512)" if vector == 16 else ""
@@ -182,4 +191,5 @@ def describe_target(found: Found) -> Target:
         alignment=max(128, device.mem_base_addr_align // 8),
         late_binaries=pocl,
         calls_builtins=pocl,
+        prefetches=found.kind == "CPU" and (pocl or found.platform.vendor.startswith("Intel")),
     )

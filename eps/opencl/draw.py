@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from eps.opencl.views import Buffer, View
     from ort_lite.model.graph import Graph
 
-BUILD_OPTIONS = "-cl-mad-enable"
+BUILD_OPTIONS = "-cl-mad-enable -w"
+"""No warnings: PoCL writes to stderr of each vector that is longer than a register."""
 MAX_ELEMENTS = (1 << 31) - 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
 C_TYPES: Mapping[str, str] = {
     "float32": "float",
@@ -145,6 +145,13 @@ def substitute(expr: Expr, mapping: Mapping[int, Expr]) -> Expr:
 def size(expr: Expr) -> int:
     """Number of calls."""
     return 1 + sum(size(a) for a in expr.args) if isinstance(expr, Call) else 0
+
+
+def calls(expr: Expr, functions: Set[str]) -> bool:
+    """Whether one of `functions` is called anywhere in it."""
+    if not isinstance(expr, Call):
+        return False
+    return expr.function in functions or any(calls(a, functions) for a in expr.args)
 
 
 def is_vectorisable(expr: Expr) -> bool:

@@ -13,7 +13,7 @@ from ctx_formats.identity import HardwareIdentity
 if TYPE_CHECKING:
     from eps.opencl.device import Found
 
-CODE_VERSION = "ort_lite-opencl-2"
+CODE_VERSION = "ort_lite-opencl-3"
 """Of generated code and payloads; a change makes older payloads unsupported."""
 
 _DEVICE_UUID = 0x106A  # CL_DEVICE_UUID_KHR, cl_khr_device_uuid

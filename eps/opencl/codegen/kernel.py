@@ -95,6 +95,11 @@ def decode(code: Code, name: str, sizes: Sequence[int], prefix: str) -> list[str
     return list(reversed(names))
 
 
+def floats(vector: int) -> str:
+    """Type of `vector` floats, or of one."""
+    return f"float{vector}" if vector > 1 else "float"
+
+
 def pointed(buffer: Buffer) -> str:
     """What a pointer to the buffer points to; halves are for constants and `load_packed` alone."""
     return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
@@ -153,8 +158,7 @@ class Finish:
                 names[i] = text
                 continue
             names[i] = f"{prefix}e{i}"
-            kind = f"float{vector}" if vector > 1 else "float"
-            code.add(f"const {kind} {names[i]} = {text};")
+            code.add(f"const {floats(vector)} {names[i]} = {text};")
         writer = Writer(names, vector=vector, prefix=f"{prefix}t")
         result = writer.write(self.expr)
         code.add(*writer.lines)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from eps.opencl.codegen.fold import row_vector
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
-from eps.opencl.expression import C_TYPES, Writer, is_vectorisable
+from eps.opencl.expression import C_TYPES, Writer, calls, is_vectorisable
+from eps.opencl.expression import size as expression_size
 from eps.opencl.views import Loop, View, common_loops
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ CHUNK = 4096
 """Elements of a row that one step of a task takes."""
 SMALLEST_TASK = 8192
 """Elements below which another task costs more than it brings."""
+LONG_CHAINS = frozenset({"exp", "sigmoid", "tanh", "erf"})
+"""Functions whose operations wait for each other."""
+SMALL = 16
+"""Calls of an expression that is computed in two registers side by side."""
 
 
 def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: Target) -> Kernel:
@@ -43,15 +49,22 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
     code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
     code.add(f"int i = {last} * {CHUNK};")
     vectors = is_vectorisable(expr) and inner.size >= target.vector
+    vector = _vector(expr, inner.size, target)
     if vectors:
-        _write_vectors(code, expr, inner, target.vector)
-    if not vectors or inner.size % target.vector:
+        _write_vectors(code, expr, inner, vector)
+    if not vectors or inner.size % vector:
         code.open("for (; i < end; ++i)")
         _write_element(code, expr, inner, views)
         code.close()
     if each > 1:
         code.close()
     return Kernel(code.text(), tuple(v.buffer for v in (*inputs, output)), tasks)
+
+
+def _vector(expr: Expr, size: int, target: Target) -> int:
+    """Two registers side by side where one would wait for itself, and all stays in registers."""
+    waits = calls(expr, LONG_CHAINS) and expression_size(expr) <= SMALL
+    return row_vector(size, target) if waits else target.vector
 
 
 def _write_vectors(code: Code, expr: Expr, inner: Loop, vector: int) -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from eps.opencl.codegen import lines, recurrent, scatter
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
+from eps.opencl.codegen.normalise import layer_norm_kernel
 from eps.opencl.codegen.pointwise import pointwise_kernel
-from eps.opencl.codegen.rows import layer_norm_kernel, reduce_kernel, softmax_kernel
+from eps.opencl.codegen.reduce import reduce_kernel
 from eps.opencl.codegen.sample import sample_kernel
+from eps.opencl.codegen.softmax import softmax_kernel
 from eps.opencl.codegen.window import depthwise_kernel, is_depthwise, pool_kernel
 from eps.opencl.ir import (
     Convolution,

@@ -35,11 +35,8 @@ def _shared(body: str, target: Target) -> str:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
     if "ol_" in body:
         lines.append(_text("prelude.cl"))
-        lines += [
-            f"OL_FUNCTIONS(float{w}, int{w}, convert_int{w}, as_float{w}, convert_float{w})"
-            for w in (2, 4, 8, 16)
-            if f"float{w}" in body
-        ]
+        widths = [w for w in (2, 4, 8, 16) if f"float{w}" in body]
+        lines += [f"OL_FUNCTIONS(float{w}, int{w})" for w in widths]
     return "\n".join(lines)
 
 

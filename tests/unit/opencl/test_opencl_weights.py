@@ -172,7 +172,7 @@ def run(weights):
     return result
 
 alignment = describe_target(found).alignment
-run(DeviceWeights(context, alignment, mapped=False))  # what the first launch takes
+run(kept := DeviceWeights(context, alignment, mapped=False))  # what the first launch takes
 before = anonymous()
 mine = run(lent := DeviceWeights(context, alignment, mapped=sys.argv[3] == "map"))
 print(anonymous() - before)
