@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -33,7 +32,7 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
         OSError: The folder cannot be written to, or is full; nothing is left behind.
     """
     stem = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
-    temporary = path.with_name(f".{stem}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)
     try:

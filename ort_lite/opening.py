@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.provider_list import Request
 
 
 BACKGROUND_KEY = "session.ep_compile_in_background"
@@ -97,6 +98,17 @@ class ModelSource(Protocol):
         """The model as the user gave it."""
         ...
 
+    def examined_early(
+        self, wanted: Sequence[Request], disabled: Sequence[str]
+    ) -> EarlyExamination | None:
+        """Begin to check the payloads that `find` is going to need, as far as that is known.
+
+        Args:
+            wanted: The execution providers that are about to be opened.
+            disabled: Names of transformations that are not to run.
+        """
+        ...
+
     def find(self, opening: Opening) -> Opened | None:
         """The model out of its compiled form, where there is one that fits."""
         ...
@@ -123,11 +135,20 @@ class UncachedModel:
     """
 
     loaded: LoadedModel
+    options: SessionOptions
     around_it: str = ""
 
     def is_compiled(self) -> bool:
         """Whether it is a context model."""
         return has_context_nodes(self.loaded.model.graph)
+
+    def examined_early(
+        self,
+        wanted: Sequence[Request],  # noqa: ARG002 - see ModelSource
+        disabled: Sequence[str],  # noqa: ARG002 - see ModelSource
+    ) -> EarlyExamination | None:
+        """See ModelSource."""
+        return examine_early(self.loaded, self.options) if self.is_compiled() else None
 
     def plain(self) -> LoadedModel:
         """See ModelSource."""
@@ -149,6 +170,13 @@ class UncachedModel:
         """See ModelSource."""
         if self.loaded is not taken:
             self.loaded.close()
+
+
+def examine_early(loaded: LoadedModel, options: SessionOptions) -> EarlyExamination:
+    """Begin to check the payloads of a context model; the caller closes it."""
+    from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
+
+    return EarlyExamination(loaded, options)
 
 
 def make_ready(loaded: LoadedModel, opening: Opening) -> Opened:

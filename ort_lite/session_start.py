@@ -70,7 +70,7 @@ class SessionStart:
         with ExitStack() as undo:
             source = self._source(given)
             undo.callback(source.close)
-            early = self._examined_early(source)
+            early = source.examined_early(wanted, self.disabled)
             if early is not None:
                 undo.callback(early.close)
             opening = self._opening(wanted, early, undo)
@@ -111,17 +111,10 @@ class SessionStart:
         around_it = bypass_reason(self.options) if settings is not None else ""
         if settings is None or around_it:
             with self.clock.phase("read model"), self.around.loading(given):
-                return UncachedModel(loader.load(given, self.options), around_it)
+                return UncachedModel(loader.load(given, self.options), self.options, around_it)
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
         return CachedModel(settings, given, self.options, self.clock)
-
-    def _examined_early(self, source: ModelSource) -> EarlyExamination | None:
-        if not (isinstance(source, UncachedModel) and source.is_compiled()):
-            return None
-        from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
-
-        return EarlyExamination(source.loaded, self.options)
 
 
 def _started_at_once(source: ModelSource, opening: Opening) -> Started:

@@ -8,44 +8,33 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
-from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.context.target import PATH_KEY
 from ort_lite.load_report import CacheOutcome
 from ort_lite.model import loader
-from ort_lite.model_cache.entry import Entry, key_of
-from ort_lite.model_cache.explanation import miss_reason
-from ort_lite.model_cache.identity import cache_identity
-from ort_lite.model_cache.lock import single_flight
+from ort_lite.model_cache.entry import key_of
+from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
+from ort_lite.model_cache.identity import asked_identity, cache_identity
 from ort_lite.model_cache.sources import SourceStamps, read_source
 from ort_lite.model_cache.store import CacheStore
-from ort_lite.opening import compile_plain, make_ready, reload_context
+from ort_lite.opening import compile_plain, examine_early, make_ready
 from ort_lite.session_log import get_logger
-from ort_lite.status import (
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    InvalidProtobuf,
-    NoSuchFile,
-)
-from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.load_report import LoadClock
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.model_cache.entry import CacheObject
+    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry_reader import OpenEntry
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.sources import Source
     from ort_lite.opening import Opened, Opening
     from ort_lite.options import SessionOptions
+    from ort_lite.providers.provider_list import Request
 
 log = get_logger(__name__)
-
-REFUSED = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplementedByAny)
-"""What reloading an entry says that is of no use here; the model is then compiled again."""
 
 
 class CachedModel:
@@ -69,10 +58,13 @@ class CachedModel:
         self._options = options
         self._clock = clock
         self.store = CacheStore(settings.folder)
+        self._entries = EntryReader(self.store, options, self._described)
         self._stamps = SourceStamps(self.store.sources)
         self._weights = options.config.get(loader.WEIGHTS_FOLDER, "")
         self.loaded: LoadedModel | None = None
         self.source: Source | None = None
+        self._request = ""
+        self._guess: OpenEntry | None = None
         self.problem = self.store.exposed()
         if self.problem:
             log.warning("the model cache is not used: %s", self.problem)
@@ -108,12 +100,45 @@ class CachedModel:
             self.loaded = self._load()
         return self.loaded
 
+    def examined_early(
+        self, wanted: Sequence[Request], disabled: Sequence[str]
+    ) -> EarlyExamination | None:
+        """See ModelSource: of the entry that a start like this one found last, by a guess."""
+        if self.source is None:
+            loaded = self.loaded
+            if loaded is None or not has_context_nodes(loaded.model.graph):
+                return None
+            return examine_early(loaded, self._options)
+        given = {request.name: request.options for request in wanted}
+        digest = self.source.digest
+        self._request = key_of(asked_identity(digest, self._options, given, disabled))
+        key = self.store.guess(self._request)
+        try:
+            self._guess = self._entries.opened(key, self._clock) if key else None
+        except UNUSABLE:
+            return None  # it is looked up again once its key is known, and what is wrong is told
+        if self._guess is None:
+            return None
+        return examine_early(self._guess.loaded, self._guess.options(self._options))
+
     def find(self, opening: Opening) -> Opened | None:
         """The model out of the cache, or None."""
         self._clock = opening.clock
         if self.source is None:
             return None
-        return self._hit(key_of(self._identity(opening, self.source)), opening)
+        key = key_of(self._identity(opening, self.source))
+        guess = self._guess
+        if guess is not None and guess.entry.key == key:
+            self._guess = None
+            return self._entries.reloaded(guess, opening)
+        found = self._entries.found(key, opening)
+        if found is not None:
+            self._remember_guess(key)
+        return found
+
+    def _remember_guess(self, key: str) -> None:
+        if self._request:
+            self.store.remember_guess(self._request, key)
 
     def make(self, opening: Opening) -> Opened:
         """Compile and keep; where another process does that now, wait and take its result.
@@ -127,16 +152,18 @@ class CachedModel:
             loaded = self.plain()
             outcome = CacheOutcome(state="missed", reason=self.unfit())
             return replace(make_ready(loaded, opening), cache=outcome)
-        from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - not for what is a hit
+        from ort_lite.model_cache.explanation import miss_reason  # noqa: PLC0415 - not for a hit
+        from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - see above
+        from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - see above
 
         identity = self._identity(opening, source)
         made = Made(identity, source)
         key = key_of(identity)
         with single_flight(self.store.lock_path(key), opening.canceled):
-            found = self._hit(key, opening)
+            found = self._entries.found(key, opening)
             if found is not None:
                 return found
-            why = miss_reason(self._entries(), identity, self._described)
+            why = miss_reason(self._known(), identity, self._described)
             loaded = self.plain()
             opened = compile_plain(loaded, opening)
             try:
@@ -150,6 +177,7 @@ class CachedModel:
             outcome = CacheOutcome(state="missed", reason=problem, key=key)
         else:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
+            self._remember_guess(key)
         return replace(opened, cache=outcome)
 
     def cache_so_far(self) -> CacheOutcome:
@@ -169,6 +197,9 @@ class CachedModel:
 
     def close(self, taken: LoadedModel | None = None) -> None:
         """Let go of the plain model, unless it is the one that a session has taken."""
+        guess, self._guess = self._guess, None
+        if guess is not None:
+            guess.loaded.close()
         if self.loaded is not None and self.loaded is not taken:
             self.loaded.close()
             self.loaded = None
@@ -181,78 +212,11 @@ class CachedModel:
         path = _path_of(self._given)
         return str(path.absolute()) if path is not None else ""
 
-    def _entries(self) -> list[Entry]:
+    def _known(self) -> list[Entry]:
         try:
             return self.store.sound_entries()
         except OSError:
             return []
-
-    def _hit(self, key: str, opening: Opening) -> Opened | None:
-        try:
-            with self._clock.phase("look up"):
-                entry = self.store.entry(key)
-        except OSError as exc:
-            log.warning("the model cache cannot be read: %s", exc)
-            return None
-        except FormatError as exc:
-            self._drop(key, str(exc))
-            return None
-        return self._reloaded(entry, opening) if entry is not None else None
-
-    def _reloaded(self, entry: Entry, opening: Opening) -> Opened | None:
-        try:
-            loaded = self._open_object(entry.model)
-        except REFUSED as exc:
-            self._drop(entry.key, exc.message)
-            return None
-        try:
-            opened = reload_context(loaded, _for_entry(opening, loaded))
-        except REFUSED as exc:
-            loaded.close()
-            self._drop(entry.key, exc.message)
-            return None
-        except BaseException:
-            loaded.close()
-            raise
-        self.store.used(entry.key)
-        return replace(opened, cache=CacheOutcome(state="hit", key=entry.key))
-
-    def _open_object(self, model: CacheObject) -> LoadedModel:
-        """The context model, in which every byte is what was written.
-
-        Raises:
-            OrtLiteError: One of REFUSED.
-        """
-        path = self.store.objects / model.name
-        with self._clock.phase("read model"):
-            loaded = loader.load(path, self._options)
-        if blake3(loaded.data).hexdigest() != path.stem:
-            loaded.close()
-            raise InvalidGraph(
-                f"{path} is not what was written (reason: {Reason.INTEGRITY})",
-                reason=Reason.INTEGRITY,
-            )
-        return loaded.labeled(self._described or "model from memory")
-
-    def _drop(self, key: str, why: str) -> None:
-        log.warning(
-            "what the model cache has of %s is dropped and compiled again: %s",
-            self._described or "a model from memory",
-            why,
-        )
-        try:
-            self.store.drop(key)
-        except OSError as exc:
-            log.warning("it could not be removed from the model cache: %s", exc)
-
-
-def _for_entry(opening: Opening, loaded: LoadedModel) -> Opening:
-    """The session's opening, with payloads looked for in the cache and nowhere else."""
-    options = opening.options.snapshot()
-    options.clear_ep_context_data_read_func()
-    options.add_session_config_entry(PATH_KEY, str(loaded.path))
-    options.add_session_config_entry("session.require_payload_digest", "1")
-    return opening.with_options(options)
 
 
 def _path_of(source: object) -> Path | None:

@@ -66,7 +66,7 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
             store.drop(found[0])
             removed.append(store.entries_folder / found[0])
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
-    for folder in (store.objects, store.entries_folder, store.sources, store.pins):
+    for folder in store.folders:
         for path in _files(folder):
             leftover = path.name.endswith(".tmp") or (
                 folder == store.objects and path.name not in named

@@ -12,9 +12,10 @@ from ort_lite.providers import catalog
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ort_lite.opening import Opening
+    from ort_lite.options import SessionOptions
 
 FORMAT = "1"
 """Goes up when the same identity would be compiled to something else by design."""
@@ -43,28 +44,46 @@ NEUTRAL = frozenset(
 
 def cache_identity(source: str, opening: Opening) -> dict[str, str]:
     """The identity of a plain model, given its digest, and of what opens it."""
-    options, eps = opening.options, opening.eps
+    given = {ep.name: opening.provider_options.get(ep.name, {}) for ep in opening.eps}
+    found = asked_identity(source, opening.options, given, opening.disabled)
+    for ep in opening.eps:
+        present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
+        for key, value in present.to_mapping().items():
+            found[f"{ep.name}.{key}"] = value
+    return found
+
+
+def asked_identity(
+    source: str,
+    options: SessionOptions,
+    providers: Mapping[str, Mapping[str, str]],
+    disabled: Iterable[str],
+) -> dict[str, str]:
+    """What of an identity is known before an execution provider has found its device.
+
+    Args:
+        source: The model's digest.
+        options: The session's.
+        providers: Names with options, in order of preference.
+        disabled: Names of transformations that are not to run.
+    """
     found = {
         "cache_format": FORMAT,
         "producer": PRODUCER,
         SOURCE: source,
-        "providers": ",".join(ep.name for ep in eps),
+        "providers": ",".join(providers),
         "graph_optimization_level": str(int(options.graph_optimization_level)),
-        "disabled_optimizers": ",".join(sorted(opening.disabled)),
+        "disabled_optimizers": ",".join(sorted(disabled)),
     }
     found |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
     found |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
     installed = catalog.entries()
-    for ep in eps:
-        entry = installed.get(ep.name)
-        found[f"{ep.name}.version"] = (
+    for name, chosen in providers.items():
+        entry = installed.get(name)
+        found[f"{name}.version"] = (
             f"{entry.distribution} {entry.version}" if entry is not None else ""
         )
-        for key, value in opening.provider_options.get(ep.name, {}).items():
-            found[f"{ep.name}.option.{key}"] = value
-        present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
-        for key, value in present.to_mapping().items():
-            found[f"{ep.name}.{key}"] = value
+        found |= {f"{name}.option.{key}": value for key, value in chosen.items()}
     return found
 
 

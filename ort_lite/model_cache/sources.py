@@ -9,13 +9,11 @@ remembered at all.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.atomic_write import write_file
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -56,6 +54,10 @@ class SourceFile:
             mtime_ns=found.st_mtime_ns,
             ctime_ns=found.st_ctime_ns,
         )
+
+    def to_json(self) -> dict[str, str | int]:
+        """Plain values, by the names of the constructor's arguments."""
+        return {name: getattr(self, name) for name in SourceFile.__slots__}
 
     def is_version(self, stamp: FileStamp) -> bool:
         """Whether the bytes that were mapped are of this version."""
@@ -147,9 +149,11 @@ class SourceStamps:
         content: dict[str, object] = {
             "format": FORMAT,
             "digest": source.digest,
-            "files": [asdict(file) for file in source.files],
+            "files": [file.to_json() for file in source.files],
         }
         content["check"] = _check(content)
+        from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - not where a digest is known
+
         stamp = self._stamp(Path(source.files[0].path), weights)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         write_file(stamp, json.dumps(content).encode(), replace=True)

@@ -5,6 +5,7 @@
                 entries/<key>.json        written last: an entry is there, or it is not
                 pins/<key>                an empty file: this entry is not evicted
                 sources/<name>.json       digests of plain models, by stat
+                guesses/<name>            the key that a request led to last; never trusted
                 locks/<xx>.lock           by the first byte of a key; never deleted
 
 A published file is never written into. Whoever has a removed one open keeps its bytes.
@@ -13,11 +14,11 @@ A published file is never written into. Whoever has a removed one open keeps its
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import write_file
 from ctx_formats.errors import FormatError
 from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 LAYOUT = "v1"
 SUFFIX = ".json"
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class CacheStore:
@@ -42,13 +44,19 @@ class CacheStore:
         self.entries_folder = root / "entries"
         self.pins = root / "pins"
         self.sources = root / "sources"
+        self.guesses = root / "guesses"
         self.locks = root / "locks"
 
     def prepare(self) -> None:
         """Make the folders, for this user alone."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.objects, self.entries_folder, self.pins, self.sources, self.locks):
+        for folder in (*self.folders, self.locks):
             folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where its files are, locks aside; entries before what they name."""
+        return (self.entries_folder, self.objects, self.pins, self.sources, self.guesses)
 
     def exposed(self) -> str:
         """Why files in the folder cannot be trusted; "" if they can, or it is not there.
@@ -107,7 +115,26 @@ class CacheStore:
 
     def commit(self, entry: Entry) -> None:
         """Publish an entry whose objects are there; an older one of its key gives way."""
-        write_file(self._entry_path(entry.key), entry.to_bytes(), replace=True)
+        _write(self._entry_path(entry.key), entry.to_bytes())
+
+    def guess(self, request: str) -> str:
+        """The key of the entry that `request` led to last; "" where there is none.
+
+        Which entry is right is known once the execution providers are open. Until then this
+        one can be read ahead of need.
+        """
+        try:
+            with (self.guesses / request).open("rb") as file:
+                key = file.read(len(request) + 1).decode("ascii", "replace")
+        except OSError:
+            return ""
+        return key if _KEY.fullmatch(key) else ""
+
+    def remember_guess(self, request: str, key: str) -> None:
+        """Note the entry that `request` led to; a cache that is read-only forgets it."""
+        with suppress(OSError):
+            self.guesses.mkdir(exist_ok=True)
+            _write(self.guesses / request, key.encode())
 
     def drop(self, key: str) -> None:
         """Remove an entry and the objects that no other entry names."""
@@ -127,7 +154,7 @@ class CacheStore:
     def clear_files(self) -> int:
         """Remove all files but locks; how many there were."""
         count = 0
-        for folder in (self.entries_folder, self.objects, self.pins, self.sources):
+        for folder in self.folders:
             for path in sorted(folder.iterdir()) if folder.is_dir() else ():
                 path.unlink(missing_ok=True)
                 count += 1
@@ -151,7 +178,7 @@ class CacheStore:
 
     def pin(self, key: str) -> None:
         """Keep an entry whatever the quota says."""
-        write_file(self.pins / key, b"", replace=True)
+        _write(self.pins / key, b"")
 
     def unpin(self, key: str) -> None:
         """Leave an entry to eviction again."""
@@ -163,3 +190,9 @@ class CacheStore:
 
     def _entry_path(self, key: str) -> Path:
         return self.entries_folder / f"{key}{SUFFIX}"
+
+
+def _write(path: Path, data: bytes) -> None:
+    from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - no start that is a hit writes
+
+    write_file(path, data, replace=True)

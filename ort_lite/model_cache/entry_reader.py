@@ -1,0 +1,132 @@
+"""Entries of the cache reloaded; what is wrong with one is told, and it is dropped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.context.target import PATH_KEY
+from ort_lite.load_report import CacheOutcome
+from ort_lite.model import loader
+from ort_lite.opening import reload_context
+from ort_lite.session_log import get_logger
+from ort_lite.status import (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    NoSuchFile,
+)
+from ort_lite.status import NotImplemented as NotImplementedByAny
+
+if TYPE_CHECKING:
+    from ort_lite.load_report import LoadClock
+    from ort_lite.model.loader import LoadedModel
+    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.store import CacheStore
+    from ort_lite.opening import Opened, Opening
+    from ort_lite.options import SessionOptions
+
+log = get_logger(__name__)
+
+REFUSED = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplementedByAny)
+"""What reloading an entry says that is of no use here; the model is then compiled again."""
+
+UNUSABLE = (OSError, FormatError, *REFUSED)
+"""What opening an entry says that cannot be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEntry:
+    """An entry and its context model, whose payloads have not been looked at."""
+
+    entry: Entry
+    loaded: LoadedModel
+
+    def options(self, session: SessionOptions) -> SessionOptions:
+        """The session's, with payloads looked for in the cache and nowhere else."""
+        options = session.snapshot()
+        options.clear_ep_context_data_read_func()
+        options.add_session_config_entry(PATH_KEY, str(self.loaded.path))
+        options.add_session_config_entry("session.require_payload_digest", "1")
+        return options
+
+
+class EntryReader:
+    """Reads entries for one session."""
+
+    def __init__(self, store: CacheStore, options: SessionOptions, model: str) -> None:
+        """Read nothing yet.
+
+        Args:
+            store: Where they are.
+            options: The session's.
+            model: What messages call the plain model; "" for one from memory.
+        """
+        self._store = store
+        self._options = options
+        self._model = model
+
+    def found(self, key: str, opening: Opening) -> Opened | None:
+        """The model of that key, ready to run; None where there is none of use."""
+        try:
+            found = self.opened(key, opening.clock)
+        except OSError as exc:
+            log.warning("the model cache cannot be read: %s", exc)
+            return None
+        except (FormatError, *REFUSED) as exc:
+            self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)
+            return None
+        return self.reloaded(found, replace(opening, early=None)) if found is not None else None
+
+    def opened(self, key: str, clock: LoadClock) -> OpenEntry | None:
+        """The entry of that key with its context model, in which every byte is what was written.
+
+        Raises:
+            OSError: The cache cannot be read.
+            FormatError: The entry is damaged.
+            OrtLiteError: One of REFUSED; the context model is.
+        """
+        with clock.phase("look up"):
+            entry = self._store.entry(key)
+        if entry is None:
+            return None
+        path = self._store.objects / entry.model.name
+        with clock.phase("read model"):
+            loaded = loader.load(path, self._options)
+        if blake3(loaded.data).hexdigest() != path.stem:
+            loaded.close()
+            raise InvalidGraph(
+                f"{path} is not what was written (reason: {Reason.INTEGRITY})",
+                reason=Reason.INTEGRITY,
+            )
+        return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
+
+    def reloaded(self, found: OpenEntry, opening: Opening) -> Opened | None:
+        """The model ready to run; `found` is its, or closed."""
+        loaded, key = found.loaded, found.entry.key
+        try:
+            opened = reload_context(loaded, opening.with_options(found.options(opening.options)))
+        except REFUSED as exc:
+            loaded.close()
+            self._drop(key, exc.message)
+            return None
+        except BaseException:
+            loaded.close()
+            raise
+        self._store.used(key)
+        return replace(opened, cache=CacheOutcome(state="hit", key=key))
+
+    def _drop(self, key: str, why: str) -> None:
+        log.warning(
+            "what the model cache has of %s is dropped and compiled again: %s",
+            self._model or "a model from memory",
+            why,
+        )
+        try:
+            self._store.drop(key)
+        except OSError as exc:
+            log.warning("it could not be removed from the model cache: %s", exc)
