@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import onnx
-import onnx.checker
-import onnx.inliner
-import onnx.shape_inference
-
 from ctx_formats.errors import FormatError
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
-from ort_lite.model.function_expansion import check_expansion
+from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
 
@@ -29,6 +24,9 @@ log = get_logger(__name__)
 KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
 100 MB of weights takes a hundred times as long as inference itself."""
+
+CHECK_TYPE, STRICT_MODE, DATA_PROP = False, False, True
+"""As `onnx.shape_inference.infer_shapes` has them."""
 
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""
@@ -89,6 +87,12 @@ def _elements(tensor: Tensor) -> int:
 
 
 def _inlined(model: Model) -> Model:
+    import onnx  # noqa: PLC0415 - takes 0.1 s, and few models have functions
+    import onnx.checker  # noqa: PLC0415 - see above
+    import onnx.inliner  # noqa: PLC0415 - see above
+
+    from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - see above
+
     proto = onnx.load_model_from_string(model_bytes(model))
     check_expansion(proto)
     try:
@@ -104,11 +108,12 @@ def _inferred(model: Model) -> Model:
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model
+    inference = onnx_extension().shape_inference
     try:
-        proto = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data), data_prop=True)
-    except onnx.shape_inference.InferenceError as exc:
+        found = inference.infer_shapes(data, CHECK_TYPE, STRICT_MODE, DATA_PROP)
+    except inference.InferenceError as exc:
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
-    inferred = read_model(memoryview(proto.SerializeToString()))
+    inferred = read_model(memoryview(found))
     return replace(model, graph=_merged(model.graph, inferred.graph))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import onnx.defs
-
+from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 
@@ -49,15 +48,14 @@ def _required(node: Node, opset: int) -> int:
     every = len(node.outputs)
     if node.op_type in MEANS_TRAINING:
         return every
+    defs = onnx_extension().defs
     try:
-        schema = onnx.defs.get_schema(node.op_type, opset, "")
-    except onnx.defs.SchemaError:
+        schema = defs.get_schema(node.op_type, opset, "")
+    except defs.SchemaError:
         return every
-    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
-    needed = [i for i, formal in enumerate(schema.outputs) if formal.option != optional]
-    if any(
-        schema.outputs[i].option != onnx.defs.OpSchema.FormalParameterOption.Single for i in needed
-    ):
+    options = defs.OpSchema.FormalParameterOption
+    needed = [i for i, formal in enumerate(schema.outputs) if formal.option != options.Optional]
+    if any(schema.outputs[i].option != options.Single for i in needed):
         return every
     return max(needed, default=0) + 1
 
