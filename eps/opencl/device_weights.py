@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 
+from eps.opencl.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class DeviceWeights:
         for weight in weights:
             places.append(end)
             end += -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
-        block = _Block(cl.Buffer(self._context, READ_ONLY, end))
+        block = _Block(allocate(self._context, READ_ONLY, end))
         queue = cl.CommandQueue(self._context)
         for weight, at in zip(weights, places, strict=True):
             if weight.data.nbytes:

@@ -10,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from eps.opencl.blueprint import Constant
+from eps.opencl.device_memory import allocate
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.session_log import get_logger
@@ -77,7 +78,7 @@ class Executable:
         self.program = program
 
     def _zeros(self, context: cl.Context, size: int) -> cl.Buffer:
-        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
+        buffer = allocate(context, cl.mem_flags.READ_WRITE, size)
         cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, size)
         return buffer
 

@@ -16,7 +16,7 @@ from onnx import helper
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from eps.opencl import FACTORY, runtime
+from eps.opencl import FACTORY, device_memory, runtime
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail
@@ -100,14 +100,22 @@ def test_a_fault_in_a_run_is_an_error_and_the_next_run_is_right(
     partition.release()
 
 
-@pytest.mark.parametrize("function", ["Buffer", "Kernel", "CommandQueue"])
+@pytest.mark.parametrize(
+    ("module", "function", "doing"),
+    [
+        (device_memory, "Buffer", "placing"),
+        (runtime, "enqueue_fill_buffer", "preparing a program"),
+        (runtime, "Kernel", "preparing a program"),
+        (runtime, "CommandQueue", "preparing a program"),
+    ],
+)
 def test_a_fault_while_preparing_gives_weights_back(
-    monkeypatch: pytest.MonkeyPatch, function: str
+    monkeypatch: pytest.MonkeyPatch, module: Any, function: str, doing: str
 ) -> None:
     fault = Faulty(function, status(function, MEMORY, cl.MemoryError))
     with monkeypatch.context() as patched:
-        patched.setattr(runtime, "cl", fault)
-        with pytest.raises(EPFail, match="while preparing a program"):
+        patched.setattr(module, "cl", fault)
+        with pytest.raises(EPFail, match=f"while {doing}"):
             ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
     with ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL]) as session:
         assert session.run(None, feed(mlp()))[0].shape == (2, 3)

@@ -1,0 +1,81 @@
+"""Memory of devices that share the host's: in large pages, where the system has them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from eps.opencl import device_memory
+from eps.opencl.device import find_devices
+from eps.opencl.device_memory import LARGE_PAGE, allocate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHARING = [found for found in find_devices() if found.device.host_unified_memory]
+SMAPS = Path("/proc/self/smaps")
+SIZE = 3 * LARGE_PAGE + 4096
+
+
+@pytest.fixture(params=SHARING, ids=[found.name for found in SHARING])
+def context(request: pytest.FixtureRequest) -> cl.Context:
+    return cl.Context([request.param.device])
+
+
+def advised() -> int:
+    """Bytes of mappings that the system was asked to give large pages: proc_pid_smaps(5), hg."""
+    total = size = 0
+    for line in SMAPS.read_text(encoding="ascii").splitlines():
+        key, _, rest = line.partition(":")
+        if key == "Size":
+            size = int(rest.split()[0]) << 10
+        elif key == "VmFlags" and "hg" in rest.split():
+            total += size
+    return total
+
+
+def assert_keeps(context: cl.Context, buffer: cl.Buffer) -> None:
+    """What is written to its end comes back; numpy advises of arrays over 4 MB itself."""
+    content = np.random.default_rng(0).integers(0, 256, 1 << 20, np.uint8)
+    found, start = np.zeros_like(content), SIZE - (1 << 20)
+    with cl.CommandQueue(context) as queue:
+        cl.enqueue_copy(queue, buffer, content, dst_offset=start)
+        cl.enqueue_copy(queue, found, buffer, src_offset=start)
+    np.testing.assert_array_equal(found, content)
+
+
+@pytest.mark.skipif(not SMAPS.exists(), reason="no /proc/self/smaps here")
+def test_large_pages_are_asked_for_and_given_back(context: cl.Context) -> None:
+    before = advised()
+    buffer = allocate(context, cl.mem_flags.READ_WRITE, SIZE)
+    assert advised() - before >= SIZE
+    assert_keeps(context, buffer)
+    buffer.release()
+    del buffer
+    gc.collect()
+    assert advised() == before
+
+
+@pytest.mark.parametrize("spoil", ["mmap", "advice", "system"])
+def test_without_them_memory_is_the_drivers(
+    context: cl.Context, monkeypatch: pytest.MonkeyPatch, spoil: str
+) -> None:
+    """A limit on address space, a kernel without large pages, a system that is not Linux."""
+    real = device_memory.mmap.mmap
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(12, "Cannot allocate memory")
+
+    class Unadvised(real):  # type: ignore[valid-type, misc]
+        madvise: Callable[..., Any] = refused
+
+    if spoil == "system":
+        monkeypatch.delattr(device_memory.mmap, "MADV_HUGEPAGE", raising=False)
+    else:
+        monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)
+    assert_keeps(context, allocate(context, cl.mem_flags.READ_WRITE, SIZE))
