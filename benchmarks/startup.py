@@ -33,7 +33,7 @@ MODELS = (
 CACHED = f"{OURS} cache"
 COLUMNS = (
     *("model", "external", "vs EP", "vs OVc", "vs OV", "vs CPU"),
-    *("embedded", "vs EP", "cache", "vs ext"),
+    *("embedded", "vs EP", "cache", "vs ext", "plain", "vs OVp"),
     *("load", "vs OV", "RSS", "OV RSS", "vs OV"),
 )
 LEGEND = """
@@ -42,7 +42,8 @@ turns. external, embedded: ort_lite from its context of that kind. cache: ort_li
 model, its compiled form in the model cache.
 vs EP: over onnxruntime with onnxruntime-ep-openvino, from a context of the same kind of its own.
 vs OVc: over openvino alone with its cache_dir; vs OV: over its import_model of a map. vs CPU: over
-onnxruntime's CPU EP, plain model.
+onnxruntime's CPU EP, plain model. plain: ort_lite compiling the plain model; vs OVp: over openvino
+doing that.
 load: session and first run from the external context once more in the same process; vs OV: as
 before, in the same process.
 RSS, OV RSS: peak of those two processes in MiB, and the one over the other.
@@ -89,6 +90,7 @@ def measure_model(sample: Sample, turns: int, compiling: str = "") -> dict[str, 
     folder, plain = sample.feed.parent, compiling or sample.path
     variants = [
         *(start_variant(OURS, kind, sample, made[OURS][kind]) for kind in made[OURS]),
+        start_variant(OURS, "plain", sample, plain),
         start_variant(OURS, "cache", sample, sample.path, folder / "ort_lite_cache"),
         *(start_variant(PEER, kind, sample, made[PEER][kind]) for kind in made[PEER]),
         start_variant(PEER, "plain", sample, plain),
@@ -110,6 +112,7 @@ def cells(found: Mapping[str, Measurement]) -> tuple[str, ...]:
         over(found, external, f"{PEER_CPU} plain"),
         *(milliseconds(found, embedded), over(found, embedded, f"{PEER} embedded")),
         *(milliseconds(found, CACHED), over(found, CACHED, external)),
+        *(milliseconds(found, f"{OURS} plain"), over(found, f"{OURS} plain", f"{RAW} plain")),
         milliseconds(found, f"{external} {LOAD}"),
         over(found, f"{external} {LOAD}", f"{raw} {LOAD}"),
         *(mebibytes(found, external), mebibytes(found, raw), over_peak(found, external, raw)),

@@ -14,6 +14,7 @@ VARIANTS = {
     "ort_lite external": 0.2,
     "ort_lite embedded": 0.3,
     "ort_lite cache": 0.25,
+    "ort_lite plain": 0.7,
     "onnxruntime+openvino external": None,
     "onnxruntime+openvino embedded": None,
     "onnxruntime+openvino plain": None,
