@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
@@ -17,6 +18,7 @@ from ort_lite.interim import InterimGraph, open_interim, quick_eps
 from ort_lite.load_report import BackgroundCompile, LoadClock
 from ort_lite.opening import BACKGROUND_KEY
 from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.shape_compiles import ShapeCompiles, answers_meanwhile
 from ort_lite.status import InvalidArgument, ModelLoadCanceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
@@ -141,6 +143,7 @@ class BackgroundJob:
         names = tuple(ep.name for ep in first.eps)
         self._outcome = BackgroundCompile(state="compiling", interim=names)
         self._thread: threading.Thread | None = None
+        self._shapes = ShapeCompiles(self._given_up, self._log_scope)
 
     def start(self, install: Install, around: Surroundings) -> None:
         """Begin to compile; once.
@@ -164,13 +167,24 @@ class BackgroundJob:
 
     def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
         """What it came to, after at most `timeout` seconds; None waits until it has ended."""
+        end = None if timeout is None else monotonic() + timeout
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
+        self._shapes.wait(None if end is None else max(0.0, end - monotonic()))
         with self._lock:
             if self._outcome.state == "compiling" and not self._at_work():
                 return replace(self._outcome, state="canceled", reason="the process was forked")
-            return self._outcome
+            return self._with_shapes(self._outcome)
+
+    def _with_shapes(self, done: BackgroundCompile) -> BackgroundCompile:
+        """What became of the compiles for shapes that came after the swap."""
+        if done.state != "done":
+            return done
+        if self._shapes.is_busy():
+            return replace(done, state="compiling", reason="for shapes that it has met")
+        failed = self._shapes.failure
+        return done if failed is None else replace(_failure(failed), interim=done.interim)
 
     def leave(self) -> bool:
         """Cancel, for a session that closes.
@@ -202,6 +216,8 @@ class BackgroundJob:
             with logging_as(self._log_scope), around.span("background_compile"):
                 opened = task.source.make(task.opening)
             _require_same_interface(task.first, opened)
+            prepared = answers_meanwhile(opened.prepared, task.first.eps, self._shapes)
+            opened = replace(opened, prepared=prepared)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
             problem = exc
         self._end(task, opened, problem)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Value = Any
 """A run-time value: a numpy array, a list of values (sequence), a dict (map), or None."""
 
+Shapes = tuple[tuple[int, ...], ...]
+"""The shapes of a run's inputs, in their order."""
+
 
 class CompiledModelCompatibility(IntEnum):
     """OrtCompiledModelCompatibility of onnxruntime_c_api.h."""
@@ -135,6 +138,23 @@ class CompiledPartition(ABC):
     @abstractmethod
     def release(self) -> None:
         """Give device memory and mapped bytes back; the partition is not run after it."""
+
+
+@runtime_checkable
+class CompilesByShape(Protocol):
+    """A compiled partition that compiles again when it meets inputs of new shapes."""
+
+    def is_ready(self, shapes: Shapes) -> bool:
+        """Whether a run with inputs of these shapes, in the run's order, compiles nothing."""
+        ...
+
+    def get_ready(self, shapes: Shapes) -> None:
+        """Compile for inputs of these shapes as a run would; other runs go on meanwhile.
+
+        Raises:
+            EPFail: The SDK or the device failed, or the partition was released.
+        """
+        ...
 
 
 class CompileRefused(EPFail):

@@ -37,8 +37,8 @@ class BackgroundCompile:
     """What became of compiling behind a session that answers already.
 
     Attributes:
-        state: "off"; "compiling"; "done" (the session runs what was compiled); "failed" or
-            "canceled" (it goes on as it began).
+        state: "off"; "compiling", for the model or for shapes that a run has brought; "done" (the
+            session runs what was compiled); "failed" or "canceled" (it goes on as it began).
         reason: Why it is off, failed or was canceled; "" where there is nothing to say.
         interim: Names of the execution providers that answer, or answered, meanwhile.
         phases: Seconds by phase of the compile, as in `LoadReport`; empty before it ends.

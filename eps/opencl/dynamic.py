@@ -67,10 +67,19 @@ class DynamicPartition(CompiledPartition):
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; the first run with new shapes compiles."""
-        values = [inputs[i] for i in self._taken]
-        with self._program(tuple(tuple(value.shape) for value in values)) as executable:
-            found = executable.run(values)
+        shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
+        with self._program(shapes) as executable:
+            found = executable.run([inputs[i] for i in self._taken])
         return [found[i] for i in self._given]
+
+    def is_ready(self, shapes: Shapes) -> bool:
+        """Whether a run with inputs of these shapes compiles nothing; see CompilesByShape."""
+        with self._changed:
+            return self._in_graph_order(shapes) in self._programs
+
+    def get_ready(self, shapes: Shapes) -> None:
+        """Compile for inputs of these shapes; see CompilesByShape."""
+        self.prepare(self._in_graph_order(shapes))
 
     def prepare(self, shapes: Shapes) -> None:
         """Have the program for the shapes of the graph's inputs ready before a run needs it."""
@@ -121,6 +130,9 @@ class DynamicPartition(CompiledPartition):
             with self._changed:
                 self._in_making.discard(shapes)
                 self._changed.notify_all()
+
+    def _in_graph_order(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        return tuple(shapes[i] for i in self._taken)
 
     def _named(self, shapes: Shapes) -> str:
         pairs = zip(self.graph.inputs, shapes, strict=True)

@@ -1,0 +1,211 @@
+"""Compiles for new shapes behind a session, while another execution provider answers.
+
+A partition with free dimensions may compile for each set of shapes that it meets
+(`CompilesByShape`). Here that is done by a thread, and runs that meet such shapes meanwhile go to
+the same nodes on execution providers that compile nothing. docs/adr/0016-background-compile.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.execution_provider import CompiledPartition, CompilesByShape
+from ort_lite.planning.preparation import PreparedGraph, Workshop, prepare
+from ort_lite.session_log import get_logger, logging_as
+from ort_lite.status import OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ort_lite.execution_provider import ExecutionProvider, Shapes, Value
+    from ort_lite.planning.preparation import Partition
+    from ort_lite.session_log import LogScope
+
+log = get_logger(__name__)
+
+MAX_WAITING = 16
+"""Compiles that wait for their turn; shapes beyond are asked for again by a later run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One compile to be done."""
+
+    partition: InterimPartition
+    shapes: Shapes
+
+
+class ShapeCompiles:
+    """The compiles for new shapes of one session, one after the other.
+
+    The thread is there while there is something to do, and is no daemon.
+    """
+
+    def __init__(self, given_up: Callable[[], bool], log_scope: LogScope) -> None:
+        """Do nothing yet.
+
+        Args:
+            given_up: Whether nobody wants the results any more.
+            log_scope: Of the session.
+        """
+        self._given_up = given_up
+        self._log_scope = log_scope
+        self._lock = threading.Lock()
+        self._waiting: deque[_Wanted] = deque()
+        self._thread: threading.Thread | None = None
+        self.failure: Exception | None = None
+
+    def ask(self, partition: InterimPartition, shapes: Shapes) -> bool:
+        """Have a compile done; False where too many wait."""
+        with self._lock:
+            if len(self._waiting) >= MAX_WAITING:
+                return False
+            self._waiting.append(_Wanted(partition, shapes))
+            if self.is_busy():
+                return True
+            name = "ort_lite-background-compile"
+            self._thread = threading.Thread(target=self._work, name=name, daemon=False)
+            try:
+                self._thread.start()
+            except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
+                self._thread = None
+                self._waiting.clear()
+                self.failure = exc
+                return False
+            return True
+
+    def is_busy(self) -> bool:
+        """Whether something is compiled now; not after a fork."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self, timeout: float | None) -> None:
+        """Until nothing is compiled, or `timeout` seconds."""
+        end = None if timeout is None else monotonic() + timeout
+        while (thread := self._thread) is not None and thread.is_alive():
+            if thread is threading.current_thread():
+                return
+            thread.join(None if end is None else max(0.0, end - monotonic()))
+            if end is not None and monotonic() >= end:
+                return
+
+    def _work(self) -> None:
+        with logging_as(self._log_scope):
+            while (wanted := self._next()) is not None:
+                try:
+                    wanted.partition.get_ready(wanted.shapes)
+                except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
+                    self.failure = exc
+                    log.warning(
+                        "%s: the compile for %s in the background failed; %s goes on: %s",
+                        wanted.partition.name,
+                        list(wanted.shapes),
+                        ", ".join(wanted.partition.interim_names),
+                        exc,
+                    )
+
+    def _next(self) -> _Wanted | None:
+        with self._lock:
+            if self._given_up():
+                self._waiting.clear()
+            if self._waiting:
+                return self._waiting.popleft()
+            self._thread = None
+            return None
+
+
+class InterimPartition(CompiledPartition):
+    """A partition that answers elsewhere until it is compiled for the shapes at hand."""
+
+    def __init__(
+        self,
+        compiled: CompiledPartition,
+        interim: PreparedGraph,
+        behind: ShapeCompiles,
+        name: str,
+    ) -> None:
+        """Take over both.
+
+        Args:
+            compiled: Also CompilesByShape.
+            interim: The same nodes on EPs that compile nothing.
+            behind: Compiles.
+            name: For messages.
+        """
+        assert isinstance(compiled, CompilesByShape), "as answers_meanwhile sees to"
+        self._compiled = compiled
+        self._by_shape: CompilesByShape = compiled
+        self._interim = interim
+        self._behind = behind
+        self._lock = threading.Lock()
+        self._asked: set[Shapes] = set()
+        self.name = name
+
+    @property
+    def interim_names(self) -> tuple[str, ...]:
+        """The EPs that answer meanwhile."""
+        return tuple(dict.fromkeys(part.ep.name for part in self._interim.partitions))
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs, here or elsewhere."""
+        shapes = tuple(tuple(value.shape) for value in inputs)
+        if self._by_shape.is_ready(shapes):
+            return self._compiled.run(inputs)
+        with self._lock:
+            new = shapes not in self._asked
+            self._asked.add(shapes)
+        if new and not self._behind.ask(self, shapes):
+            with self._lock:
+                self._asked.discard(shapes)
+        return self._interim.run(inputs)
+
+    def get_ready(self, shapes: Shapes) -> None:
+        """Compile; shapes for which that fails are not tried again."""
+        self._by_shape.get_ready(shapes)
+        with self._lock:
+            self._asked.discard(shapes)  # they may be given up again, and come back
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is compiled, and who answers where nothing is."""
+        return (*self._compiled.notes, f"{', '.join(self.interim_names)} for new shapes")
+
+    def release(self) -> None:
+        """Release both; a compile that goes on lets go of what it makes."""
+        self._compiled.release()
+        self._interim.release()
+
+
+def answers_meanwhile(
+    prepared: PreparedGraph, eps: Sequence[ExecutionProvider], behind: ShapeCompiles
+) -> PreparedGraph:
+    """`prepared` with an answer at once for shapes that its partitions have not met.
+
+    Partitions that compile for all shapes, and those that `eps` do not run, stay what they are.
+
+    Args:
+        prepared: Taken over.
+        eps: EPs that compile nothing.
+        behind: Compiles.
+    """
+    parts = [_with_answer(part, eps, behind) for part in prepared.partitions]
+    if all(new is old for new, old in zip(parts, prepared.partitions, strict=True)):
+        return prepared
+    return PreparedGraph(prepared.graph, parts, prepared.refusals)
+
+
+def _with_answer(
+    part: Partition, eps: Sequence[ExecutionProvider], behind: ShapeCompiles
+) -> Partition:
+    graph = part.graph
+    if not isinstance(part.compiled, CompilesByShape) or graph.overridable or graph.captured:
+        return part
+    try:
+        interim = prepare(graph, Workshop(eps=eps))
+    except OrtLiteError as exc:
+        log.info("%s: nothing runs it while it is compiled for shapes: %s", part.name, exc.message)
+        return part
+    return replace(part, compiled=InterimPartition(part.compiled, interim, behind, part.name))
