@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
@@ -94,7 +95,7 @@ class Builder:
             self._require_whole(fused)
             make = self._maker(graph, fused.name, self._weights(), self._tuned)
             partition = DynamicPartition(graph, fused.name, make, self._options.max_variants)
-            self._prepare(partition)
+            self._prepare(partition, fused.progress)
             return partition
         from eps.opencl.draw import draw  # noqa: PLC0415 - a reload compiles nothing
         from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see above
@@ -104,7 +105,8 @@ class Builder:
             blueprint = draw(graph, shapes, target)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
-        return StaticPartition(self._built(blueprint, self._weights()), fused.name)
+        executable = self._built(blueprint, self._weights(), fused)
+        return StaticPartition(executable, fused.name)
 
     def _require_whole(self, fused: FusedNode) -> None:
         """Find nodes that need a shape which another partition computes now, not in a run.
@@ -120,10 +122,12 @@ class Builder:
             reason = next(iter(answer.refused.values()))
             raise CompileRefused(fused.name, reason, answer.refused)
 
-    def _prepare(self, partition: DynamicPartition) -> None:
+    def _prepare(self, partition: DynamicPartition, progress: Progress | None) -> None:
         """Compile ahead of time for what `reshape_input` says."""
-        graph = partition.graph
-        for known, given in zip(self._sizes, self._options.reshape, strict=True):
+        graph, asked = partition.graph, self._options.reshape
+        for count, (known, given) in enumerate(zip(self._sizes, asked, strict=True)):
+            if progress is not None:
+                progress(f"sets of shapes of {partition.name}", count, len(asked))
             shapes = bound_shapes(graph, given, {**known, **sizes_of(graph, given)})
             if shapes is None:
                 log.warning(
@@ -238,11 +242,19 @@ class Builder:
         except EPFail as exc:
             raise rejected(exc) from exc
 
-    def _built(self, blueprint: Blueprint, weights: DeviceWeights) -> Executable:
-        """A program that was drawn now."""
-        return self._executable(
+    def _built(
+        self, blueprint: Blueprint, weights: DeviceWeights, fused: FusedNode | None = None
+    ) -> Executable:
+        """A program that was drawn now, every kernel compiled; tells `fused` how far it is."""
+        executable = self._executable(
             lambda: build(self._context, blueprint.source, blueprint.options), blueprint, weights
         )
+        with ExitStack() as undo:
+            undo.callback(executable.release)
+            if self._target.late_binaries:
+                executable.warm(_told(fused) if fused is not None else None)
+            undo.pop_all()
+        return executable
 
     def _weights(self, *, shared: bool = False) -> DeviceWeights:
         mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
@@ -253,6 +265,14 @@ class Builder:
     ) -> Executable:
         profiling = self._options.profiling
         return Executable(self._context, make_program, blueprint, weights, profiling=profiling)
+
+
+def _told(fused: FusedNode) -> Callable[[int, int], None] | None:
+    """Tells whoever compiles `fused` how many of its kernels are done."""
+    progress = fused.progress
+    if progress is None:
+        return None
+    return lambda done, total: progress(f"kernels of {fused.name}", done, total)
 
 
 def _signatures(ports: Sequence[Port]) -> list[Signature]:

@@ -6,11 +6,12 @@ import ctypes
 import os
 from typing import TYPE_CHECKING
 
-import pyopencl as cl
-
 from ctx_formats.identity import HardwareIdentity
+from eps.opencl.c_api import SUCCESS, query_function
 
 if TYPE_CHECKING:
+    import pyopencl as cl
+
     from eps.opencl.device import Found
 
 CODE_VERSION = "ort_lite-opencl-3"
@@ -50,17 +51,9 @@ def _device_uuid(device: cl.Device) -> str:
     """
     if "cl_khr_device_uuid" not in device.extensions:
         return ""
-    loader = ctypes.CDLL(cl._cl.__file__)  # noqa: SLF001 - the library that holds the loader
-    if not hasattr(loader, "clGetDeviceInfo"):
+    query = query_function("clGetDeviceInfo")
+    if query is None:
         return ""
-    query = loader.clGetDeviceInfo
-    query.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_uint32,
-        ctypes.c_size_t,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-    ]
     value = (ctypes.c_uint8 * _UUID_BYTES)()
     status = query(device.int_ptr, _DEVICE_UUID, _UUID_BYTES, value, None)
-    return bytes(value).hex() if status == 0 else ""
+    return bytes(value).hex() if status == SUCCESS else ""

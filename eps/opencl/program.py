@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
+from eps.opencl.c_api import SUCCESS, query_function
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eps.opencl.blueprint import Blueprint
 
@@ -59,11 +61,30 @@ def load(context: cl.Context, device: cl.Device, binary: bytes, blueprint: Bluep
 
 
 def read_binary(program: Program) -> bytes:
-    """The driver's binary; PoCL's is complete only after each kernel has run."""
-    with opencl_errors("reading a program binary"):
-        binaries = program.get_info(cl.program_info.BINARIES)
-    assert isinstance(binaries, list), "one binary for each device"
-    return bytes(binaries[0])
+    """The driver's binary; PoCL's is complete only after each kernel has run.
+
+    PoCL compiles each kernel again for it, which takes seconds, and pyopencl would let no other
+    thread run meanwhile.
+
+    Raises:
+        EPFail: The driver gives none.
+    """
+    query = query_function("clGetProgramInfo")
+    if query is None:
+        with opencl_errors("reading a program binary"):
+            return bytes(program.get_info(cl.program_info.BINARIES)[0])  # type: ignore[index]
+    size = ctypes.c_size_t()
+    _answer(query, program, cl.program_info.BINARY_SIZES, size)
+    data = ctypes.create_string_buffer(size.value)
+    _answer(query, program, cl.program_info.BINARIES, ctypes.c_void_p(ctypes.addressof(data)))
+    return data.raw
+
+
+def _answer(query: Callable[..., int], program: Program, parameter: int, value: Any) -> None:  # noqa: ANN401 - ctypes' own types
+    """Have a value filled in, of the one device that a program is for."""
+    status = query(program.int_ptr, parameter, ctypes.sizeof(value), ctypes.byref(value), None)
+    if status != SUCCESS:
+        raise EPFail(f"OpenCL failed while reading a program binary: status {status}")
 
 
 def _build(program: Program, options: str, devices: Sequence[cl.Device]) -> None:

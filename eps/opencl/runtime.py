@@ -57,6 +57,7 @@ class Executable:
         """
         self.blueprint = blueprint
         self.program: Program | None = None
+        self._warm = False
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
@@ -122,16 +123,29 @@ class Executable:
                 self._copy(array, port, write=False)
             wrong = self._checked()
             self._queue.finish()
+            self._warm = True
         if wrong:
             raise InvalidArgument("an index is out of the range of the axis that it picks from")
         return outputs
 
-    def warm(self) -> None:
-        """Launch every kernel once, with whatever is in memory."""
+    def warm(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Launch every kernel once, with whatever is in memory; not again where that was done.
+
+        Args:
+            progress: Called with how many have run, and how many there are.
+
+        Raises:
+            EPFail: The device failed.
+        """
         with self._lock, opencl_errors("running once"):
-            for kernel, size in self._launches:
+            if self._warm:
+                return
+            for done, (kernel, size) in enumerate(self._launches):
+                if progress is not None:
+                    progress(done, len(self._launches))
                 cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
-            self._queue.finish()
+                self._queue.finish()
+            self._warm = True
 
     def binary(self) -> bytes:
         """The driver's binary of the program.

@@ -1,0 +1,110 @@
+"""A compile that takes long tells how far it is; binaries are read without pyopencl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from onnx import helper
+from small_models import mlp, model
+
+import ort_lite as ort
+from eps.opencl import FACTORY, builder, program
+from eps.opencl.device import find_devices
+from eps.opencl.program import build, read_binary
+from eps.opencl.runtime import Executable
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onnx import ModelProto
+
+OPENCL = "OpenCLExecutionProvider"
+DEVICES = {device.name: device for device in FACTORY.probe().devices}
+POCL = [name for name, device in DEVICES.items() if "Portable" in device.description]
+SOURCE = "__kernel void one(__global float* x) { x[0] = 1; }"
+
+
+def told(proto: ModelProto, device: str, **options: str) -> Sequence[tuple[str, int, int]]:
+    """What a compile tells."""
+    found: list[tuple[str, int, int]] = []
+    config = ort.SessionOptions()
+    config.set_progress_func(lambda *what: found.append(what))
+    providers = [(OPENCL, {"device": device, **options})]
+    ort.InferenceSession(proto.SerializeToString(), config, providers=providers).close()
+    return found
+
+
+def three_kernels() -> ModelProto:
+    """Two softmaxes around a product."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["b"]),
+        helper.make_node("Softmax", ["b"], ["y"]),
+    ]
+    return model(nodes, [("x", [2, 4])], [("y", [2, 3])], {"w": np.ones((4, 3), np.float32)})
+
+
+@pytest.mark.parametrize("device", POCL)
+def test_a_driver_that_compiles_at_the_first_launch_tells_of_each_kernel(device: str) -> None:
+    steps = [step for step in told(three_kernels(), device) if "kernels of " in step[0]]
+    assert [step[1:] for step in steps] == [(0, 3), (1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_set_of_shapes_is_told(device: str) -> None:
+    steps = told(mlp("rows"), device, reshape_input="x[1,4];x[3,4]")
+    steps = [step for step in steps if "sets of" in step[0]]
+    assert [step[1:] for step in steps] == [(0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("device", POCL)
+def test_progress_that_raises_gives_the_device_its_memory_back(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Executable] = []
+
+    class Noted(Executable):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            made.append(self)
+
+    def stopped(doing: str, *_: int) -> None:
+        if doing.startswith("kernels of "):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(builder, "Executable", Noted)
+    config = ort.SessionOptions()
+    config.set_progress_func(stopped)
+    providers = [(OPENCL, {"device": device})]
+    with pytest.raises(KeyboardInterrupt):
+        ort.InferenceSession(mlp().SerializeToString(), config, providers=providers)
+    assert [one.program for one in made] == [None]
+
+
+@pytest.fixture(params=find_devices(), ids=lambda found: found.name)
+def built(request: pytest.FixtureRequest) -> Any:
+    return build(cl.Context([request.param.device]), SOURCE, "")
+
+
+def test_a_binary_is_what_pyopencl_reads(built: Any) -> None:
+    assert read_binary(built) == built.get_info(cl.program_info.BINARIES)[0]
+
+
+def test_a_library_that_lends_no_functions_is_asked_through_pyopencl(
+    built: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = read_binary(built)
+    monkeypatch.setattr(program, "query_function", lambda _: None)
+    assert read_binary(built) == right
+
+
+def test_a_driver_that_gives_no_binary_is_an_error(
+    built: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "query_function", lambda _: lambda *_: -5)
+    with pytest.raises(EPFail, match="reading a program binary: status -5"):
+        read_binary(built)
