@@ -109,6 +109,22 @@ def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
     return dims
 
 
+def checked_empty(shape: Sequence[int], dtype: DType) -> Array:
+    """As numpy.empty; see check_allocation."""
+    return np.empty(check_allocation(shape, dtype), dtype)
+
+
+def outer_checked(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """`function` of two arrays that broadcast, refused where the result would not fit."""
+
+    def call(a: Array, b: Array) -> Array:
+        if a.size * b.size > NO_QUESTION_BYTES:
+            check_allocation(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+        return function(a, b)
+
+    return call
+
+
 def aligned_empty(shape: Sequence[int], dtype: DType) -> Array:
     """As numpy.empty, beginning at a cache line: for what matrix products read again and again."""
     size = math.prod(shape) * dtype.itemsize

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.products import matmul
+
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, Empty
 
@@ -51,27 +53,16 @@ def exact_matmul(a: Array, b: Array, bound: int, empty: Empty = np.empty) -> Arr
     depth = a.shape[-1]
     part = FLOAT32_EXACT // max(bound, 1)
     if depth <= part:
-        return _product(a, b, empty)
+        return matmul(a, b, empty)
     if part >= 32 and a.dtype == b.dtype == np.float32:
-        total = _product(a[..., :part], b[..., :part, :], empty).astype(np.int32)
+        total = matmul(a[..., :part], b[..., :part, :], empty).astype(np.int32)
         for start in range(part, depth, part):
-            more = _product(a[..., start : start + part], b[..., start : start + part, :], empty)
+            more = matmul(a[..., start : start + part], b[..., start : start + part, :], empty)
             total += more.astype(np.int32)
         return total
     if bound * depth >= FLOAT64_EXACT:
         raise OverflowError(f"sums of {depth} integer products reach {bound * depth}, over 2^53")
-    return to_int32(np.matmul(a.astype(np.float64), b.astype(np.float64)))
-
-
-def _product(a: Array, b: Array, empty: Empty) -> Array:
-    if b.ndim == 2 and a.ndim != 2 and a.flags.c_contiguous:
-        rows = _product(a.reshape(-1, a.shape[-1]), b, empty)
-        return rows.reshape(*a.shape[:-1], b.shape[1])
-    if a.ndim < 2 or b.ndim < 2 or a.dtype != b.dtype:
-        return np.asarray(np.matmul(a, b))
-    outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    shape = (*outer, a.shape[-2], b.shape[-1])
-    return np.asarray(np.matmul(a, b, out=empty(shape, a.dtype)))
+    return to_int32(matmul(a.astype(np.float64), b.astype(np.float64), empty))
 
 
 def to_int32(x: Array) -> Array:

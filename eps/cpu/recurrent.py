@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eps.cpu.arrays import check_allocation
 from eps.cpu.kernels.activation import scaled_exponential
 from eps.cpu.kernels.unary import relu, sigmoid, softplus, softsign
 
@@ -181,7 +182,8 @@ def _one_direction(
     its own end.
     """
     steps = projected.shape[0]
-    result = np.zeros((steps, *states[0].shape), projected.dtype)
+    shape = check_allocation((steps, *states[0].shape), projected.dtype)
+    result = np.zeros(shape, projected.dtype)
     for t in range(steps - 1, -1, -1) if backwards else range(steps):
         new = cell.step(projected[t], states)
         if lengths is None:

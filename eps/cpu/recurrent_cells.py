@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import aligned_empty
+from eps.cpu.products import matmul
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def both_halves(b: Array) -> Array:
 def project_all(x: Array, w: Array, bias: Array | None) -> Array:
     """x [D, T, B, I] times w [gates, D, I, H], plus bias: a view [T, gates, D, B, H]."""
     ways, steps, batch, size = x.shape
-    sums: Array = np.matmul(x.reshape(ways, -1, size), w)
+    sums = matmul(x.reshape(ways, -1, size), w)
     if bias is not None:
         sums += bias
     return sums.reshape(*w.shape[:2], steps, batch, w.shape[3]).transpose(2, 0, 1, 3, 4)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from eps.cpu.arrays import checked_empty
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,7 +56,7 @@ def walk(
     h, *memory = (np.zeros(shape, x.dtype) if s is None else s for s in initial)
     projected = cell.project(_in_order(x, recurrence.backwards))
     stepper = cell.stepper(memory)
-    y = np.empty((steps, *shape), x.dtype)
+    y = checked_empty((steps, *shape), x.dtype)
     if lengths is None or bool((lengths == steps).all()):
         for now, out in zip(projected, y, strict=True):
             stepper.step(now, h, out)

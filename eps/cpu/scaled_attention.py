@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.arrays import FLOAT64, check_allocation
+from eps.cpu.products import matmul
+
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
 
@@ -38,6 +41,16 @@ class Scoring:
     keep: str = ""
 
 
+def check_scores(q: Array, k: Array) -> None:
+    """Refuse queries [B, H, L, D] and keys [B, G, T, D] whose scores or masks would not fit.
+
+    Raises:
+        ValueError: [B, H, L, T] is more than the memory that is left.
+    """
+    rows = [max(dim, 1) for dim in q.shape[:2]]  # masks are as large without batch or heads
+    check_allocation((*rows, q.shape[2], k.shape[2]), FLOAT64)
+
+
 def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Scores:
     """Attention of [B, H, L, D] queries to [B, G, T, D] keys and [B, G, T, E] values.
 
@@ -60,7 +73,7 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Sc
     queries = (q * q.dtype.type(how.scale)).reshape(
         batch, groups, heads // groups * length, q.shape[3]
     )
-    scores = (queries @ k.swapaxes(2, 3)).reshape(batch, heads, length, k.shape[2])
+    scores = matmul(queries, k.swapaxes(2, 3)).reshape(batch, heads, length, k.shape[2])
     kept = scores.copy() if how.keep == "product" else None
     if how.softcap:
         scores /= q.dtype.type(how.softcap)
@@ -76,7 +89,7 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, how: Scoring) -> Sc
     if how.keep == "softmax":
         kept = weights
     rows = heads // groups * length
-    mixed = weights.reshape(batch, groups, rows, k.shape[2]) @ v
+    mixed = matmul(weights.reshape(batch, groups, rows, k.shape[2]), v)
     return Scores(y=mixed.reshape(batch, heads, length, v.shape[3]), kept=kept)
 
 

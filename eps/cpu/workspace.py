@@ -102,14 +102,3 @@ def broadcasting(info: KernelInfo, function: np.ufunc) -> Callable[[Array, Array
         return np.asarray(function(a, b, out=empty(shape, a.dtype)))
 
     return call
-
-
-def outer_checked(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """`function` of two arrays that broadcast, refused where the result would not fit."""
-
-    def call(a: Array, b: Array) -> Array:
-        if a.size * b.size > NO_QUESTION_BYTES:
-            check_allocation(np.broadcast_shapes(a.shape, b.shape), a.dtype)
-        return function(a, b)
-
-    return call

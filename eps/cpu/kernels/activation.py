@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide
+from eps.cpu.arrays import computing_wide, outer_checked
 from eps.cpu.erf import gelu, gelu_tanh
 from eps.cpu.kernels.unary import sigmoid
 from eps.cpu.workspace import LEAST_BYTES, into
@@ -129,11 +129,12 @@ def _gelu(info: KernelInfo) -> KernelFn:
 def _prelu(info: KernelInfo) -> KernelFn:
     """ONNX PRelu; before version 7 a slope of one dimension lies along axis 1."""
     legacy = info.since_version < 7
+    scaled = outer_checked(np.multiply)
 
     def prelu(x: Array, slope: Array) -> Array:
         if legacy and slope.ndim == 1 and slope.size > 1 and x.ndim > 1:
             slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
-        return np.where(x < 0, (x * slope).astype(x.dtype, copy=False), x)
+        return np.where(x < 0, scaled(x, slope).astype(x.dtype, copy=False), x)
 
     return computing_wide(info, prelu)
 

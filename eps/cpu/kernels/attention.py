@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import widened
-from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, combined
+from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, check_scores, combined
 from ort_lite.kernel_registry import KernelDef, kernel
 from ort_lite.model.tensor_values import numpy_dtype
 
@@ -73,6 +73,7 @@ class _Attention:
         queries, keys, values = (
             x.astype(np.float64) if self.double else widened(x) for x in (q, k, v)
         )
+        check_scores(q, k)
         offset = self._offset(q, past_key, lengths)
         bias = self._bias(queries, k.shape[2], mask, lengths, offset)
         scale = 1 / math.sqrt(q.shape[3]) if self.scale is None else self.scale

@@ -10,8 +10,9 @@ import numpy as np
 from eps.cpu.arrays import (
     computing_wide,
     is_floating,
+    outer_checked,
 )
-from eps.cpu.workspace import broadcasting, outer_checked
+from eps.cpu.workspace import broadcasting
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -140,19 +141,19 @@ def _plain(function: Function) -> KernelFactory:
 def _mod(info: KernelInfo) -> KernelFn:
     """ONNX Mod: the sign of the divisor, or with fmod that of the dividend."""
     if info.attr("fmod", 0):
-        return computing_wide(info, np.fmod)
+        return computing_wide(info, outer_checked(np.fmod))
 
     def modulo(a: Array, b: Array) -> Array:
         return np.asarray(np.mod(a, b))
 
-    return computing_wide(info, modulo)
+    return computing_wide(info, outer_checked(modulo))
 
 
 def _bit_shift(info: KernelInfo) -> KernelFn:
     direction = info.attr("direction")
     if direction not in ("LEFT", "RIGHT"):
         raise ValueError(f"BitShift: direction is '{direction}', expected 'LEFT' or 'RIGHT'")
-    return np.left_shift if direction == "LEFT" else np.right_shift
+    return outer_checked(np.left_shift if direction == "LEFT" else np.right_shift)
 
 
 def _variadic(function: np.ufunc) -> KernelFactory:
@@ -174,12 +175,12 @@ def _variadic(function: np.ufunc) -> KernelFactory:
 
 
 def _mean(info: KernelInfo) -> KernelFn:
-    count = info.n_inputs
+    count, add = info.n_inputs, outer_checked(np.add)
 
     def mean(*inputs: Array) -> Array:
         total: Any = inputs[0]
         for item in inputs[1:]:
-            total = total + item
+            total = add(total, item)
         return np.asarray(total / inputs[0].dtype.type(count))
 
     return computing_wide(info, mean)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import widened
+from eps.cpu.arrays import outer_checked, widened
 from eps.cpu.kernels.attention import merge_heads, split_heads
-from eps.cpu.scaled_attention import Scoring, attend, combined
+from eps.cpu.products import matmul
+from eps.cpu.scaled_attention import Scoring, attend, check_scores, combined
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class _Heads:
     ) -> tuple[Array, Array | None]:
         """Attention of heads [B, N, L, H]; the result [B, L, N * H], and the scores to keep."""
         q, k, v = (widened(x) for x in qkv)
+        check_scores(q, k)
         batch, _, length, size = q.shape
         total = k.shape[2]
         masks = None if mask is None else self._mask(mask, (batch, length, total))
@@ -129,7 +131,7 @@ def _attention(info: KernelInfo) -> KernelFn | None:
         x, w, b, mask, past, bias = (*inputs, *(None,) * (6 - len(inputs)))[:6]
         assert x is not None
         assert w is not None
-        projected = np.matmul(widened(x), widened(w))
+        projected = matmul(widened(x), widened(w))
         if b is not None:
             projected += widened(b)
         parts = sizes or [w.shape[1] // 3] * 3
@@ -159,7 +161,7 @@ def _q_attention(info: KernelInfo) -> KernelFn | None:
             left -= x_zero.astype(np.float32)
         if w_zero is not None:
             right -= w_zero.astype(np.float32)
-        projected = np.matmul(left, right)
+        projected = matmul(left, right)
         projected *= x_scale * w_scale
         if b is not None:
             projected += b
@@ -212,7 +214,8 @@ def _headed(
     sizes = [heads * x.shape[3] for x in (q, k, v)]
     parts = np.split(bias, [sizes[0], sizes[0] + sizes[1]])
     shaped = (p.reshape(1, heads, 1, -1) for p in parts)
-    summed = [x + b for x, b in zip((q, k, v), shaped, strict=True)]
+    add = outer_checked(np.add)
+    summed = [add(x, b) for x, b in zip((q, k, v), shaped, strict=True)]
     return summed[0], summed[1], summed[2]
 
 

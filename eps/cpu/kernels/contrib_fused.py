@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in, computing_wide, widened
+from eps.cpu.arrays import axis_in, computing_wide, outer_checked, widened
 from eps.cpu.erf import erf
 from eps.cpu.kernels.norm import layer_norm
 from eps.cpu.kernels.unary import sigmoid
+from eps.cpu.products import matmul
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
+
+
+_add, _multiply = outer_checked(np.add), outer_checked(np.multiply)
 
 
 def gelu(x: Array) -> Array:
@@ -42,12 +46,12 @@ def _gelu(info: KernelInfo) -> KernelFn:
 
 
 def _bias_gelu(info: KernelInfo) -> KernelFn:
-    return computing_wide(info, lambda x, bias: gelu(x + bias))
+    return computing_wide(info, lambda x, bias: gelu(_add(x, bias)))
 
 
 def _fast_gelu(info: KernelInfo) -> KernelFn:
     def run(x: Array, bias: Array | None = None) -> Array:
-        return fast_gelu(x if bias is None else x + bias)
+        return fast_gelu(x if bias is None else _add(x, bias))
 
     return computing_wide(info, run)
 
@@ -62,11 +66,12 @@ def _fused_matmul(info: KernelInfo) -> KernelFn:
     """alpha * op(A) @ op(B); transBatchA moves the batch in front of the last axis."""
     alpha = info.attr("alpha", 1.0)
     turn_a, turn_b = bool(info.attr("transA", 0)), bool(info.attr("transB", 0))
+    empty = info.empty
     batch_a, batch_b = bool(info.attr("transBatchA", 0)), bool(info.attr("transBatchB", 0))
 
     def run(a: Array, b: Array) -> Array:
-        result = np.matmul(_turned(a, batch_a, turn_a), _turned(b, batch_b, turn_b))
-        return np.asarray(result if alpha == 1 else result * result.dtype.type(alpha))
+        result = matmul(_turned(a, batch_a, turn_a), _turned(b, batch_b, turn_b), empty)
+        return result if alpha == 1 else np.asarray(result * result.dtype.type(alpha))
 
     return computing_wide(info, run)
 
@@ -84,7 +89,7 @@ def _skip_layer_norm(info: KernelInfo) -> KernelFn:
     def run(
         x: Array, skip: Array, gamma: Array, beta: Array | None = None, bias: Array | None = None
     ) -> tuple[Array, ...]:
-        total = x + skip if bias is None else x + skip + bias
+        total = _add(x, skip) if bias is None else _add(_add(x, skip), bias)
         y, mean, inverse = layer_norm(total, gamma, beta, -1, epsilon)
         return (y, mean, inverse, total)[:outputs]
 
@@ -96,7 +101,7 @@ def _skip_simplified(info: KernelInfo) -> KernelFn:
     epsilon, outputs = info.attr("epsilon", 1e-12), info.n_outputs
 
     def run(x: Array, skip: Array, gamma: Array, bias: Array | None = None) -> tuple[Array, ...]:
-        total = x + skip if bias is None else x + skip + bias
+        total = _add(x, skip) if bias is None else _add(_add(x, skip), bias)
         y, inverse = _rms(total, gamma, epsilon)
         return (y, np.zeros(0, np.float32), inverse, total)[:outputs]
 
@@ -106,7 +111,7 @@ def _skip_simplified(info: KernelInfo) -> KernelFn:
 def _rms(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     wide = x.astype(np.float32, copy=False)
     inverse = 1 / np.sqrt(np.mean(wide * wide, -1, keepdims=True) + np.float32(epsilon))
-    return np.asarray(wide * inverse * gamma, x.dtype), inverse
+    return np.asarray(_multiply(wide * inverse, gamma), x.dtype), inverse
 
 
 def _simplified(info: KernelInfo) -> KernelFn:
@@ -118,7 +123,7 @@ def _simplified(info: KernelInfo) -> KernelFn:
         rows = widened(x).reshape(*x.shape[:split], -1)
         square = np.mean(rows * rows, -1, keepdims=True) + np.float32(epsilon)
         inverse = 1 / np.sqrt(square)
-        y = (rows * inverse).reshape(x.shape) * widened(scale)
+        y = _multiply((rows * inverse).reshape(x.shape), widened(scale))
         shape = (*x.shape[:split], *(1,) * (x.ndim - split))
         return (y.astype(scale.dtype, copy=False), inverse.reshape(shape))[: info.n_outputs]
 

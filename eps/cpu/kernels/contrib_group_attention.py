@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import widened
+from eps.cpu.arrays import check_allocation, widened
 from eps.cpu.kernels.attention import merge_heads, rotated, split_heads
+from eps.cpu.products import matmul
+from eps.cpu.scaled_attention import check_scores
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -133,12 +135,13 @@ class _GroupAttention:
         sink: Array | None,
     ) -> tuple[Array, Array | None]:
         """Attention of q [B, N, L, H] to keys and values [B, G, T, H]."""
+        check_scores(q, cache[0])
         batch, heads, length, size = q.shape
         k, v = widened(cache[0]), widened(cache[1])
         groups, total = k.shape[1:3]
         wide = widened(q) * np.float32(self.scale or 1 / math.sqrt(size))
         rows = heads // groups * length
-        scores = wide.reshape(batch, groups, rows, size) @ k.swapaxes(2, 3)
+        scores = matmul(wide.reshape(batch, groups, rows, size), k.swapaxes(2, 3))
         scores = scores.reshape(batch, heads, length, total)
         if self.softcap:
             scores = np.tanh(scores / np.float32(self.softcap)) * np.float32(self.softcap)
@@ -148,7 +151,7 @@ class _GroupAttention:
         raw = np.where(seen, scores, np.float32(0)) if self.keep == 1 else None
         scores = np.where(seen, scores, np.float32(-np.inf))
         weights = self._softmax(scores, sink)
-        mixed = weights.reshape(batch, groups, rows, total) @ v
+        mixed = matmul(weights.reshape(batch, groups, rows, total), v)
         kept = weights if self.keep == 2 else raw
         return mixed.reshape(batch, heads, length, size), kept
 
@@ -181,7 +184,7 @@ class _GroupAttention:
 def _cached(new: Array, past: Array | None, before: Array, room: int) -> Array:
     """A cache [B, G, room, H]: `before` entries of the past, then the new ones, then zeros."""
     batch, groups, length, size = new.shape
-    result = np.zeros((batch, groups, room, size), new.dtype)
+    result = np.zeros(check_allocation((batch, groups, room, size), new.dtype), new.dtype)
     for b, start in enumerate(before.tolist()):
         if past is not None:
             result[b, :, :start] = past[b, :, :start]

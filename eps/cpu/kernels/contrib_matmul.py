@@ -10,6 +10,7 @@ from eps.cpu.dynamic_quantization import quantized_steps
 from eps.cpu.exact_integers import to_int32
 from eps.cpu.kernels.matmul_integer import constant_weights, integer_matmul
 from eps.cpu.kernels.quantize import requantized
+from eps.cpu.products import matmul
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ DOMAIN = "com.microsoft"
 
 def _dynamic_matmul(info: KernelInfo) -> KernelFn:
     """A, quantised on the fly as a whole, times quantised B: DynamicQuantizeMatMul-1."""
-    prepared = constant_weights(info, 1, 3)
+    prepared, empty = constant_weights(info, 1, 3), info.empty
 
     def run(
         a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
@@ -33,7 +34,7 @@ def _dynamic_matmul(info: KernelInfo) -> KernelFn:
             right = b.astype(np.float32)
             if b_zero is not None:
                 right -= b_zero.astype(np.float32)
-        result = np.asarray(np.matmul(steps, right))
+        result = matmul(steps, right, empty)
         result *= scale * b_scale
         if bias is not None:
             result += bias
@@ -99,7 +100,7 @@ def _qgemm(info: KernelInfo) -> KernelFn:
 
 def _matmul_integer_16(_: KernelInfo) -> KernelFn:
     """int16 matrices to int32, which wraps: MatMulInteger16-1."""
-    return lambda a, b: np.matmul(a.astype(np.int32), b.astype(np.int32))
+    return lambda a, b: matmul(a.astype(np.int32), b.astype(np.int32))
 
 
 KERNELS: tuple[KernelDef, ...] = (

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in, widened
+from eps.cpu.arrays import FLOAT32, axis_in, check_allocation, widened
+from eps.cpu.kernels.quantize import repeated
+from eps.cpu.products import matmul
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def _matmul_nbits(info: KernelInfo) -> KernelFn:
         assert scales is not None
         right = weights(b, scales, zeros, groups) if prepared is None else prepared
         rows = widened(a).reshape(-1, a.shape[-1])
-        result = (rows @ right).reshape(*a.shape[:-1], width)
+        result = matmul(rows, right, info.empty).reshape(*a.shape[:-1], width)
         if bias is not None:
             result += widened(bias)
         return np.asarray(result, a.dtype)
@@ -118,9 +120,9 @@ def _matmul_bnb4(info: KernelInfo) -> KernelFn:
         codes = np.empty((b.size, 2), np.uint8)
         codes[:, 0], codes[:, 1] = b.reshape(-1) >> 4, b.reshape(-1) & 15
         flat = values[codes.reshape(-1)[: depth * width]]
-        flat *= np.repeat(widened(largest).reshape(-1), size)[: flat.size]
+        flat *= repeated(widened(largest).reshape(-1), size, 0)[: flat.size]
         right = flat.reshape(width, depth)
-        return np.asarray(np.matmul(widened(a), right.T if turn else right), a.dtype)
+        return np.asarray(matmul(widened(a), right.T if turn else right, info.empty), a.dtype)
 
     return run
 
@@ -136,6 +138,7 @@ def _gather_block_quantized(info: KernelInfo) -> KernelFn:
         count = data.shape[axis]
         inside = (indices >= -count) & (indices < count)
         places = np.where(inside, indices, 0)
+        check_allocation((places.size, data.size // max(count, 1)), FLOAT32)
         steps = np.take(data, places, axis)
         shift: Array | None = None
         if packed:
@@ -147,7 +150,7 @@ def _gather_block_quantized(info: KernelInfo) -> KernelFn:
 
         def spread(values: Array) -> Array:
             picked = np.take(values, places, axis)
-            wide = np.repeat(picked.astype(np.float32), size, axis_now)
+            wide = repeated(picked.astype(np.float32), size, axis_now)
             return np.take(wide, np.arange(length), axis_now)
 
         if zeros is not None:

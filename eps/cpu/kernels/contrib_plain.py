@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.arrays import check_allocation
 from eps.cpu.kernels import gather, grid, quantize, slicing
+from eps.cpu.products import matmul
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def _range(_: KernelInfo) -> KernelFn:
             raise ValueError("delta in Range operator can not be zero!")
         span = float(limit.reshape(())) - float(start.reshape(()))
         count = max(int(np.ceil(span / float(step))), 0)
+        check_allocation((count,), start.dtype)
         return np.asarray(start.reshape(()) + np.arange(count).astype(start.dtype) * step)
 
     return arange
@@ -79,7 +82,10 @@ def _cdist(info: KernelInfo) -> KernelFn | None:
         return None
 
     def distances(a: Array, b: Array) -> Array:
-        square = np.vecdot(a, a)[:, None] + np.vecdot(b, b) - 2 * (a @ b.T)
+        square = matmul(a, b.T)
+        square *= a.dtype.type(-2)
+        square += np.vecdot(a, a)[:, None]
+        square += np.vecdot(b, b)
         np.maximum(square, 0, out=square)
         return np.asarray(np.sqrt(square) if metric == "euclidean" else square)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.arrays import outer_checked
 from eps.cpu.kernels.unary import sigmoid
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -39,6 +40,7 @@ def _zero(zero: Array | None, like: Array) -> Array:
 
 def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo], KernelFn]:
     """QLinearAdd and QLinearMul: A, its scale and zero point, B likewise, then C's."""
+    checked = outer_checked(operation)
 
     def factory(_: KernelInfo) -> KernelFn:
         def run(*inputs: Array | None) -> Array:
@@ -49,7 +51,7 @@ def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo]
             assert b_scale is not None
             assert c_scale is not None
             c_zero = _zero(inputs[7] if len(inputs) > 7 else None, a)
-            result = operation(dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero))
+            result = checked(dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero))
             return requantized(result, c_scale, c_zero)
 
         return run

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import computing_wide, is_floating
+from eps.cpu.products import matmul
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
-    from eps.cpu.arrays import Array, Empty
+    from eps.cpu.arrays import Array
     from ort_lite.kernel_registry import KernelFn, KernelInfo
-
-
-def matmul(a: Array, b: Array, empty: Empty = np.empty) -> Array:
-    """numpy.matmul; a stack of matrices times one matrix goes to BLAS as one product."""
-    if b.ndim == 2 and a.ndim >= 2 and a.size and a.shape[-1] == b.shape[0]:
-        result = empty((*a.shape[:-1], b.shape[1]), np.result_type(a, b))
-        np.matmul(a.reshape(-1, b.shape[0]), b, out=result.reshape(-1, b.shape[1]))
-        return result
-    return np.asarray(np.matmul(a, b))
 
 
 def _matmul(info: KernelInfo) -> KernelFn:
@@ -32,13 +24,14 @@ def gemm_kernel(info: KernelInfo) -> KernelFn:
     """alpha * A' * B' + beta * C: ONNX Gemm."""
     alpha, beta = float(info.attr("alpha", 1.0)), float(info.attr("beta", 1.0))
     turn_a, turn_b = bool(info.attr("transA", 0)), bool(info.attr("transB", 0))
+    empty = info.empty
 
     def gemm(a: Array, b: Array, c: Array | None = None) -> Array:
         if a.ndim != 2 or b.ndim != 2:
             raise ValueError(f"Gemm of ranks {a.ndim} and {b.ndim}, expected 2 and 2")
-        result = (a.T if turn_a else a) @ (b.T if turn_b else b)
+        result = matmul(a.T if turn_a else a, b.T if turn_b else b, empty)
         if alpha != 1:
-            result = result * result.dtype.type(alpha)
+            result *= result.dtype.type(alpha)
         if c is not None and beta != 0:
             scaled = c if beta == 1 else c * c.dtype.type(beta)
             if np.broadcast_shapes(scaled.shape, result.shape) != result.shape:

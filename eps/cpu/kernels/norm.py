@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import FLOAT64, Array, axis_in, computing_wide, is_narrow_float, widened
+from eps.cpu.arrays import (
+    FLOAT64,
+    Array,
+    axis_in,
+    computing_wide,
+    is_narrow_float,
+    outer_checked,
+    widened,
+)
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -55,7 +63,7 @@ def _scaled(y: Array, scale: Array, bias: Array | None) -> Array:
     if np.broadcast_shapes(y.shape, scale.shape) == y.shape:
         y *= widened(scale)
     else:
-        y = y * widened(scale)
+        y = outer_checked(np.multiply)(y, widened(scale))
     if bias is not None:
         y += widened(bias)
     return y

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
-from eps.cpu.arrays import Array, DType, axis_in, is_floating, is_narrow_float
+from eps.cpu.arrays import Array, DType, axis_in, check_allocation, is_floating, is_narrow_float
 from eps.cpu.kernels.cast import saturated
 from ort_lite.kernel_registry import KernelDef, kernel
 from ort_lite.model.tensor_values import numpy_dtype
@@ -40,8 +40,17 @@ def along(values: Array, x: Array, axis: int, block: int) -> Array:
         return values.reshape((-1,) + (1,) * (x.ndim - at - 1))
     if values.ndim != x.ndim:
         raise ValueError(f"blocked scale or zero point {values.shape} for {x.shape}")
-    repeated = np.repeat(values, block, at)
-    return np.take(repeated, np.arange(x.shape[at]), at)
+    return np.take(repeated(values, block, at), np.arange(x.shape[at]), at)
+
+
+def repeated(values: Array, count: int, axis: int) -> Array:
+    """Every element of `values` as often as an attribute says.
+
+    Raises:
+        ValueError: That does not fit into memory, or is negative.
+    """
+    check_allocation((count, values.size), values.dtype)
+    return np.repeat(values, count, axis)
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

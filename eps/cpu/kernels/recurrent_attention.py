@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import widened
+from eps.cpu.arrays import check_allocation, checked_empty, widened
 from eps.cpu.convolution import convolve
 from eps.cpu.kernels.activation import swish
 from eps.cpu.kernels.attention import merge_heads, split_heads
@@ -49,10 +49,11 @@ def _linear_attention(info: KernelInfo) -> KernelFn:
         shape = (batch, kv_heads, depth, values.shape[3])
         if past is not None and past.shape != shape:
             raise ValueError(f"past_state has shape {past.shape}, expected {shape}")
+        check_allocation(shape, queries.dtype)
         state = np.zeros(shape, queries.dtype) if past is None else widened(past).copy()
         fades = None if decay is None else np.exp(_per_head(decay, kv_heads))
         gains = None if beta is None else _per_head(beta, beta.shape[2])
-        result = np.empty((*queries.shape[:3], shape[3]), queries.dtype)
+        result = checked_empty((*queries.shape[:3], shape[3]), queries.dtype)
         for t in range(steps):
             if fades is not None:
                 state *= fades[:, :, t, :, None]

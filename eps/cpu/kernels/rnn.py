@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import computing_wide, widened
+from eps.cpu.products import matmul
 from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
 from eps.cpu.recurrent_walk import walk
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def project(x: Array, w: Array, bias: Array | None) -> Array:
     """x [T, B, I] times w [G, I] transposed, plus bias: one matrix product for all steps."""
-    result = (x.reshape(-1, x.shape[2]) @ w.T).reshape(*x.shape[:2], w.shape[0])
+    result = matmul(x, w.T)
     if bias is not None:
         result += bias
     return result
