@@ -28,6 +28,8 @@ FLOAT64 = np.dtype(np.float64)
 INT64 = np.dtype(np.int64)
 NO_QUESTION_BYTES = 1 << 26
 """Any machine that numpy runs on has as much."""
+SIZES = 8
+"""Of so many shapes of input a node remembers what it prepared for them."""
 CACHE_LINE = 64
 """Bytes."""
 
@@ -111,7 +113,9 @@ def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
 
 def checked_empty(shape: Sequence[int], dtype: DType) -> Array:
     """As numpy.empty; see check_allocation."""
-    return np.empty(check_allocation(shape, dtype), dtype)
+    if math.prod(shape) * dtype.itemsize > NO_QUESTION_BYTES:
+        check_allocation(shape, dtype)
+    return np.empty(shape, dtype)
 
 
 def outer_checked(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

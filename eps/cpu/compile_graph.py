@@ -14,6 +14,7 @@ from eps.cpu.plan import (
     KERNEL_ERRORS,
     NOTHING,
     UNWANTED,
+    BodyPlan,
     Plan,
     Step,
     as_value,
@@ -179,7 +180,8 @@ class GraphCompiler:
         for name in constants:
             template[slots[name]] = known[name]
         steps = _steps(bound, slots, set(outputs))
-        return Plan(steps, template, len(inputs), [slots[name] for name in outputs])
+        kind = BodyPlan if self.depth else Plan
+        return kind(steps, template, len(inputs), [slots[name] for name in outputs])
 
 
 def _fold(fn: KernelFn, node: Node, known: dict[str, Value]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import on_last_axes
+from eps.cpu.arrays import SIZES, on_last_axes
 from eps.cpu.depthwise import pays_rows, row_convolution
 from eps.cpu.windows import Padding, Windows
 from eps.cpu.workspace import LEAST_BYTES
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 21
 """Columns are copied and multiplied this many bytes at a time, so that they stay in cache."""
-
-SIZES = 8
-"""Of so many sizes of input a node remembers how windows lie on them."""
 
 
 def convolution(

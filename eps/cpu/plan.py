@@ -92,27 +92,31 @@ class Plan(CompiledPartition):
         """Compute the outputs; see CompiledPartition.run."""
         if len(inputs) != self._n_inputs:
             self._refuse(len(inputs))
+        # Overflow, NaN and division by zero are results in ONNX, not events.
+        with np.errstate(all="ignore"):
+            return owned(self._computed(inputs), inputs)
+
+    def _computed(self, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs, which may share memory with inputs and constants."""
         env = self._template.copy()
         env[FIRST_INPUT : FIRST_INPUT + self._n_inputs] = inputs
         context = current_run()
-        # Overflow, NaN and division by zero are results in ONNX, not events.
-        with np.errstate(all="ignore"):
-            if context is not None:
-                self._run_watched(env, context)
-                return owned([env[slot] for slot in self._outputs], inputs)
-            for step in self._steps:
-                arguments = [env[slot] for slot in step.inputs]
-                result = call_kernel(step.fn, arguments, step.node)
-                if type(result) is tuple:
-                    for slot, value in zip(step.outputs, result, strict=False):
-                        env[slot] = value if type(value) is np.ndarray else as_value(value)
-                else:
-                    env[step.outputs[0]] = (
-                        result if type(result) is np.ndarray else as_value(result)
-                    )
-                for slot in step.release:
-                    env[slot] = None
-        return owned([env[slot] for slot in self._outputs], inputs)
+        if context is not None:
+            self._run_watched(env, context)
+        else:
+            self._run_steps(env)
+        return [env[slot] for slot in self._outputs]
+
+    def _run_steps(self, env: list[Value]) -> None:
+        for step in self._steps:
+            result = call_kernel(step.fn, [env[slot] for slot in step.inputs], step.node)
+            if type(result) is tuple:
+                for slot, value in zip(step.outputs, result, strict=False):
+                    env[slot] = value if type(value) is np.ndarray else as_value(value)
+            else:
+                env[step.outputs[0]] = result if type(result) is np.ndarray else as_value(result)
+            for slot in step.release:
+                env[slot] = None
 
     @cached_property
     def _schedule(self) -> Schedule:
@@ -176,6 +180,19 @@ class Plan(CompiledPartition):
         if self._n_inputs == RELEASED:
             raise EPFail("CPUExecutionProvider: this partition was released")
         raise EPFail(f"CPUExecutionProvider: {given} inputs, {self._n_inputs} are needed")
+
+
+class BodyPlan(Plan):
+    """The plan of a subgraph or function body, run by a kernel of the plan around it.
+
+    That one has set how numpy treats errors, and what it gives to its caller it owns.
+    """
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs, which may share memory with inputs and constants."""
+        if len(inputs) != self._n_inputs:
+            self._refuse(len(inputs))
+        return self._computed(inputs)
 
 
 def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:

@@ -30,6 +30,8 @@ def matmul(a: Array, b: Array, empty: Empty = checked_empty) -> Array:
         result = empty((*a.shape[:-1], b.shape[1]), kind)
         np.matmul(a.reshape(-1, b.shape[0]), b, out=result.reshape(-1, b.shape[1]))
         return result
-    outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    outer = a.shape[:-2]
+    if outer != b.shape[:-2]:
+        outer = np.broadcast_shapes(outer, b.shape[:-2])
     result = empty((*outer, a.shape[-2], b.shape[-1]), kind)
     return np.asarray(np.matmul(a, b, out=result))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import aligned_empty
-from eps.cpu.products import matmul
+from eps.cpu.arrays import aligned_empty, checked_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +54,12 @@ def both_halves(b: Array) -> Array:
 def project_all(x: Array, w: Array, bias: Array | None) -> Array:
     """x [D, T, B, I] times w [gates, D, I, H], plus bias: a view [T, gates, D, B, H]."""
     ways, steps, batch, size = x.shape
-    sums = matmul(x.reshape(ways, -1, size), w)
+    gates, _, _, hidden = w.shape
+    sums = checked_empty((gates, ways, steps * batch, hidden), w.dtype)
+    np.matmul(x.reshape(ways, -1, size), w, sums)
     if bias is not None:
-        sums += bias
-    return sums.reshape(*w.shape[:2], steps, batch, w.shape[3]).transpose(2, 0, 1, 3, 4)
+        np.add(sums, bias, sums)
+    return sums.reshape(gates, ways, steps, batch, hidden).transpose(2, 0, 1, 3, 4)
 
 
 class LstmGates:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ctx_formats.onnx_model import DataType
-from eps.cpu.arrays import FLOAT32, is_floating
+from eps.cpu.arrays import FLOAT32, is_floating, is_narrow_float
 from ort_lite.kernel_registry import KernelDef, kernel
 from ort_lite.model.tensor_values import numpy_dtype
 
@@ -108,6 +108,8 @@ def _cast(info: KernelInfo) -> KernelFn:
     dtype = numpy_dtype(DataType[to] if isinstance(to, str) else to)
     saturate = bool(info.attr("saturate", 1))
     round_mode = info.attr("round_mode", "up")
+    if dtype.kind in "biufc" and not is_narrow_float(dtype):  # nothing to saturate or to spell
+        return lambda x: x.astype(dtype, copy=False) if x.dtype.kind != "O" else cast(x, dtype)
     return lambda x: cast(x, dtype, saturate=saturate, round_mode=round_mode)
 
 

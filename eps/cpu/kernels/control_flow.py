@@ -63,7 +63,7 @@ class ScanOutputs:
 
 def is_true(condition: Array) -> bool:
     """The value of a condition, which models give as a scalar or as one element."""
-    return bool(condition.reshape(-1)[0])
+    return bool(condition.item(0))
 
 
 def _if(info: KernelInfo) -> KernelFn:

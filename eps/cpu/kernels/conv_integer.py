@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.convolution import SIZES, convolution, convolve
+from eps.cpu.arrays import SIZES
+from eps.cpu.convolution import convolution, convolve
 from eps.cpu.exact_integers import FLOAT32_EXACT, largest_shifted, shifted, to_int32
 from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.matmul_integer import Weights

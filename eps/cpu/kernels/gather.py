@@ -35,6 +35,9 @@ def checked_indices(indices: Array, size: int) -> Array:
 
 def _gather(info: KernelInfo) -> KernelFn:
     axis = info.attr("axis", 0)
+    fixed = info.constant(1)
+    if fixed is not None and not fixed.ndim:
+        return _slice_at(axis, fixed)
 
     def gather(x: Array, indices: Array) -> Array:
         at = axis_in(axis, x.ndim)
@@ -44,6 +47,20 @@ def _gather(info: KernelInfo) -> KernelFn:
         return np.take(x, checked_indices(indices, x.shape[at]), at)
 
     return gather
+
+
+def _slice_at(axis: int, index: Array) -> KernelFn:
+    """Gather of one slice, which is a view."""
+    place = int(index)
+
+    def gather_one(x: Array, _: Array) -> Array:
+        at = axis_in(axis, x.ndim)
+        if not -x.shape[at] <= place < x.shape[at]:
+            checked_indices(index, x.shape[at])
+        where: tuple[slice | int, ...] = (*(slice(None),) * at, place)
+        return np.asarray(x[where])
+
+    return gather_one
 
 
 def element_places(shape: tuple[int, ...], indices: Array, axis: int) -> Array:

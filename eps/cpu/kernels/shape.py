@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in, check_allocation
+from eps.cpu.arrays import SIZES, axis_in, check_allocation
 from eps.cpu.workspace import LEAST_BYTES
 from ort_lite.kernel_registry import KernelDef, kernel
 
@@ -94,8 +95,8 @@ def _squeeze(info: KernelInfo) -> KernelFn:
 
     def squeeze(x: Array, axes: Array | None = None) -> Array:
         if given is not None or axes is None:
-            return np.squeeze(x, given)
-        return np.squeeze(x, tuple(integers(axes)))
+            return x.squeeze(given)
+        return x.squeeze(tuple(integers(axes)))
 
     return squeeze
 
@@ -108,8 +109,18 @@ def _unsqueeze(info: KernelInfo) -> KernelFn:
         fixed = integers(constant)
     if fixed is not None:
         given = tuple(fixed)
-        return lambda x, _=None: np.expand_dims(x, given)
+        index = lru_cache(maxsize=SIZES)(lambda rank: _with_new_axes(rank, given))
+        return lambda x, _=None: x[index(x.ndim)]
     return lambda x, axes: np.expand_dims(x, tuple(integers(axes)))
+
+
+def _with_new_axes(rank: int, axes: Sequence[int]) -> tuple[slice | None, ...]:
+    """An index into an array of `rank` that gives it further axes, where `axes` has them."""
+    whole = rank + len(axes)
+    new = {axis_in(axis, whole) for axis in axes}
+    if len(new) != len(axes):
+        raise ValueError(f"'axes' has a duplicate: {list(axes)}")
+    return tuple(None if axis in new else slice(None) for axis in range(whole))
 
 
 def _transpose(info: KernelInfo) -> KernelFn:

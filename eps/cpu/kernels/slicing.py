@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in, check_allocation
+from eps.cpu.arrays import SIZES, axis_in, check_allocation
 from eps.cpu.kernels.shape import integers
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
     from ort_lite.kernel_registry import KernelFn, KernelInfo
@@ -82,8 +83,16 @@ def slice_kernel(info: KernelInfo) -> KernelFn:
     return cut
 
 
-def padded(x: Array, pads: Sequence[int], mode: str, value: Any) -> Array:  # noqa: ANN401 - a scalar
+def padded(
+    x: Array,
+    pads: Sequence[int],
+    mode: str,
+    value: Any,  # noqa: ANN401 - a scalar
+    sources: Callable[[int, tuple[int, int], str], Array] | None = None,
+) -> Array:
     """ONNX Pad: `pads` is (begin..., end...) for every axis; negative ones crop.
+
+    `sources` may remember what `source_indices` gives.
 
     Raises:
         ValueError: A wrong count, an unknown mode, or nothing to reflect.
@@ -111,11 +120,12 @@ def padded(x: Array, pads: Sequence[int], mode: str, value: Any) -> Array:  # no
     for axis, width in enumerate(widths):
         if sum(width) and not x.shape[axis]:
             raise ValueError(f"Cannot use '{mode}' mode to pad dimension {axis} of size 0")
-        x = np.take(x, _source_indices(x.shape[axis], width, mode), axis) if sum(width) else x
+        if sum(width):
+            x = np.take(x, (sources or source_indices)(x.shape[axis], width, mode), axis)
     return x
 
 
-def _source_indices(size: int, width: tuple[int, int], mode: str) -> Array:
+def source_indices(size: int, width: tuple[int, int], mode: str) -> Array:
     """For every place of the padded axis, where its element comes from."""
     places = np.arange(-width[0], size + width[1])
     if mode == "edge":
@@ -137,6 +147,7 @@ def _pad_attributes(info: KernelInfo) -> KernelFn:
 def _pad(info: KernelInfo) -> KernelFn:
     """ONNX Pad-11; from version 18 the pads may be for some axes only."""
     mode = info.attr("mode", "constant")
+    sources = lru_cache(maxsize=SIZES)(source_indices)
 
     def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Array:
         wanted = integers(pads)
@@ -150,7 +161,8 @@ def _pad(info: KernelInfo) -> KernelFn:
                 full[axis + x.ndim] = wanted[i + len(chosen)]
             wanted = full
         fill = x.dtype.type(0) if x.dtype != object else ""
-        return padded(x, wanted, mode, fill if value is None else value.reshape(-1)[0])
+        fill = fill if value is None else value.reshape(-1)[0]
+        return padded(x, wanted, mode, fill, sources)
 
     return pad
 

@@ -36,6 +36,8 @@ CASES: list[tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = [
     *((op, [f(0, 2, 3), f(2, n * 5, 3), f(2, n * 5, 5)], BOTH, (0, 2, 2, 5)) for op, n in GATES),
     *((op, [f(4, 0, 3), f(2, n * 5, 3), f(2, n * 5, 5)], BOTH, (4, 2, 0, 5)) for op, n in GATES),
     ("MaxPool", [f(0, 3, 5, 5)], {"kernel_shape": [2, 2]}, (0, 3, 4, 4)),
+    ("GlobalAveragePool", [f(2, 3, 0, 5)], {}, (2, 3, 1, 1)),
+    ("GlobalAveragePool", [f(0, 3, 4, 5)], {}, (0, 3, 1, 1)),
     ("MatMul", [f(2, 0, 3), f(3, 4)], {}, (2, 0, 4)),
     ("MatMul", [f(2, 0), f(0, 4)], {}, (2, 4)),
     ("MatMulInteger", [q(2, 0), q(0, 2, dtype=np.int8)], {}, (2, 2)),
