@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.device import Found
 
-CODE_VERSION = "ort_lite-opencl-3"
+CODE_VERSION = "ort_lite-opencl-4"
 """Of generated code and payloads; a change makes older payloads unsupported."""
 
 _DEVICE_UUID = 0x106A  # CL_DEVICE_UUID_KHR, cl_khr_device_uuid

@@ -67,7 +67,7 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
         y_steps=(0, y.strides[-2], y.strides[-1]),
     )
     views = tuple(_with_row(view) for view in finish.views)
-    return [write_contraction(spec, tiling, replace(finish, views=views))]
+    return [write_contraction(spec, tiling, replace(finish, views=views), target)]
 
 
 def _with_row(view: View) -> View:
@@ -172,7 +172,7 @@ def _contract(
         w_steps=(kw * line, line, tile.channels, kh * kw * line),
         y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
-    return write_contraction(spec, tiling, replace(place.finish, views=views))
+    return write_contraction(spec, tiling, replace(place.finish, views=views), target)
 
 
 def _grouped(view: View, groups: int) -> View:

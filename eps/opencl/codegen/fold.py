@@ -41,19 +41,6 @@ def row_vector(n: int, target: Target) -> int:
     return vector
 
 
-def prefetch(target: Target, at: str) -> list[str]:
-    """Statements that fetch index `at` of `x` and `y`, which may lie beyond their ends.
-
-    A row's passes after the first find it in the cache, so that memory would idle meanwhile:
-    fetching the next row takes a quarter off where rows come from memory. OpenCL's own `prefetch`
-    is a call that costs more than it brings.
-    """
-    if not target.prefetches:
-        return []
-    begin = "__builtin_prefetch((const void*)(size_t)"
-    return [f"{begin}(x + {at}), 0); {begin}(y + {at}), 1);"]
-
-
 def fold_lanes(code: Code, name: str, vector: int, combine: Combine) -> str:
     """One number of a vector's lanes, by halves; its C name."""
     while vector > 1:

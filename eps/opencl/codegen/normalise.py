@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen.fold import fold_row, prefetch, row_vector
+from eps.opencl.codegen.fold import fold_row, row_vector
 from eps.opencl.codegen.kernel import Code, Kernel, floats, load, share, store
+from eps.opencl.codegen.prefetch import fetch_row
 
 if TYPE_CHECKING:
     from eps.opencl.device import Target
@@ -39,7 +40,7 @@ def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
         if begin == end:
             continue
         code.open(f"for (int i = {begin}; i < {end}; i += {width})")
-        code.add(*(prefetch(target, f"i + {n}") if width > 1 else []))
+        code.add(*(fetch_row(target, f"i + {n}") if width > 1 else []))
         code.add(f"const {floats(width)} v = ({load('x', 'i', 1, width)} - mean) * scale;")
         value = f"v * {load('p1', 'i', 1, width)}"
         value += f" + {load('p2', 'i', 1, width)}" if last > 2 else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen.fold import fold_row, larger, prefetch, row_vector
+from eps.opencl.codegen.fold import fold_row, larger, row_vector
 from eps.opencl.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, share, store
+from eps.opencl.codegen.prefetch import fetch_row
 
 if TYPE_CHECKING:
     from eps.opencl.device import Target
@@ -83,7 +84,7 @@ def _softmax_along(code: Code, n: int, target: Target, *, follows: bool, log: bo
     def exponential(at: str, width: int) -> tuple[list[str], str]:
         text = f"ol_exp_normal({load('x', at, 1, width)} - top)"
         kept = [] if log else store("y", at, 1, width, "e")
-        ahead = prefetch(target, f"{at} + {n}") if follows and width > 1 else []
+        ahead = fetch_row(target, f"{at} + {n}") if follows and width > 1 else []
         return [*ahead, f"const {floats(width)} e = {text};", *kept], "e"
 
     code.add("__global const float* x = p0 + x0;", "__global float* y = p1 + y0;")

@@ -22,12 +22,14 @@ from eps.opencl.codegen.kernel import (
     pointed,
     store,
 )
+from eps.opencl.codegen.prefetch import PanelAhead
 from eps.opencl.codegen.tiling import share_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.codegen.kernel import Finish
+    from eps.opencl.device import Target
     from eps.opencl.tilings import Problem, Tile, Tiling
     from eps.opencl.views import Buffer
 
@@ -58,7 +60,7 @@ class Contraction:
     y_steps: tuple[int, int, int]
 
 
-def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish) -> Kernel:
+def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish, target: Target) -> Kernel:
     """The kernel; parameters are x, w, the epilogue's operands, y."""
     sizes, tile = spec.sizes, tiling.tile
     panels = -(-sizes.width // tile.channels)
@@ -83,7 +85,9 @@ def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish) -> Kern
         _edge("t", across, down, tile.wide, sizes.columns, 1),
     )
     code.add(f"const int r0 = {row}, c0 = {column};")
-    _write_sums(code, spec, tile)
+    ahead = _ahead(spec, down * across) if target.prefetches else None
+    code.add(*([ahead.begin("t")] if ahead else []))
+    _write_sums(code, spec, tile, ahead)
     for i in range(tile.high * tile.wide):
         for j in range(tile.panels):
             _write_store(code, spec, tile, finish, hoisted, batch, (i, j))
@@ -134,7 +138,17 @@ def _hoist(
     return found
 
 
-def _write_sums(code: Code, spec: Contraction, tile: Tile) -> None:
+def _unroll(spec: Contraction) -> int:
+    return next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
+
+
+def _ahead(spec: Contraction, tiles: int) -> PanelAhead | None:
+    taps = spec.sizes.taps[0] * spec.sizes.taps[1]
+    steps = taps * spec.sizes.depth // _unroll(spec)
+    return PanelAhead.of(spec.w[0], spec.w_steps[3], steps, tiles)
+
+
+def _write_sums(code: Code, spec: Contraction, tile: Tile, ahead: PanelAhead | None) -> None:
     v, pixels = tile.vector, tile.high * tile.wide
     kind = f"float{v}" if v > 1 else "float"
     row, column, tap_row, tap_column, depth = spec.x_steps
@@ -154,8 +168,9 @@ def _write_sums(code: Code, spec: Contraction, tile: Tile) -> None:
             xp, wp = f"{xp} + {name} * {x_step}", f"{wp} + {name} * {w_step}"
     code.add(f"__global const float* xp = {xp};")
     code.add(f"__global const {pointed(spec.w[0])}* wp = {wp};")
-    unroll = next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
+    unroll = _unroll(spec)
     code.open(f"for (int k = 0; k < {spec.sizes.depth}; k += {unroll})")
+    code.add(*(ahead.step() if ahead else []))
     for u in range(unroll):
         _write_step(code, spec, tile, u)
     advance_x, advance_w = depth * unroll, spec.w_steps[2] * unroll
