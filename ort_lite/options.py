@@ -93,6 +93,7 @@ class SessionOptions:
     _config: dict[str, str] = field(default_factory=dict, repr=False)
     _providers: list[tuple[str, dict[str, str]]] = field(default_factory=list, repr=False)
     _dimensions: dict[str, int] = field(default_factory=dict, repr=False)
+    _denoted: dict[str, int] = field(default_factory=dict, repr=False)
     _cancel: Cancellation = field(default_factory=lambda: Cancellation(), repr=False)
     _read_data: DataReader | None = field(default=None, repr=False)
     _group: SharedContexts | None = field(default=None, repr=False)
@@ -221,6 +222,16 @@ class SessionOptions:
             raise InvalidArgument(f"free dimension override {name}={value} is not positive")
         self._dimensions[name] = value
 
+    def add_free_dimension_override_by_denotation(self, name: str, value: int) -> None:
+        """Fix dimensions of the inputs that mean `name` ("DATA_BATCH") to `value`.
+
+        Upper and lower case are the same, and the first of two values for one name counts, as in
+        ONNX Runtime. A dimension with another size of its own is an error of the session.
+        """
+        if value < 1:
+            raise InvalidArgument(f"free dimension override {name}={value} is not positive")
+        self._denoted.setdefault(name.lower(), value)
+
     def add_initializer(self, name: str, ort_value: OrtValue) -> None:
         """Use `ort_value` in place of the initializer `name`, where the model has one.
 
@@ -330,6 +341,11 @@ class SessionOptions:
         """Overrides by name."""
         return self._dimensions
 
+    @property
+    def denoted_dimensions(self) -> Mapping[str, int]:
+        """Overrides by denotation, in lower case."""
+        return self._denoted
+
     def snapshot(self) -> SessionOptions:
         """A copy that later changes to this object do not reach."""
         return replace(
@@ -337,6 +353,7 @@ class SessionOptions:
             _config=dict(self._config),
             _providers=[(name, dict(options)) for name, options in self._providers],
             _dimensions=dict(self._dimensions),
+            _denoted=dict(self._denoted),
             _kernels=list(self._kernels),
             _weights=self._weights.copy() if self._weights is not None else None,
         )

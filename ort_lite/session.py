@@ -248,6 +248,22 @@ class InferenceSession(RunForms):
         """A copy of the options that the session was made with."""
         return self._options.snapshot()
 
+    def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Change execution providers while the session is there.
+
+        None of them has such options here. As in ONNX Runtime they are then ignored, which a
+        warning says.
+
+        Raises:
+            RuntimeError: There are none, as in ONNX Runtime.
+            Fail: The session is closed.
+        """
+        self._present()
+        if not options:
+            raise RuntimeError("No options were provided")
+        with logging_as(self._log_scope):
+            log.warning("%s: no execution provider heeds %s", self, ", ".join(sorted(options)))
+
     def set_providers(
         self,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,

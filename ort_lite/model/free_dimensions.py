@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
+from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.onnx_model import GraphDef, ValueInfo
+    from ctx_formats.onnx_model import Dim, GraphDef, ValueInfo
 
 
 def bind(graph: GraphDef, sizes: Mapping[str, int]) -> GraphDef:
@@ -26,6 +27,49 @@ def bind(graph: GraphDef, sizes: Mapping[str, int]) -> GraphDef:
         outputs=tuple(_bound(info, sizes) for info in graph.outputs),
         value_info={},
     )
+
+
+def bind_denoted(
+    graph: GraphDef,
+    denotations: Mapping[str, tuple[str, ...]],
+    by_denotation: Mapping[str, int],
+    by_name: Mapping[str, int],
+) -> GraphDef:
+    """`graph` with those dimensions of its inputs fixed that mean what has a size.
+
+    As ONNX Runtime does it (core/optimizer/free_dim_override_transformer.cc).
+
+    Args:
+        graph: Of a plain model.
+        denotations: Of each dimension of the inputs, by name of the input; "" for none.
+        by_denotation: Sizes by denotation in lower case.
+        by_name: Sizes by name of the dimension, which must not contradict.
+
+    Raises:
+        InvalidArgument: A dimension has another size, or another one by its name.
+    """
+    inputs = []
+    for info in graph.inputs:
+        means = denotations.get(info.name, ())
+        if isinstance(info.type, TensorType) and info.type.shape is not None:
+            shape = tuple(
+                _denoted(dim, by_denotation.get(meaning.lower()), by_name)
+                for dim, meaning in zip(info.type.shape, means, strict=False)
+            )
+            if shape != info.type.shape:
+                info = replace(info, type=TensorType(info.type.elem_type, shape))
+        inputs.append(info)
+    return replace(graph, inputs=tuple(inputs), value_info={})
+
+
+def _denoted(dim: Dim, size: int | None, by_name: Mapping[str, int]) -> Dim:
+    if size is None:
+        return dim
+    if isinstance(dim, str) and by_name.get(dim, size) != size:
+        raise InvalidArgument("Conflicting free dimension overrides.")
+    if isinstance(dim, int) and dim != size:
+        raise InvalidArgument("Invalid free dimension override.")
+    return size
 
 
 def _bound(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:

@@ -17,7 +17,7 @@ from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.onnx_model import Model
+    from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.options import SessionOptions
 
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
@@ -79,6 +79,8 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         model = _decoded(data, path)
         given = options.given_weights
         graph = given.inject(model.graph) if given is not None else model.graph
+        if options.denoted_dimensions:
+            graph = _denoted(graph, data, options)
         in_memory = given.files if given is not None else {}
         external = ExternalFiles(_weights_folder(path, options), path, in_memory)
         model = replace(model, graph=external.attach(graph))
@@ -160,6 +162,14 @@ def _decoded(data: memoryview, path: Path | None) -> Model:
             raise InvalidArgument("No graph was found in the protobuf.") from exc
         where = f"Load model from {path} failed:" if path else "Failed to load model because "
         raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}") from exc
+
+
+def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
+    from ctx_formats.denotations import input_denotations  # noqa: PLC0415 - few sessions ask
+    from ort_lite.model.free_dimensions import bind_denoted  # noqa: PLC0415 - see above
+
+    sizes, names = options.denoted_dimensions, options.free_dimensions
+    return bind_denoted(graph, input_denotations(data), sizes, names)
 
 
 def _weights_folder(path: Path | None, options: SessionOptions) -> Path:

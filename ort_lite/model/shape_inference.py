@@ -127,10 +127,27 @@ def _merged(graph: GraphDef, inferred: GraphDef) -> GraphDef:
         graph,
         nodes=nodes,
         value_info={**graph.value_info, **inferred.value_info},
-        outputs=tuple(
-            info if info.type is not None else outputs.get(info.name, info)
-            for info in graph.outputs
-        ),
+        outputs=tuple(_refined(info, outputs.get(info.name, info)) for info in graph.outputs),
+    )
+
+
+def _refined(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
+    """The declared type, with the sizes that inference knows of dimensions declared without."""
+    declared, found = mine.type, theirs.type
+    if declared is None:
+        return theirs
+    if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
+        return mine
+    if declared.shape is None or found.shape is None or len(declared.shape) != len(found.shape):
+        return mine
+    shape = tuple(
+        theirs if isinstance(theirs, int) and not isinstance(mine, int) else mine
+        for mine, theirs in zip(declared.shape, found.shape, strict=True)
+    )
+    return (
+        mine
+        if shape == declared.shape
+        else ValueInfo(mine.name, TensorType(declared.elem_type, shape), mine.doc_string)
     )
 
 

@@ -77,6 +77,7 @@ def asked_identity(
     }
     found |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
     found |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
+    found |= {f"denotation.{k}": str(v) for k, v in options.denoted_dimensions.items()}
     installed = catalog.entries()
     for name, chosen in providers.items():
         entry = installed.get(name)
