@@ -3,7 +3,8 @@
     python tests/parity/check_oclgrind.py          # a random case for each operator: minutes
     python tests/parity/check_oclgrind.py --quick  # fewer operators and widths: what pytest runs
 
-Needs Debian's package oclgrind (21.10 tried); says so and does nothing where it is missing. Each
+Needs Debian's package oclgrind (21.10 tried); says so and does nothing where it is missing, which
+is a failure with --required: .ci/oclgrind installs it first. Each
 width of vector is drawn and run in a process of its own, each tensor in a buffer of its own.
 That oclgrind sees a fault at all is shown by a kernel that has both kinds. Its check for
 uninitialised values is not used: it reports vector functions that are given only known values,
@@ -132,6 +133,7 @@ def main() -> int:
     """Exit status 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--required", action="store_true", help="fail where oclgrind is missing")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -142,7 +144,7 @@ def main() -> int:
     driver = library()
     if driver is None:
         sys.stderr.write(f"{MISSING}\n")
-        return 0
+        return 1 if arguments.required else 0
     from operator_cases import WRITERS  # noqa: PLC0415 - a child reads it itself
 
     names = QUICK if arguments.quick else sorted(WRITERS)
