@@ -17,9 +17,8 @@ from eps.opencl.program import build, wake_compiler
 from eps.opencl.reload import program_of, rejected
 from eps.opencl.runtime import Executable
 from eps.opencl.sdk_errors import opencl_errors
-from eps.opencl.shapes import bound_shapes, sizes_of, static_shapes
+from eps.opencl.shapes import sizes_of, static_shapes
 from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
-from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from eps.opencl.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
     from ort_lite.model.graph import Graph
-
-log = get_logger(__name__)
 
 IMPORTED = "an imported partition"
 
@@ -92,10 +89,19 @@ class Builder:
         graph = fused.graph
         shapes = static_shapes(graph)
         if shapes is None:
+            from eps.opencl.ahead import asked_shapes, prepare  # noqa: PLC0415 - a reload compiles nothing
+
             self._require_whole(fused)
             make = self._maker(graph, fused.name, self._weights(), self._tuned)
-            partition = DynamicPartition(graph, fused.name, make, self._options.max_variants)
-            self._prepare(partition, fused.progress)
+            asked = asked_shapes(fused, self._options, self._sizes)
+            partition = DynamicPartition(
+                graph,
+                fused.name,
+                make,
+                self._options.max_variants,
+                only=frozenset(asked) if self._options.closed else None,
+            )
+            prepare(partition, asked, fused.progress)
             return partition
         from eps.opencl.draw import draw  # noqa: PLC0415 - a reload compiles nothing
         from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see above
@@ -121,22 +127,6 @@ class Builder:
         if answer.refused:
             reason = next(iter(answer.refused.values()))
             raise CompileRefused(fused.name, reason, answer.refused)
-
-    def _prepare(self, partition: DynamicPartition, progress: Progress | None) -> None:
-        """Compile ahead of time for what `reshape_input` says."""
-        graph, asked = partition.graph, self._options.reshape
-        for count, (known, given) in enumerate(zip(self._sizes, asked, strict=True)):
-            if progress is not None:
-                progress(f"sets of shapes of {partition.name}", count, len(asked))
-            shapes = bound_shapes(graph, given, {**known, **sizes_of(graph, given)})
-            if shapes is None:
-                log.warning(
-                    "%s: reshape_input leaves dimensions of %s free; it compiles at its first run",
-                    partition.name,
-                    ", ".join(info.name for info in graph.inputs),
-                )
-                continue
-            partition.prepare(tuple(shapes.values()))
 
     def imported(
         self, payload: Payload, io: PartitionIo, *, own: bool, shared: bool
@@ -181,7 +171,10 @@ class Builder:
             variant = kept.get(shapes)
             return compiled(shapes) if variant is None else self._loaded(variant, weights, own=own)
 
-        partition = DynamicPartition(graph, IMPORTED, make, self._options.max_variants, orders)
+        only = None if model.whole else frozenset(kept)
+        partition = DynamicPartition(
+            graph, IMPORTED, make, self._options.max_variants, orders, only=only
+        )
         for shapes in list(kept)[: self._options.max_variants]:
             partition.prepare(shapes)
         return partition

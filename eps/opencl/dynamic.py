@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +41,8 @@ class DynamicPartition(CompiledPartition):
         make: Callable[[Shapes], Executable],
         limit: int,
         orders: tuple[Sequence[int], Sequence[int]] | None = None,
+        *,
+        only: frozenset[Shapes] | None = None,
     ) -> None:
         """Compile nothing yet.
 
@@ -52,11 +54,13 @@ class DynamicPartition(CompiledPartition):
             limit: Programs that are kept.
             orders: Graph input of each input, graph output of each output, where they are
                 not in order.
+            only: Shapes that there are programs for, where no others may be compiled.
         """
         self.graph = graph
         self.name = name
         self._make = make
         self._limit = limit
+        self._only = only
         ins, outs = orders or (range(len(graph.inputs)), range(len(graph.outputs)))
         self._taken = [list(ins).index(i) for i in range(len(graph.inputs))]
         self._given = tuple(outs)
@@ -64,6 +68,11 @@ class DynamicPartition(CompiledPartition):
         self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
         self._in_making: set[Shapes] = set()
         self._released = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether no program is compiled for other shapes."""
+        return self._only is not None
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; the first run with new shapes compiles."""
@@ -96,7 +105,8 @@ class DynamicPartition(CompiledPartition):
         """The shapes that there is a program for."""
         with self._changed:
             kept = [self._named(shapes) for shapes in self._programs]
-        return (f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}",)
+        notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
+        return (f"{notes}; other shapes are refused" if self.closed else notes,)
 
     @contextmanager
     def _program(self, shapes: Shapes) -> Iterator[Executable]:
@@ -110,6 +120,7 @@ class DynamicPartition(CompiledPartition):
 
     def _taken_up(self, shapes: Shapes) -> _Held:
         """The program, with one user more; while one thread compiles, others run theirs."""
+        self._require_known(shapes)
         with self._changed:
             self._changed.wait_for(lambda: shapes not in self._in_making)
             if self._released:
@@ -133,6 +144,15 @@ class DynamicPartition(CompiledPartition):
 
     def _in_graph_order(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         return tuple(shapes[i] for i in self._taken)
+
+    def _require_known(self, shapes: Shapes) -> None:
+        if self._only is None or shapes in self._only:
+            return
+        known = "; ".join(sorted(map(self._named, self._only))) or "none"
+        raise InvalidArgument(
+            f"{self.name}: a run has {self._named(shapes)}, and it was compiled with "
+            f"other_shapes=refuse for these alone: {known}"
+        )
 
     def _named(self, shapes: Shapes) -> str:
         pairs = zip(self.graph.inputs, shapes, strict=True)

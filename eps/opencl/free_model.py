@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from eps.opencl.ports import Signature
 
 IR_VERSION = 10
+AWAY = "away"
+"""Location of an initializer that no program will be compiled from."""
 APART_FROM = 1024
 """Bytes of the smallest initializer that is stored apart."""
 
 
-def stored(graph: Graph) -> StoredGraph:
+def stored(graph: Graph, *, whole: bool) -> StoredGraph:
     """The partition; the place of a large initializer is the location of its external data.
+
+    Args:
+        graph: With free dimensions.
+        whole: Whether it can be compiled again; without, large initializers stay away.
 
     Raises:
         EPFail: It is over protobuf's 2 GiB.
@@ -37,22 +43,23 @@ def stored(graph: Graph) -> StoredGraph:
     for name, tensor in graph.definition.initializers.items():
         kept[name] = tensor
         if isinstance(tensor.data, memoryview) and tensor.data.nbytes >= APART_FROM:
-            weight = weight_of(tensor.data)
-            weights.setdefault(weight.digest, weight)
-            place = list(weights).index(weight.digest)
-            where = ExternalData(str(place), 0, tensor.data.nbytes)
-            kept[name] = replace(tensor, data=where)
+            place = AWAY
+            if whole:
+                weight = weight_of(tensor.data)
+                weights.setdefault(weight.digest, weight)
+                place = str(list(weights).index(weight.digest))
+            kept[name] = replace(tensor, data=ExternalData(place, 0, tensor.data.nbytes))
     definition = replace(graph.definition, initializers=kept)
     model = Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
     try:
         proto = memoryview(bytes(model_bytes(model)))
     except FormatError as exc:
         raise EPFail(f"a partition with free dimensions cannot be kept: {exc}") from exc
-    return StoredGraph(proto, tuple(weights.values()))
+    return StoredGraph(proto, tuple(weights.values()), whole=whole)
 
 
 def restored(kept: StoredGraph) -> Graph:
-    """What `stored` was given; initializers are views of the weights.
+    """What `stored` was given; initializers are views of the weights, or stayed away.
 
     Raises:
         InvalidGraph: It is no such thing.
@@ -60,7 +67,7 @@ def restored(kept: StoredGraph) -> Graph:
     try:
         model = read_model(kept.proto)
         initializers = {
-            name: _whole(tensor, kept.weights) for name, tensor in model.graph.initializers.items()
+            name: _placed(tensor, kept) for name, tensor in model.graph.initializers.items()
         }
         graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
         value_signatures((*graph.inputs, *graph.outputs))
@@ -72,10 +79,10 @@ def restored(kept: StoredGraph) -> Graph:
     return graph
 
 
-def _whole(tensor: Tensor, weights: Sequence[Weight]) -> Tensor:
-    if not isinstance(tensor.data, ExternalData):
+def _placed(tensor: Tensor, kept: StoredGraph) -> Tensor:
+    if not isinstance(tensor.data, ExternalData) or not kept.whole:
         return tensor
-    place = tensor.data.location
+    place, weights = tensor.data.location, kept.weights
     if not (place.isascii() and place.isdigit() and int(place) < len(weights)):
         raise FormatError(f"initializer '{tensor.name}'", place[:40], f"one of {len(weights)}")
     data = weights[int(place)].data

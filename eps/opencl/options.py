@@ -18,6 +18,7 @@ OPTIONS: Mapping[str, str] = {
     "rebuild": "true builds a payload's own source again where only the driver differs",
     "max_variants": "programs kept for a model with free dimensions, 1 or more (default 8)",
     "reshape_input": "sets of shapes to compile ahead of time, e.g. ids[1,64];ids[1,128]",
+    "other_shapes": "compile (default) or refuse: whether a run may have shapes besides those sets",
     "weights": "auto (default), copy or map: whether weights lie in the payload file's own memory",
     "tuning": "off (default), fast or full: kernel parameters by a rule, or by measuring",
     "tuning_cache": "folder for what was measured; opencl_tuning in the user's cache without it",
@@ -28,6 +29,7 @@ MAX_VARIANTS = 8
 WEIGHTS = ("auto", "copy", "map")
 PRECISIONS = ("fp32", "fp16")
 TUNING = ("off", "fast", "full")
+OTHER_SHAPES = ("compile", "refuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class OpenCLOptions:
         rebuild: Whether a payload of another driver may be built from its source.
         max_variants: Programs that a partition with free dimensions keeps.
         reshape: Sets of shapes by input name, for each of which to compile ahead of time.
+        closed: Whether other shapes than those of `reshape` are refused, and not compiled for.
         weights: Of `WEIGHTS`.
         tuning: Of `TUNING`.
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
@@ -53,6 +56,7 @@ class OpenCLOptions:
     rebuild: bool = False
     max_variants: int = MAX_VARIANTS
     reshape: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    closed: bool = False
     weights: str = "auto"
     tuning: str = "off"
     tuning_cache: str = ""
@@ -66,18 +70,32 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         InvalidArgument: A value that the option cannot have; says which it can.
     """
     max_variants = _count(options, "max_variants", MAX_VARIANTS)
+    reshape = _reshape(options.get(KEY, ""), max_variants)
     return OpenCLOptions(
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
         precision=_one_of(options, "precision", PRECISIONS),
         rebuild=_flag(options, "rebuild"),
         max_variants=max_variants,
-        reshape=_reshape(options.get(KEY, ""), max_variants),
+        reshape=reshape,
+        closed=_closed(options),
         weights=_one_of(options, "weights", WEIGHTS),
         tuning=_one_of(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
         profiling=_flag(options, "profiling"),
     )
+
+
+def _closed(options: Mapping[str, str]) -> bool:
+    """Whether other shapes are refused.
+
+    Raises:
+        InvalidArgument: There would be no shapes at all.
+    """
+    closed = _one_of(options, "other_shapes", OTHER_SHAPES) == "refuse"
+    if closed and not options.get(KEY, "").strip():
+        raise InvalidArgument(f"other_shapes=refuse needs {KEY}: the shapes to compile for")
+    return closed
 
 
 def _flag(options: Mapping[str, str], key: str) -> bool:

@@ -1,7 +1,7 @@
 """A compiled partition as bytes.
 
     0      8 bytes   "OLOPENCL"
-    8      u32       version, 2
+    8      u32       version, 3
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
@@ -11,8 +11,9 @@
 
 A section is {offset, size, blake3}; `blake3` is "" for the pool and the model, which no driver
 parses and which the container's digest covers. `source` is deflated. `model` is null, or
-{graph, weights} where the partition's inputs have free dimensions: an ONNX model, whose large
-initializers have the place of one of its weights as the location of external data.
+{graph, weights, whole} where the partition's inputs have free dimensions: an ONNX model, whose
+large initializers have the place of one of its weights as the location of external data. Where it
+is not whole they are left out, and only the programs that are there can run.
 
 `weights` of the header lists [where, offset, size, blake3], each content once: where 0 it lies
 in the section `pool`, at a multiple of 512; where 1 in the file that models of a session group
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_weights import WeightsSink
 
 MAGIC = b"OLOPENCL"
-VERSION = 2
+VERSION = 3
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
 WEIGHT_ALIGNMENT = 512
@@ -66,10 +67,15 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class StoredGraph:
-    """A partition with free dimensions: an ONNX model whose large initializers are `weights`."""
+    """A partition with free dimensions: an ONNX model whose large initializers are `weights`.
+
+    Attributes:
+        whole: Whether they are there, to compile it for other shapes.
+    """
 
     proto: memoryview
     weights: tuple[Weight, ...]
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ def write_payload(payload: Payload, out: BinaryIO, shared: WeightsSink | None = 
     model = payload.model and {
         "graph": body.add([payload.model.proto], digest=False),
         "weights": weights.indices(payload.model.weights),
+        "whole": payload.model.whole,
     }
     content = {
         "identity": payload.identity.to_mapping(),

@@ -132,8 +132,10 @@ def _model(row: object, body: memoryview, weights: Sequence[Weight]) -> StoredGr
         return None
     if not isinstance(row, dict):
         raise FormatError("model", str(row)[:40], "an object")
-    graph = _section(body, row.get("graph"), "model.graph")
-    return StoredGraph(graph, _picked(row.get("weights"), weights))
+    graph, whole = _section(body, row.get("graph"), "model.graph"), row.get("whole")
+    if not isinstance(whole, bool):
+        raise FormatError("model.whole", str(whole)[:40], "true or false")
+    return StoredGraph(graph, _picked(row.get("weights"), weights), whole=whole)
 
 
 def _section(body: memoryview, place: object, name: str) -> memoryview:

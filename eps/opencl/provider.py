@@ -101,7 +101,9 @@ class OpenCLExecutionProvider(ExecutionProvider):
     def _payload(self, compiled: CompiledPartition) -> Payload:
         if isinstance(compiled, DynamicPartition):
             variants = tuple(map(self._variant, compiled.executables()))
-            return Payload(self._identity, variants, stored(compiled.graph))
+            return Payload(
+                self._identity, variants, stored(compiled.graph, whole=not compiled.closed)
+            )
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
         return Payload(self._identity, (self._variant(compiled.executable),))
 

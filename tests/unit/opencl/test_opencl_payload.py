@@ -29,20 +29,30 @@ from ort_lite.status import InvalidGraph
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from onnx import ModelProto
+
     from ort_lite.model.graph import Graph
 
     Header = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def graph() -> Graph:
-    loaded = loader.load(mlp().SerializeToString(), SessionOptions())
+def graph_of(proto: ModelProto) -> Graph:
+    loaded = loader.load(proto.SerializeToString(), SessionOptions())
     whole = loader.resolve(loaded.model, {})
     return whole.extract(range(len(whole.nodes)), "mlp")
 
 
 @pytest.fixture(scope="module")
+def graph() -> Graph:
+    return graph_of(mlp())
+
+
+@pytest.fixture(scope="module")
 def payload(graph: Graph) -> bytes:
+    return exported(graph)
+
+
+def exported(graph: Graph) -> bytes:
     ep = FACTORY.create({})
     (compiled,) = ep.compile([FusedNode(name="mlp", graph=graph)])
     out = io.BytesIO()
@@ -166,6 +176,18 @@ def test_a_forged_header_is_refused(graph: Graph, payload: bytes, name: str) -> 
     header = header_of(payload)
     FORGERIES[name](header)
     assert refusal(graph, forged(payload, header)).reason in (Reason.FORMAT, Reason.INTEGRITY)
+
+
+@pytest.mark.parametrize("told", [None, "yes", 1])
+def test_a_model_must_say_whether_it_is_whole(told: object) -> None:
+    graph = graph_of(mlp("rows"))
+    data = exported(graph)
+    header = header_of(data)
+    assert header["model"]["whole"] is True
+    header["model"]["whole"] = told
+    error = refusal(graph, forged(data, header))
+    assert error.reason == Reason.FORMAT
+    assert "model.whole" in error.message
 
 
 def test_a_source_that_swells_is_refused(graph: Graph, payload: bytes) -> None:

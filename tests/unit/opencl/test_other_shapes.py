@@ -1,0 +1,102 @@
+"""other_shapes=refuse: a context with the programs for some sets of shapes, and nothing besides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from small_models import model
+
+import ort_lite as ort
+from eps.opencl import FACTORY, builder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onnx import ModelProto
+
+OPENCL = "OpenCLExecutionProvider"
+PLATFORMS = [d.name for d in FACTORY.probe().devices]
+SIDE = 512
+SETS = f"x[1,{SIDE}];x[3,{SIDE}]"
+
+
+def product() -> ModelProto:
+    """A product of free rows with 1 MiB of weights."""
+    weights = np.random.default_rng(3).standard_normal((SIDE, SIDE)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    return model(nodes, [("x", ["rows", SIDE])], [("y", ["rows", SIDE])], {"w": weights})
+
+
+def rows(n: int) -> dict[str, np.ndarray[Any, Any]]:
+    return {"x": np.random.default_rng(n).standard_normal((n, SIDE)).astype(np.float32)}
+
+
+def written(path: Path, device: str, other_shapes: str) -> int:
+    """Compiles into a context there; bytes of its payload."""
+    config = ort.SessionOptions()
+    config.add_session_config_entry("ep.context_enable", "1")
+    config.add_session_config_entry("ep.context_file_path", str(path))
+    options = {"device": device, "reshape_input": SETS, "other_shapes": other_shapes}
+    proto = product().SerializeToString()
+    ort.InferenceSession(proto, config, providers=[(OPENCL, options)]).close()
+    return path.with_name(f"{path.stem}_{OPENCL}.bin").stat().st_size
+
+
+@pytest.mark.parametrize("device", PLATFORMS)
+def test_the_context_leaves_out_the_weights_of_the_model(
+    tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels have theirs laid out anew; runs give what the whole context gives."""
+    whole = written(tmp_path / "whole.onnx", device, "compile")
+    small = written(tmp_path / "small.onnx", device, "refuse")
+    assert whole - small > SIDE * SIDE * 4 - 4096
+
+    def built(*arguments: Any) -> Any:
+        raise AssertionError(f"built after all: {arguments}")
+
+    monkeypatch.setattr(builder, "build", built)
+    providers = [(OPENCL, {"device": device})]
+    with (
+        ort.InferenceSession(tmp_path / "whole.onnx", providers=providers) as right,
+        ort.InferenceSession(tmp_path / "small.onnx", providers=providers) as mine,
+    ):
+        for n in (1, 3):
+            np.testing.assert_array_equal(mine.run(None, rows(n))[0], right.run(None, rows(n))[0])
+        assert mine.explain().partitions[0].notes[0].endswith("; other shapes are refused")
+        assert "refused" not in right.explain().partitions[0].notes[0]
+
+
+def test_a_context_refuses_other_shapes_and_names_its_own(tmp_path: Path) -> None:
+    written(tmp_path / "m.onnx", PLATFORMS[0], "refuse")
+    providers = [(OPENCL, {"device": PLATFORMS[0], "max_variants": "1"})]
+    with ort.InferenceSession(tmp_path / "m.onnx", providers=providers) as session:
+        with pytest.raises(ort.InvalidArgument, match=r"x\[2, 512\].*x\[1, 512\]; x\[3, 512\]"):
+            session.run(None, rows(2))
+        for n in (1, 3, 1):  # beyond max_variants a program of the payload is loaded again
+            assert session.run(None, rows(n))[0].shape == (n, SIDE)
+
+
+def test_the_session_that_compiles_refuses_them_too() -> None:
+    options = {"reshape_input": SETS, "other_shapes": "refuse"}
+    proto = product().SerializeToString()
+    with ort.InferenceSession(proto, providers=[(OPENCL, options)]) as session:
+        assert session.run(None, rows(3))[0].shape == (3, SIDE)
+        with pytest.raises(ort.InvalidArgument, match="other_shapes=refuse"):
+            session.run(None, rows(2))
+
+
+def test_without_sets_there_would_be_nothing_to_run() -> None:
+    with pytest.raises(ort.InvalidArgument, match="needs reshape_input"):
+        FACTORY.create({"other_shapes": "refuse"})
+
+
+def test_sets_that_leave_a_dimension_free_are_refused() -> None:
+    nodes = [helper.make_node("Add", ["x", "z"], ["y"])]
+    free: list[int | str] = ["rows", 4]
+    proto = model(nodes, [("x", free), ("z", ["more", 4])], [("y", ["most", 4])], {})
+    options = {"reshape_input": "x[1,4]", "other_shapes": "refuse"}
+    with pytest.raises(ort.EPFail, match="leaves dimensions of x, z free"):
+        ort.InferenceSession(proto.SerializeToString(), providers=[(OPENCL, options)])
