@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PACKAGE, NAME = "onnx", "onnx_cpp2py_export"
 EXTENSION = f"{PACKAGE}.{NAME}"
 
+_IMPORT_LOCK: Any = getattr(_bootstrap, "_ModuleLockManager", None)
+"""CPython's lock of one module's import, which has no public name; without it, the package."""
+
 
 def onnx_extension() -> Any:  # noqa: ANN401 - onnx has no types for it
     """The module `onnx.onnx_cpp2py_export`, with `defs` and `shape_inference`.
@@ -33,10 +36,10 @@ def onnx_extension() -> Any:  # noqa: ANN401 - onnx has no types for it
     if EXTENSION in sys.modules:
         return sys.modules[EXTENSION]
     path = _extension_path()
-    if path is None:
+    if path is None or _IMPORT_LOCK is None:
         __import__(EXTENSION)
         return sys.modules[EXTENSION]
-    with _bootstrap._ModuleLockManager(EXTENSION):  # type: ignore[attr-defined] # noqa: SLF001 - the locks of imports have no public name
+    with _IMPORT_LOCK(EXTENSION):
         if EXTENSION not in sys.modules:
             sys.modules[EXTENSION] = _loaded_from(path)
         return sys.modules[EXTENSION]
