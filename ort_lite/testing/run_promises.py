@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ort_lite.execution_provider import CompileRefused, ExecutionProvider, FusedNode
+from ort_lite.execution_provider import (
+    CompileRefused,
+    CompilesByShape,
+    ExecutionProvider,
+    FusedNode,
+)
 from ort_lite.status import OrtLiteError
 from ort_lite.testing.oracle_cases import (
     CASE_NAMES,
@@ -77,6 +82,23 @@ class RunPromises(EpUnderTest):
             feed = case.feeds[0]
             self.assert_close(partition.run(arguments(graph, feed)), case.expected_of(graph, feed))
             partition.release()
+
+    def test_what_is_made_ready_for_shapes_is_ready(self, ep: ExecutionProvider) -> None:
+        """Of a partition that compiles by shape: a run with these shapes then compiles nothing."""
+        case = oracle_case("dynamic")
+        graph = case.graph()
+        compiled = self.compiled(ep, graph)
+        if not isinstance(compiled, CompilesByShape):
+            compiled.release()
+            pytest.skip(f"{ep.name} compiles for all shapes at once")
+        for feed in case.feeds:
+            inputs = arguments(graph, feed)
+            shapes = tuple(value.shape for value in inputs)
+            compiled.get_ready(shapes)
+            assert compiled.is_ready(shapes)
+            self.assert_close(compiled.run(inputs), case.expected_of(graph, feed))
+            assert not compiled.is_ready(tuple((*shape, 1) for shape in shapes))
+        compiled.release()
 
     @pytest.mark.parametrize("name", CASE_NAMES)
     def test_results_own_their_memory(self, ep: ExecutionProvider, name: str) -> None:
