@@ -62,10 +62,13 @@ class OrtLite(Engine):
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        options = self._ort.SessionOptions()
+        options = self._options()
         for key, value in self._config.items():
             options.add_session_config_entry(key, value)
         return self._ort.InferenceSession(model, options, providers=self.providers)
+
+    def _options(self) -> Any:  # noqa: ANN401 - ort_lite is imported by the constructor
+        return self._ort.SessionOptions()
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """See Engine."""
@@ -80,6 +83,24 @@ class OrtLiteCpu(OrtLite):
 
     contexts: ClassVar[Mapping[str, str]] = {}
     providers: ClassVar[tuple[str, ...]] = (CPU,)
+
+
+class OrtLiteCpuParallel(OrtLiteCpu):
+    """The same in ORT_PARALLEL, with as many threads as cores for nodes."""
+
+    def _options(self) -> Any:  # noqa: ANN401 - see OrtLite
+        options = super()._options()
+        options.execution_mode = self._ort.ExecutionMode.ORT_PARALLEL
+        return options
+
+
+class OrtLiteCpuNodes(OrtLiteCpuParallel):
+    """The same, with one thread for each matrix product."""
+
+    def _options(self) -> Any:  # noqa: ANN401 - see OrtLite
+        options = super()._options()
+        options.intra_op_num_threads = 1
+        return options
 
 
 class OrtLiteOpenCl(OrtLite):
@@ -263,11 +284,14 @@ def context_entries(target: Path, *, embed: bool) -> dict[str, str]:
 
 
 OURS, OURS_CPU, OURS_OPENCL = "ort_lite", "ort_lite[CPU]", "ort_lite[OpenCL]"
+OURS_PARALLEL, OURS_NODES = "ort_lite[CPU, parallel]", "ort_lite[CPU, parallel, one BLAS thread]"
 PEER, PEER_CPU, RAW = "onnxruntime+openvino", "onnxruntime[CPU]", "openvino"
 REFERENCE = "onnx.reference"
 ENGINES: dict[str, type[Engine]] = {
     OURS: OrtLite,
     OURS_CPU: OrtLiteCpu,
+    OURS_PARALLEL: OrtLiteCpuParallel,
+    OURS_NODES: OrtLiteCpuNodes,
     OURS_OPENCL: OrtLiteOpenCl,
     PEER: OnnxRuntimeOpenVino,
     PEER_CPU: OnnxRuntime,

@@ -24,8 +24,8 @@ def _conv_bn(draft: Draft, index: int) -> bool:
     """Fold y = (conv(x) - mean) / sqrt(var + epsilon) * scale + bias into the convolution.
 
     The factor of each channel is computed in float64, and a weight is off by at most two
-    roundings, so each output is within 2 eps times the sum of |weight * x|, scaled as the
-    normalisation scales, of what it was. Not where that would make a weight overflow.
+    roundings, the bias by one, so each output is within 2 eps times the sum of |weight * x|,
+    scaled as the normalisation scales, and of |bias|. Not where that would make a weight overflow.
     """
     norm = draft.node(index)
     made = draft.sole_maker(norm.inputs[0])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.regular_expressions import full_matcher
 from ort_lite.kernel_registry import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def _split(info: KernelInfo) -> KernelFn:
 
 
 def _full_match(info: KernelInfo) -> KernelFn:
-    """ONNX RegexFullMatch-20; its patterns are RE2's, which Python's are a superset of."""
+    """ONNX RegexFullMatch-20."""
     try:
-        pattern = re.compile(info.attr("pattern"))
-    except re.error as exc:
-        raise ValueError(f"RegexFullMatch: invalid pattern: {exc}") from exc
+        matches = full_matcher(info.attr("pattern"))
+    except ValueError as exc:
+        raise ValueError(f"RegexFullMatch: {exc}") from exc
 
     def full_match(x: Array) -> Array:
-        found = [pattern.fullmatch(item) is not None for item in x.reshape(-1).tolist()]
+        found = [matches(item) for item in x.reshape(-1).tolist()]
         return np.array(found, np.bool_).reshape(x.shape)
 
     return full_match

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import onnx
 import pytest
-from unit.transforms.transformed import agrees, floats, parsed, run
+from onnx import numpy_helper
+from unit.transforms.transformed import CPU, agrees, floats, parsed, run
+
+import ort_lite as ort
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CONV = """g (float[1, 2, 5, 5] x) => (float[1, 3, 3, 3] z)
   <float[3, 2, 3, 3] w = {WEIGHTS}, float[3] b = {0.5, -1, 2}, float[3] s = {1.5, -2, 0.25},
@@ -24,6 +33,41 @@ def test_a_normalisation_goes_into_the_convolution_before_it(inputs: str) -> Non
     text = conv(f"c = Conv({inputs}) z = BatchNormalization(c, s, o, m, v)")
     ran = agrees(parsed(text), IMAGE)
     assert (ran.fired["ConvBNFusion"], ran.left) == (1, ["Conv"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_folded_normalisation_is_within_its_stated_bound(tmp_path: Path, seed: int) -> None:
+    """2 eps of the sum of products and of the bias: docs/optimizations.md, computed in float64."""
+    rng = np.random.default_rng(seed)
+    w, x = (rng.standard_normal(s).astype(np.float32) for s in ((3, 2, 3, 3), (1, 2, 5, 5)))
+    s, o, m = (10 ** rng.uniform(-3, 3, 3) * rng.choice((-1, 1), 3) for _ in range(3))
+    stats = [a.astype(np.float32) for a in (s, o, m, 10 ** rng.uniform(-6, 6, 3))]
+    model = onnx.ModelProto.FromString(
+        parsed(conv("c = Conv(x, w) z = BatchNormalization(c, s, o, m, v)"))
+    )
+    given = dict(zip("wsomv", (w, *stats), strict=True))
+    for item in model.graph.initializer:
+        if item.name in given:
+            item.CopyFrom(numpy_helper.from_array(given[item.name], item.name))
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "folded.onnx")
+    ort.InferenceSession(model.SerializeToString(), options, providers=CPU).close()
+    graph = onnx.load(tmp_path / "folded.onnx").graph
+    (node,) = graph.node
+    kept = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
+    folded, bias = (kept[name].astype(np.float64) for name in node.input[1:])
+    scale, offset, mean, variance = (a.astype(np.float64) for a in stats)
+    factor = scale / np.sqrt(variance + np.float64(np.float32(1e-5)))
+    exact = products(x, w) * factor - mean * factor + offset
+    bound = 2 * np.finfo(np.float32).eps * (products(abs(x), abs(w)) * abs(factor) + abs(bias))
+    assert (abs(products(x, folded) + bias - exact) <= bound).all()
+    assert float(bound.max()) > 0
+
+
+def products(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The convolution of x [1, C, H, W] with w [M, C, kh, kw] in float64: [counts, M]."""
+    windows = np.lib.stride_tricks.sliding_window_view(x[0].astype(np.float64), w.shape[2:], (1, 2))
+    return np.einsum("chwij,mcij->hwm", windows, w.astype(np.float64))
 
 
 @pytest.mark.parametrize(
