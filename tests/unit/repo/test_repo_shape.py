@@ -33,8 +33,8 @@ TEXTS = sorted(
 )
 MAX_LINES = 400
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "stuff"}
-SHARED = {"numpy", "onnx", "ml_dtypes", "blake3"}
-"""Dependencies of the project itself: an EP that needs only these has no SDK."""
+SHARED = {"numpy", "onnx", "ml_dtypes", "blake3", "re2"}
+"""Dependencies of the project itself, and an optional one without a device: these are no SDKs."""
 
 
 def named(path: Path) -> str:
