@@ -11,6 +11,7 @@ import pyopencl as cl
 
 from eps.opencl.blueprint import Constant
 from eps.opencl.device_memory import allocate
+from eps.opencl.launches import launches_on
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.session_log import get_logger
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 log = get_logger(__name__)
-
-_ONE = (1,)
 
 
 class Executable:
@@ -70,8 +69,10 @@ class Executable:
                 self._queue = _queue(context, profiling=profiling)
                 self._arena = self._zeros(context, blueprint.arena)
                 self._flag = self._zeros(context, 4)
+                bind = launches_on(self._queue)
                 self._launches = [
-                    (self._kernel(program, call, held), (call.tasks,)) for call in blueprint.calls
+                    bind(program, call.kernel, self._arguments(call, held), call.tasks)
+                    for call in blueprint.calls
                 ]
                 self._queue.finish()
             weights.settle()
@@ -83,15 +84,12 @@ class Executable:
         cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, size)
         return buffer
 
-    def _kernel(self, program: Program, call: Call, weights: Sequence[cl.Buffer]) -> cl.Kernel:
-        kernel = cl.Kernel(program, call.kernel)
+    def _arguments(self, call: Call, weights: Sequence[cl.Buffer]) -> list[cl.Buffer]:
         arguments = [
             weights[one.index] if isinstance(one, Constant) else self._part(one)
             for one in call.arguments
         ]
-        for index, argument in enumerate([*arguments, *([self._flag] if call.checks else [])]):
-            kernel.set_arg(index, argument)
-        return kernel
+        return [*arguments, *([self._flag] if call.checks else [])]
 
     def _part(self, place: Place) -> cl.Buffer:
         found = self._parts.get(place)
@@ -116,9 +114,8 @@ class Executable:
             if self._profiling:
                 self._launch_timed()
             else:
-                queue = self._queue
-                for kernel, size in self._launches:
-                    cl.enqueue_nd_range_kernel(queue, kernel, size, _ONE)
+                for launch in self._launches:
+                    launch.enqueue()
             for port, array in zip(blueprint.outputs, outputs, strict=True):
                 self._copy(array, port, write=False)
             wrong = self._checked()
@@ -140,10 +137,10 @@ class Executable:
         with self._lock, opencl_errors("running once"):
             if self._warm:
                 return
-            for done, (kernel, size) in enumerate(self._launches):
+            for done, launch in enumerate(self._launches):
                 if progress is not None:
                     progress(done, len(self._launches))
-                cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
+                launch.enqueue()
                 self._queue.finish()
             self._warm = True
 
@@ -183,8 +180,8 @@ class Executable:
         return bool(found[0])
 
     def _launch_timed(self) -> None:
-        for (kernel, size), call in zip(self._launches, self.blueprint.calls, strict=True):
-            event = cl.enqueue_nd_range_kernel(self._queue, kernel, size, _ONE)
+        for launch, call in zip(self._launches, self.blueprint.calls, strict=True):
+            event = launch.enqueue_timed()
             event.wait()
             nanoseconds = event.profile.end - event.profile.start
             log.debug("%s: %.1f us, %d operations", call.kernel, nanoseconds / 1e3, call.work)
@@ -195,6 +192,8 @@ class Executable:
             if self.program is None:
                 return
             self.program = None
+            for launch in self._launches:
+                launch.release()
             self._launches.clear()
             for part in self._parts.values():
                 part.release()

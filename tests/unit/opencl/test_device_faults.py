@@ -16,7 +16,8 @@ from onnx import helper
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from eps.opencl import FACTORY, device_memory, runtime
+from ctx_formats.lean_dataclass import replace
+from eps.opencl import FACTORY, c_api, device_memory, launches, runtime
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail
@@ -72,7 +73,6 @@ RESOURCES = cl.status_code.OUT_OF_RESOURCES
 LOST = cl.status_code.DEVICE_NOT_AVAILABLE
 
 
-@pytest.mark.parametrize("function", ["enqueue_nd_range_kernel", "enqueue_copy"])
 @pytest.mark.parametrize(
     ("code", "kind", "error"),
     [
@@ -82,10 +82,9 @@ LOST = cl.status_code.DEVICE_NOT_AVAILABLE
     ],
     ids=["memory", "resources", "lost"],
 )
-def test_a_fault_in_a_run_is_an_error_and_the_next_run_is_right(
+def test_a_copy_that_fails_is_an_error_and_the_next_run_is_right(
     partition: CompiledPartition,
     monkeypatch: pytest.MonkeyPatch,
-    function: str,
     code: int,
     kind: Any,
     error: type[Exception],
@@ -93,7 +92,8 @@ def test_a_fault_in_a_run_is_an_error_and_the_next_run_is_right(
     x = feed(mlp())["x"]
     (right,) = partition.run([x])
     with monkeypatch.context() as patched:
-        patched.setattr(runtime, "cl", Faulty(function, status(function, code, kind)))
+        fault = status("enqueue_copy", code, kind)
+        patched.setattr(runtime, "cl", Faulty("enqueue_copy", fault))
         with pytest.raises(error, match="while running"):
             partition.run([x])
     np.testing.assert_array_equal(partition.run([x])[0], right)
@@ -101,11 +101,63 @@ def test_a_fault_in_a_run_is_an_error_and_the_next_run_is_right(
 
 
 @pytest.mark.parametrize(
+    ("code", "error"), [(MEMORY, EPFail), (RESOURCES, EPFail), (LOST, DeviceReset)]
+)
+def test_a_launch_that_fails_is_an_error_and_the_next_run_is_right(
+    partition: CompiledPartition, code: int, error: type[Exception]
+) -> None:
+    """The driver's function says a status other than success."""
+    x = feed(mlp())["x"]
+    (right,) = partition.run([x])
+    launch: Any = partition.executable._launches[-1]  # type: ignore[attr-defined]
+    real, launch._enqueue = launch._enqueue, lambda *_: code
+    with pytest.raises(error, match="while running: clEnqueueNDRangeKernel failed"):
+        partition.run([x])
+    launch._enqueue = real
+    np.testing.assert_array_equal(partition.run([x])[0], right)
+    partition.release()
+
+
+def test_kernels_run_through_pyopencl_where_the_c_api_is_not_lent(
+    partition: CompiledPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = feed(mlp())["x"]
+    (right,) = partition.run([x])
+    monkeypatch.setattr(launches, "kernel_functions", lambda: None)
+    ep = FACTORY.create({"profiling": "true"})
+    loaded = loader.load(mlp().SerializeToString(), ort.SessionOptions())
+    whole = loader.resolve(loaded.model, {})
+    graph = whole.extract(range(len(whole.nodes)), "mlp")
+    (again,) = ep.compile([FusedNode(name="mlp", graph=graph)])
+    np.testing.assert_allclose(again.run([x])[0], right, 1e-5, 1e-6)
+    for one in (partition, again):
+        one.release()
+
+
+def test_a_kernel_that_the_driver_does_not_make_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    functions = c_api.kernel_functions()
+    assert functions is not None
+
+    def create(program: Any, name: bytes, told: Any) -> None:
+        told._obj.value = RESOURCES
+
+    spoilt = replace(functions, create=create)
+    monkeypatch.setattr(launches, "kernel_functions", lambda: spoilt)
+    with pytest.raises(EPFail, match="preparing a program: clCreateKernel failed"):
+        ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
+    refusing = replace(functions, set_argument=lambda *_: RESOURCES)
+    monkeypatch.setattr(launches, "kernel_functions", lambda: refusing)
+    with pytest.raises(EPFail, match="preparing a program: clSetKernelArg failed"):
+        ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
+
+
+@pytest.mark.parametrize(
     ("module", "function", "doing"),
     [
         (device_memory, "Buffer", "placing"),
         (runtime, "enqueue_fill_buffer", "preparing a program"),
-        (runtime, "Kernel", "preparing a program"),
         (runtime, "CommandQueue", "preparing a program"),
     ],
 )
