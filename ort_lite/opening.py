@@ -10,7 +10,6 @@ from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.planning.placement import check_placement
-from ort_lite.planning.preparation import Workshop, prepare
 from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.preparation import PreparedGraph, Workshop
     from ort_lite.providers.provider_list import Request
 
 
@@ -55,6 +54,8 @@ class Opening:
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
+        from ort_lite.planning.preparation import Workshop  # noqa: PLC0415 - after digests began
+
         return Workshop(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
@@ -242,6 +243,7 @@ def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None
 
 def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
     from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
+    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - see Opening.workshop
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
 
     options = opening.options

@@ -6,19 +6,15 @@ import logging
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
-from ort_lite.execution.feeds import Feeds
 from ort_lite.execution.run_context import RunContext, running
 from ort_lite.execution.run_forms import RunForms
 from ort_lite.execution.session_threads import Surroundings
 from ort_lite.load_report import FIRST_RUN, BackgroundCompile, LoadClock, LoadReport, peak_rss
-from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata, NodeArg
-from ort_lite.model.tensor_values import to_numpy
 from ort_lite.options import RunOptions, SessionOptions
 from ort_lite.planning.placement import placement_line
 from ort_lite.providers.provider_list import begin_all, wanted_by
 from ort_lite.session_log import get_logger, logging_as, scope_of
-from ort_lite.session_start import SessionStart
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -83,6 +79,10 @@ class InferenceSession(RunForms):
             lambda: self._metadata_of(path_or_bytes),
         )
         begin_all(wanted)
+        # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
+        from ort_lite.execution.feeds import Feeds  # noqa: PLC0415 - see above
+        from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
+
         self._opened: Opened | None = None
         self._job: BackgroundJob | None = None
         self._no_job = ""
@@ -104,10 +104,7 @@ class InferenceSession(RunForms):
         opened, self._provider_options = found.opened, found.provider_options
         self._job, self._no_job = found.job, found.no_job
         graph = opened.prepared.graph
-        inputs = (*graph.inputs, *graph.overridable)
-        backed = opened.loaded.model.graph.initializers
-        defaults = {i.name: to_numpy(backed[i.name]) for i in graph.overridable}
-        self._feeds = Feeds(inputs, defaults)
+        self._feeds = Feeds.of(graph, opened.loaded.model.graph.initializers)
         self._input_args = [NodeArg.of(info) for info in graph.inputs]
         self._overridable_args = [NodeArg.of(info) for info in graph.overridable]
         self._output_args = [NodeArg.of(info) for info in graph.outputs]
@@ -129,6 +126,8 @@ class InferenceSession(RunForms):
                 log.warning("%s", line)
 
     def _metadata_of(self, source: object) -> ModelMetadata:
+        from ort_lite.model import loader  # noqa: PLC0415 - few sessions ask
+
         with closing(loader.load(source, self._options)) as loaded:
             return ModelMetadata.of(loaded.model)
 

@@ -44,10 +44,11 @@ class _Factory:
 
     def begin(self, options: Mapping[str, str]) -> None:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
-        from eps.openvino.early_loading import libraries
+        from eps.openvino.early_loading import first_use, libraries
         from ort_lite.providers.early_loading import load_early
 
-        load_early(libraries(device_kind(options.get(DEVICE_OPTION, "CPU"))))
+        kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
+        load_early(libraries(kind), first_use(kind))
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""

@@ -1,16 +1,22 @@
-"""Which of OpenVINO's libraries can be loaded before anything of it is used."""
+"""What of OpenVINO can be begun before a session asks for it: loading, and naming the device."""
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from eps.openvino.sdk_errors import SDK_ERRORS
 from eps.openvino.shared_tbb import newest_tbb
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 EXTENSION = "openvino._pyopenvino"
-RUNTIME = "libopenvino.so.*"
-C_API = "libopenvino_c.so.*"
+RUNTIME = "libopenvino.so."
+C_API = "libopenvino_c.so."
 PLUGINS = {
     "CPU": "libopenvino_intel_cpu_plugin.so",
     "GPU": "libopenvino_intel_gpu_plugin.so",
@@ -24,27 +30,50 @@ def libraries(kind: str) -> list[Path]:
 
     None where the extension is loaded, where the package is not installed, or not on Linux.
     """
-    if sys.platform != "linux" or EXTENSION in sys.modules:
-        return []
-    folder = _folder()
-    if folder is None:
+    if EXTENSION in sys.modules:
         return []
     tbb, plugin = newest_tbb(), PLUGINS.get(kind)
-    first = [tbb] if tbb is not None else []
-    last = [folder / plugin] if plugin is not None else []
-    return [*first, *folder.glob(RUNTIME), *folder.glob(C_API), *last]
+    found = _libraries(RUNTIME, C_API, *([plugin] if plugin is not None else []))
+    return [tbb, *found] if found and tbb is not None else found
 
 
 def c_library() -> Path | None:
     """The library of OpenVINO's C API; None where the package holds none, or not on Linux."""
-    folder = _folder() if sys.platform == "linux" else None
-    return next(iter(folder.glob(C_API)), None) if folder is not None else None
+    return next(iter(_libraries(C_API)), None)
 
 
-def _folder() -> Path | None:
-    spec = find_spec("openvino")
+def first_use(kind: str) -> Callable[[], None] | None:
+    """What the plug-in can do once it is loaded, without the interpreter's lock."""
+    return _name_cpu if kind == "CPU" else None
+
+
+def _name_cpu() -> None:
+    """Ask a core for the CPU's name, as every execution provider will of its own.
+
+    The first to ask waits for the plug-in to look at the machine. What goes wrong, opening the
+    device says.
+    """
+    from eps.openvino.c_api import VERSIONS, CApi  # noqa: PLC0415 - in the thread
+
+    library = c_library()
+    if library is None:
+        return
+    try:
+        api = CApi(library)
+        if api.version().startswith(VERSIONS):
+            core = api.made(api.ov_core_create, free=api.ov_core_free)
+            api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
+    except (OSError, *SDK_ERRORS):
+        return
+
+
+def _libraries(*beginnings: str) -> list[Path]:
+    """Files in the package's folder of libraries, the first with each beginning."""
+    spec = find_spec("openvino") if sys.platform == "linux" else None
     for package in (spec.submodule_search_locations if spec is not None else None) or ():
         folder = Path(package) / "libs"
         if folder.is_dir():
-            return folder
-    return None
+            names = sorted(os.listdir(folder))  # noqa: PTH208 - pathlib takes ten times as long
+            found = (next((n for n in names if n.startswith(b)), None) for b in beginnings)
+            return [folder / name for name in found if name is not None]
+    return []

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
-from ort_lite.providers.input_shapes import parse_shapes
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
         num_streams=_positive(options, "num_streams"),
         load_config=_load_config(options.get("load_config", ""), kind, device),
         disable_dynamic_shapes=_flag(options, "disable_dynamic_shapes"),
-        reshape=parse_shapes(options.get("reshape_input", "")),
+        reshape=_shapes(options.get("reshape_input", "")),
         npu_platform=_npu_platform(options.get("npu_platform", ""), device),
         cache_dir=options.get("cache_dir", ""),
         given=dict(options),
@@ -132,6 +131,14 @@ def _precision(text: str, kind: str) -> str:
             f"precision is '{text}', expected one of {', '.join(_PRECISIONS[kind])} for {kind}"
         )
     return text.upper()
+
+
+def _shapes(text: str) -> dict[str, tuple[Bound, ...]]:
+    if not text:
+        return {}
+    from ort_lite.providers.input_shapes import parse_shapes  # noqa: PLC0415 - few have the option
+
+    return parse_shapes(text)
 
 
 def _npu_platform(text: str, device: str) -> str:

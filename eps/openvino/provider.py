@@ -12,7 +12,6 @@ from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import import_config, weightless_config
 from eps.openvino.identity import read_identity
 from eps.openvino.ports import import_order
-from eps.openvino.records import compatibility_json, info_identity, requirement_identity
 from eps.openvino.sdk import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.verdict import Verdicts
@@ -189,14 +188,20 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         Raises:
             InvalidGraph: A damaged one.
         """
+        from eps.openvino.records import requirement_identity  # noqa: PLC0415 - not for a reload
+
         return requirement_identity(_recorded(payload))
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
         """The requirement text in the JSON of ONNX Runtime's OpenVINO EP."""
+        from eps.openvino.records import info_identity  # noqa: PLC0415 - not for a reload
+
         return info_identity(info)
 
     def compatibility_info(self) -> str:
         """The JSON of ONNX Runtime's OpenVINO EP, so that its tools read our files."""
+        from eps.openvino.records import compatibility_json  # noqa: PLC0415 - not for a reload
+
         return compatibility_json(self.identity)
 
     def release(self) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ctx_formats.onnx_model import DataType, TensorType
-from ort_lite.model.tensor_values import numpy_dtype, type_string
+from ort_lite.model.tensor_values import numpy_dtype, to_numpy, type_string
 from ort_lite.model.type_text import type_text
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_formats.onnx_model import Dim, ValueInfo
+    from ctx_formats.onnx_model import Dim, Tensor, ValueInfo
     from ort_lite.execution_provider import Value
+    from ort_lite.model.graph import Graph
 
 
 class Feeds:
@@ -27,6 +28,12 @@ class Feeds:
         self._known = frozenset(info.name for info in inputs)
         self._defaults = dict(defaults)
         self._checks = tuple(_InputCheck(info) for info in inputs)
+
+    @classmethod
+    def of(cls, graph: Graph, weights: Mapping[str, Tensor]) -> Self:
+        """What a user may feed a graph whose overridable initializers are among `weights`."""
+        defaults = {info.name: to_numpy(weights[info.name]) for info in graph.overridable}
+        return cls((*graph.inputs, *graph.overridable), defaults)
 
     def ordered(self, feed: Mapping[str, Any]) -> list[Value]:
         """The values in the order of the inputs, each of the declared type and contiguous.

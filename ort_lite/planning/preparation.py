@@ -8,7 +8,6 @@ from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.execution.executor import Label, Plan, PlannedStep
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.model.tensor_values import to_numpy
-from ort_lite.planning.naming import metadef_id
 from ort_lite.planning.partitioner import Part, assign
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
@@ -128,6 +127,8 @@ class Workshop:
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
         """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
+        from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - for what is compiled
+
         base = f"{ep}_{metadef_id(subgraph)}"
         count = self.names.get(base, 0)
         self.names[base] = count + 1

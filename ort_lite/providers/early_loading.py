@@ -8,26 +8,45 @@ finds (docs/adr/0015-early-loading.md).
 from __future__ import annotations
 
 import ctypes
+import mmap  # noqa: F401 - extension modules that a session needs: importing one takes the
 import os
+import zlib  # noqa: F401 - dynamic loader's lock, which the thread holds while it loads
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import blake3  # noqa: F401 - see mmap
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
-def load_early(libraries: Sequence[Path]) -> None:
+def load_early(libraries: Sequence[Path], then: Callable[[], None] | None = None) -> None:
     """Begin to load shared libraries, in this order; for Linux.
 
-    Nothing is reported: what cannot be loaded here, the SDK's import says why.
+    Nothing is reported: what cannot be loaded here, the SDK's import says why. Nothing is done
+    where the process has them all.
+
+    Args:
+        libraries: To load.
+        then: Called after that, in the same thread; raises nothing.
     """
-    if libraries:
-        Thread(target=_load, args=(libraries,), name="ort_lite library loading").start()
+    if not all(_is_loaded(library) for library in libraries):
+        Thread(target=_load, args=(libraries, then), name="ort_lite library loading").start()
 
 
-def _load(libraries: Sequence[Path]) -> None:
+def _is_loaded(library: Path) -> bool:
+    try:
+        ctypes.CDLL(str(library), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
+
+
+def _load(libraries: Sequence[Path], then: Callable[[], None] | None) -> None:
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.restype = ctypes.c_void_p
     for library in libraries:
         dlopen(os.fsencode(library), os.RTLD_NOW)
+    if then is not None:
+        then()
