@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -231,3 +232,21 @@ def test_a_tensor_beyond_32_bit_indices_is_refused() -> None:
     shapes = {"x": (65536, 1), "y": (1, 65536)}
     with pytest.raises(Unsupported, match="4294967296 elements"):
         draw(graph_of(proto), shapes, target)
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "prefetches", "fetched"),
+    [(64, 256, True, True), (64, 256, False, False), (1, 256, True, False), (64, 64, True, False)],
+    ids=["many weights", "another compiler", "one row", "few weights"],
+)
+def test_weights_are_fetched_ahead_where_there_is_work_meanwhile(
+    rows: int, width: int, *, prefetches: bool, fetched: bool
+) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    ends = ([("x", [rows, width])], [("y", [rows, width])])
+    proto = model(nodes, *ends, {"w": weights(width, width)})
+    target = replace(
+        describe_target(choose(find_devices(), OpenCLOptions())), prefetches=prefetches
+    )
+    source = draw(graph_of(proto), {"x": (rows, width)}, target).source
+    assert ("__builtin_prefetch" in source) == fetched
