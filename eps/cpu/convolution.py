@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     Convolution = Callable[[Array, Array], Array]
     """Of x [N, C, *space] and w [M, C / group, *kernel]: [N, M, *counts], without bias."""
 
+ONE_THREAD_PRODUCTS = 1 << 18
+"""Multiplications that OpenBLAS leaves to one thread (interface/gemm.c)."""
+MOST_PARTS = 16
+"""Of a product; a larger one is worth OpenBLAS's threads."""
+TILE_ROWS = 8
+"""Parts are whole tiles of OpenBLAS's kernels: rows left over are added up in another order."""
+
 BLOCK_BYTES = 1 << 21
 """Columns are copied and multiplied this many bytes at a time, so that they stay in cache."""
 
@@ -88,9 +95,9 @@ class _Matrices:
 
     Attributes:
         x: As it is given.
-        filters: [M, depth], or by group.
+        filters: In parts, [parts, M / parts, depth], or by group.
         columns: [depth, points], or by batch and group.
-        products: [M, points], or by batch and group.
+        products: In parts, or by batch and group.
         result: [N, M, *counts], the same elements.
     """
 
@@ -113,14 +120,35 @@ class _Matrices:
             )
         counts = tuple(a.count for a in axes)
         depth, points, each = math.prod(w[1:]), math.prod(counts), filters // group
-        outer, inner = ((), ()) if batch == group == 1 else ((batch, group), (group,))
+        result = (batch, filters, *counts)
+        if batch == group == 1:
+            parts = _parts(filters, depth * points)
+            return cls(
+                x=tuple(x),
+                filters=(parts, filters // parts, depth),
+                columns=(depth, points),
+                products=(parts, filters // parts, points),
+                result=result,
+            )
         return cls(
             x=tuple(x),
-            filters=(*inner, each, depth),
-            columns=(*outer, depth, points),
-            products=(*outer, each, points),
-            result=(batch, filters, *counts),
+            filters=(group, each, depth),
+            columns=(batch, group, depth, points),
+            products=(batch, group, each, points),
+            result=result,
         )
+
+
+def _parts(rows: int, each: int) -> int:
+    """In how many equal parts a product of `rows` times `each` is made by one thread; 1 for none.
+
+    OpenBLAS shares what is larger among its threads. On an idle machine that gains next to nothing
+    for a product this small; on a busy one a thread that waits for its turn holds up the others.
+    """
+    if rows * each > MOST_PARTS * ONE_THREAD_PRODUCTS:
+        return 1
+    fitting = (n for n in range(1, MOST_PARTS + 1) if rows % (n * TILE_ROWS) == 0)
+    return next((n for n in fitting if rows // n * each <= ONE_THREAD_PRODUCTS), 1)
 
 
 def _laid_out(
