@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eps.openvino.sdk_errors import OpenVINOError
@@ -205,6 +206,16 @@ class CApi:
             return ctypes.string_at(pointer).decode(errors="replace")
         finally:
             self.ov_free(pointer)
+
+
+@cache
+def open_library(path: Path) -> CApi:
+    """The library of this path, loaded and declared once in a process.
+
+    Raises:
+        OSError: It cannot be loaded, or is none of OpenVINO's.
+    """
+    return CApi(path)
 
 
 def _declared(library: ctypes.CDLL, name: str, arguments: Sequence[Any], result: Any) -> Any:  # noqa: ANN401 - ctypes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,13 +54,13 @@ def _name_cpu() -> None:
     The first to ask waits for the plug-in to look at the machine. What goes wrong, opening the
     device says.
     """
-    from eps.openvino.c_api import VERSIONS, CApi  # noqa: PLC0415 - in the thread
+    from eps.openvino.c_api import VERSIONS, open_library  # noqa: PLC0415 - in the thread
 
     library = c_library()
     if library is None:
         return
     try:
-        api = CApi(library)
+        api = open_library(library)
         if api.version().startswith(VERSIONS):
             core = api.made(api.ov_core_create, free=api.ov_core_free)
             api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
@@ -69,11 +70,17 @@ def _name_cpu() -> None:
 
 def _libraries(*beginnings: str) -> list[Path]:
     """Files in the package's folder of libraries, the first with each beginning."""
+    folder, names = _folder()
+    found = (next((n for n in names if n.startswith(b)), None) for b in beginnings)
+    return [folder / name for name in found if name is not None]
+
+
+@cache
+def _folder() -> tuple[Path, tuple[str, ...]]:
+    """The package's folder of libraries and what is in it, looked at once in a process."""
     spec = find_spec("openvino") if sys.platform == "linux" else None
     for package in (spec.submodule_search_locations if spec is not None else None) or ():
         folder = Path(package) / "libs"
         if folder.is_dir():
-            names = sorted(os.listdir(folder))  # noqa: PTH208 - pathlib takes ten times as long
-            found = (next((n for n in names if n.startswith(b)), None) for b in beginnings)
-            return [folder / name for name in found if name is not None]
-    return []
+            return folder, tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - pathlib takes ten times as long
+    return Path(), ()

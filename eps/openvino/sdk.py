@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eps.openvino.blob_header import has_constants
-from eps.openvino.c_api import VERSIONS, CApi
+from eps.openvino.c_api import VERSIONS, open_library
 from eps.openvino.config import import_config
 from eps.openvino.early_loading import c_library
 from eps.openvino.sdk_errors import openvino_errors
@@ -108,7 +108,7 @@ def _through_c_api(options: OpenVINOOptions) -> Runtime | None:
     if library is None:
         return None
     try:
-        api = CApi(library)
+        api = open_library(library)
     except OSError as exc:
         log.debug("OpenVINO's C API cannot be loaded, its Python extension is used: %s", exc)
         return None
