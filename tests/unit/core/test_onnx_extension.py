@@ -89,5 +89,5 @@ def test_threads_get_one_extension_while_another_imports_the_package(path: str) 
 
 
 def test_without_the_import_system_s_lock_the_package_is_taken(path: str) -> None:
-    no_lock = "import ort_lite.model.onnx_extension as its\nits._IMPORT_LOCK = None\n"
+    no_lock = "import ort_lite.extension_module as its\nits._IMPORT_LOCK = None\n"
     assert "onnx" in modules_after(path, no_lock, "compiled()\n", PACKAGE)
