@@ -56,7 +56,6 @@ class Builder:
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
         self._identity = identity
-        self._expecting = False
 
     def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
         """Note which sizes `reshape_input` gives the named dimensions of a whole model.
@@ -75,9 +74,7 @@ class Builder:
 
     def expect_compile(self) -> None:
         """Have the driver's compiler ready by the time that `compiled` needs it."""
-        if not self._expecting:
-            self._expecting = True
-            wake_compiler(self._context)
+        wake_compiler(self._context)
 
     def compiled(self, fused: FusedNode) -> CompiledPartition:
         """The partition, with programs for every set of shapes that is known now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -22,12 +22,27 @@ Program = cl._cl._Program  # noqa: SLF001 - cl.Program keeps binaries on disk, u
 """The driver's program, without pyopencl's cache."""
 
 
+_WAKING: dict[str, Thread] = {}
+"""By platform: a driver loads its compiler once in a process."""
+_waking = Lock()
+
+
 def build(context: cl.Context, source: str, options: str) -> Program:
-    """Compile a program's source.
+    """Compile a program's source; after `wake_compiler` is done, where it was called.
+
+    Intel's driver numbers a process's builds and writes the number into its binaries: builds in the
+    same order give the same bytes.
 
     Raises:
         EPFail: The driver refuses it; has the beginning of the build log.
     """
+    waking = _WAKING.get(_platform(context))
+    if waking is not None:
+        waking.join()
+    return _built(context, source, options)
+
+
+def _built(context: cl.Context, source: str, options: str) -> Program:
     with opencl_errors("building a program"):
         program = Program(context, source)
         _build(program, options, context.devices)
@@ -40,12 +55,21 @@ def wake_compiler(context: cl.Context) -> None:
     A driver's first build takes 0.3 s (Intel's) to 2 s (PoCL's) longer than any later one.
     Nothing is reported: what the driver refuses here, `build` says why.
     """
-    Thread(target=_wake, args=(context,), name="ort_lite OpenCL compiler").start()
+    with _waking:
+        platform = _platform(context)
+        if platform not in _WAKING:
+            thread = Thread(target=_wake, args=(context,), name="ort_lite OpenCL compiler")
+            thread.start()
+            _WAKING[platform] = thread
 
 
 def _wake(context: cl.Context) -> None:
     with suppress(EPFail):
-        build(context, "__kernel void wake(__global int* x) { x[0] = 0; }", "")
+        _built(context, "__kernel void wake(__global int* x) { x[0] = 0; }", "")
+
+
+def _platform(context: cl.Context) -> str:
+    return str(context.devices[0].platform.name)
 
 
 def load(context: cl.Context, device: cl.Device, binary: bytes, blueprint: Blueprint) -> Program:
