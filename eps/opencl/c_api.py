@@ -7,6 +7,7 @@ and everything here is None.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
@@ -33,6 +34,7 @@ class KernelFunctions:
     release: Callable[..., int]
 
 
+@cache
 def query_function(name: str) -> Callable[..., int] | None:
     """clGet...Info of an object: (handle, parameter, size, value, size of the value).
 
@@ -50,6 +52,7 @@ def query_function(name: str) -> Callable[..., int] | None:
     return query
 
 
+@cache
 def kernel_functions() -> KernelFunctions | None:
     """What a launch needs; handles are given as c_void_p, sizes as arrays of c_size_t."""
     free, locked = ctypes.CDLL(_library()), ctypes.PyDLL(_library())

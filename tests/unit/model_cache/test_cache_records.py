@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from small_models import sandwich
 
 import ort_lite as ort
 from ort_lite.model import loader
@@ -15,18 +14,6 @@ from ort_lite.model_cache.entry import CacheObject, Entry, key_of, read_entry
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(sandwich().SerializeToString())
-    return path
 
 
 class TestSourceStamps:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,3 +109,29 @@ def test_a_driver_that_gives_no_binary_is_an_error(
     monkeypatch.setattr(program, "query_function", lambda _: lambda *_: -5)
     with pytest.raises(EPFail, match="reading a program binary: status -5"):
         read_binary(built)
+
+
+def test_a_build_waits_for_the_compiler_to_be_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the number of a build, which Intel's binaries hold, would depend on who is quicker."""
+    order: list[str] = []
+
+    class Waking:
+        """The thread that wakes the compiler."""
+
+        def __init__(self, **_: object) -> None:
+            order.append("made")
+
+        def start(self) -> None:
+            order.append("started")
+
+        def join(self) -> None:
+            order.append("awake")
+
+    monkeypatch.setattr(program, "_WAKING", {})
+    monkeypatch.setattr(program, "Thread", Waking)
+    monkeypatch.setattr(program, "_built", lambda *_: order.append("built"))
+    context: Any = SimpleNamespace(devices=[SimpleNamespace(platform=SimpleNamespace(name="any"))])
+    for _ in range(2):  # a driver's compiler is woken once
+        program.wake_compiler(context)
+    program.build(context, "kernel", "")
+    assert order == ["made", "started", "awake", "built"]

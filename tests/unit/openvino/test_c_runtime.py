@@ -6,12 +6,12 @@ import gc
 import io
 import mmap
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openvino
 import pytest
+from busy_threads import wrongly_answered
 from context_models import compile_context
 from openvino import opset13 as ops
 from small_models import feed, mlp
@@ -259,21 +259,7 @@ def test_threads_have_requests_of_their_own(tmp_path: Path) -> None:
     session = made.load()
     partition: Any = session._present().prepared.partitions[0].compiled
     assert type(partition.model).__name__ == "CModel"
-    wrong: list[int] = []
-
-    def work(rows: int) -> None:
-        x = np.full((rows, 4), rows, np.float32)
-        first = session.run(None, {"x": x})[0]
-        wrong.extend(
-            rows for _ in range(50) if not np.array_equal(session.run(None, {"x": x})[0], first)
-        )
-
-    threads = [threading.Thread(target=work, args=(rows,)) for rows in range(1, 7)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    assert wrongly_answered(session) == []
 
 
 @pytest.mark.parametrize("reason", ["version", "library", "load_config", "device"])
