@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ort_lite.model_cache.sources import SourceStamps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,10 @@ def distinct_size(entries: list[Entry]) -> int:
 
 
 def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
-    """Remove damaged entries, temporary files and objects without an entry, where they are old.
+    """Remove what no start will use.
+
+    Damaged entries, guesses that lead nowhere, digests of models that are gone or changed; and
+    temporary files and objects without an entry, where they are old.
 
     Args:
         store: The cache.
@@ -65,6 +69,9 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
         if isinstance(found, tuple) and isinstance(found[1], FormatError):
             store.drop(found[0])
             removed.append(store.entries_folder / found[0])
+    for path in (*store.aimless_guesses(), *SourceStamps(store.sources).outdated()):
+        path.unlink(missing_ok=True)
+        removed.append(path)
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
     for folder in store.folders:
         for path in _files(folder):

@@ -119,19 +119,16 @@ class SourceStamps:
             path: Of the model file.
             weights: The folder that the session takes external data from, or "".
         """
-        stamp = self._stamp(path, weights)
-        try:
-            data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
-            content = json.loads(data)
-            check = content.pop("check")
-            if check != _check(content) or content["format"] != FORMAT:
-                return None
-            files = tuple(SourceFile(**file) for file in content["files"])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None  # none, or a damaged one, which the next digest replaces
-        source = Source(str(content["digest"]), files)
-        here = bool(files) and files[0].path == str(path.absolute())
-        return source if here and source.is_unchanged() else None
+        source = _read(self._stamp(path, weights))
+        if source is None or source.files[0].path != str(path.absolute()):
+            return None
+        return source if source.is_unchanged() else None
+
+    def outdated(self) -> list[Path]:
+        """Stamps that no start will use: of models that are gone or changed, and damaged ones."""
+        stamps = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        found = [(stamp, _read(stamp)) for stamp in stamps]
+        return [stamp for stamp, source in found if source is None or not source.is_unchanged()]
 
     def remember(self, source: Source, weights: str, *, now_ns: int) -> None:
         """Keep a digest for the next start.
@@ -161,6 +158,20 @@ class SourceStamps:
     def _stamp(self, path: Path, weights: str) -> Path:
         name = json.dumps([str(path.absolute()), str(Path(weights).absolute()) if weights else ""])
         return self._folder / f"{blake3(name.encode()).hexdigest()[:32]}.json"
+
+
+def _read(stamp: Path) -> Source | None:
+    """A remembered digest and its files; None where there is none, or a damaged one."""
+    try:
+        data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
+        content = json.loads(data)
+        check = content.pop("check")
+        if check != _check(content) or content["format"] != FORMAT:
+            return None
+        files = tuple(SourceFile(**file) for file in content["files"])
+        return Source(str(content["digest"]), files) if files else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # the next digest replaces it
 
 
 def _youngest(files: Sequence[SourceFile]) -> int:

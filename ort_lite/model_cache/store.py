@@ -130,6 +130,12 @@ class CacheStore:
             return ""
         return key if _KEY.fullmatch(key) else ""
 
+    def aimless_guesses(self) -> list[Path]:
+        """Guesses at entries that are not there, or at nothing."""
+        keys = set(self.entry_keys())
+        names = sorted(self.guesses.iterdir()) if self.guesses.is_dir() else []
+        return [path for path in names if self.guess(path.name) not in keys]
+
     def remember_guess(self, request: str, key: str) -> None:
         """Note the entry that `request` led to; a cache that is read-only forgets it."""
         with suppress(OSError):

@@ -38,6 +38,17 @@ class TestSourceStamps:
         stamps = self.remembered(saved, cache)
         assert stamps.known(saved, "") == self.source(saved)
 
+    def test_outdated_are_those_of_files_that_changed_or_went(
+        self, saved: Path, cache: Path
+    ) -> None:
+        stamps = self.remembered(saved, cache)
+        assert stamps.outdated() == []
+        saved.unlink()
+        (stamp,) = stamps.outdated()
+        assert stamp.parent == cache
+        stamp.write_bytes(b"not JSON")
+        assert stamps.outdated() == [stamp]
+
     def test_a_file_that_is_young_is_not_remembered(self, saved: Path, cache: Path) -> None:
         stamps = sources.SourceStamps(cache)
         stamps.remember(self.source(saved), "", now_ns=saved.stat().st_ctime_ns)

@@ -9,6 +9,7 @@ from cached_starts import OPENVINO, options, same, start, store
 from small_models import feed, sandwich
 
 import ort_lite as ort
+from ort_lite.model_cache.eviction import remove_leftovers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,3 +94,13 @@ def test_a_changed_model_is_not_guessed_at(saved: Path, cache: Path) -> None:
     saved.write_bytes(proto.SerializeToString())
     assert start(saved, cache)[0] == "stored"
     assert len(list(store(cache).guesses.iterdir())) == 2
+
+
+def test_upkeep_removes_guesses_that_lead_nowhere(saved: Path, cache: Path) -> None:
+    kept = report(saved, cache, {}).cache.key
+    dropped = report(saved, cache, ONE_THREAD).cache.key
+    store(cache).drop(dropped)
+    assert len(list(store(cache).guesses.iterdir())) == 2
+    (removed,) = remove_leftovers(store(cache), now=0.0)
+    assert removed.parent == store(cache).guesses
+    assert only_guess(cache).read_text() == kept
