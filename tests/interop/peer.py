@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,8 +26,10 @@ class PeerError(Exception):
 class Peer:
     """onnxruntime in child processes; files go through `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, packages: str = "") -> None:
+        """`packages` is a folder with another onnxruntime than the installed one, or ""."""
         self._folder = folder
+        self._environment = {**os.environ, **({"PYTHONPATH": packages} if packages else {})}
         self._count = 0
 
     def device_names(self) -> list[str]:
@@ -78,7 +81,11 @@ class Peer:
         path = self._path("request.json")
         path.write_text(json.dumps(request), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, str(PROCESS), str(path)], capture_output=True, text=True, check=False
+            [sys.executable, str(PROCESS), str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._environment,
         )
         assert done.returncode == 0, f"onnxruntime ended with {done.returncode}: {done.stderr}"
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
