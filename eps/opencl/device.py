@@ -10,6 +10,7 @@ import pyopencl as cl
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.icd import drivers_shown
+from eps.opencl.pocl_threads import threads_on_cores
 from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail
 
@@ -85,9 +86,11 @@ class Target:
 
 @cache
 def loader_note() -> str:
-    """Have the loader look for drivers, which it does once in a process; what it was shown."""
-    with drivers_shown() as note, suppress(*SDK_ERRORS):
-        cl.get_platforms()
+    """Have loader and drivers look around, once in a process; what the loader was shown."""
+    with drivers_shown() as note, threads_on_cores(), suppress(*SDK_ERRORS):
+        for platform in cl.get_platforms():
+            with suppress(*SDK_ERRORS):
+                platform.get_devices()
     return note
 
 
