@@ -9,7 +9,6 @@ import pyopencl as cl
 
 from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.program import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +27,7 @@ class CopyPeer:
     def __init__(self, moved: int) -> None:
         """`moved` is of bytes, read and written."""
         found = choose(find_devices(), OpenCLOptions())
-        context = cl.Context([found.device])
+        context = cl.Context([cl.Device.from_int_ptr(found.device.handle)])
         timed = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(context, properties=timed)
         tasks = min(describe_target(found).tasks, max(1, moved // (1 << 16)))
@@ -42,7 +41,7 @@ class CopyPeer:
           const int id = get_global_id(0);
           for (int i = id * {each}; i < (id + 1) * {each}; ++i) y[i] = x[i];
         }}"""
-        self._kernel = cl.Kernel(build(context, source, ""), "copy")
+        self._kernel = cl.Kernel(cl.Program(context, source).build(), "copy")
         self._kernel.set_args(*self._buffers)
         self._ways = (self._by_kernel(tasks), self._by_driver)
         self._fastest = float("inf")

@@ -1,24 +1,20 @@
-"""Any OpenCL device through pyopencl, with kernels of our own; importing this imports no SDK."""
+"""Any OpenCL device, with kernels of our own; importing this loads no driver."""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.options import OPTIONS, parse_options
-from ort_lite.execution_provider import Probe
-from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import ExecutionProvider, Probe
 
 NAME = "OpenCLExecutionProvider"
-_MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +24,6 @@ class _Factory:
 
     def probe(self) -> Probe:
         """Devices of every OpenCL platform that the loader finds."""
-        if find_spec("pyopencl") is None:
-            return Probe(reason=_MISSING)
         from eps.opencl.probe import probe_devices
 
         return probe_devices()
@@ -46,8 +40,6 @@ class _Factory:
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""
         parsed = parse_options(options)
-        if find_spec("pyopencl") is None:
-            raise EPFail(f"{NAME}: {_MISSING}")
         from eps.opencl.provider import OpenCLExecutionProvider
 
         return OpenCLExecutionProvider(parsed)

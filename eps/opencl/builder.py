@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import pyopencl as cl
-
 from ctx_formats.lean_dataclass import replace
+from eps.opencl.cl.objects import Context
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.dynamic import DynamicPartition
 from eps.opencl.free_model import restored, value_signatures
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.blueprint import Blueprint, Port
+    from eps.opencl.cl.program import Program
     from eps.opencl.device import Found, Target
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload import Payload, StoredGraph, Variant
-    from eps.opencl.program import Program
     from eps.opencl.shapes import Shapes
     from eps.opencl.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
@@ -50,8 +49,7 @@ class Builder:
             EPFail: The driver does not let it.
         """
         with opencl_errors("opening the device"):
-            self._context = cl.Context([found.device])
-        self._device = found.device
+            self._context = Context(found.device)
         self._target = target
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
@@ -225,7 +223,7 @@ class Builder:
         """
 
         def load() -> Program:
-            return program_of(self._context, self._device, variant, own=own)
+            return program_of(self._context, variant, own=own)
 
         try:
             return self._executable(load, variant.blueprint, weights)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
-import pyopencl as cl
-
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.opencl.icd import drivers_shown
-from eps.opencl.pocl_threads import threads_on_cores
-from eps.opencl.sdk_errors import SDK_ERRORS, sdk_text
+from eps.opencl.cl.c_api import OpenCLError
+from eps.opencl.cl.devices import CPU, GPU, platforms
+from eps.opencl.cl.loader import loader_note
+from eps.opencl.sdk_errors import sdk_text
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from eps.opencl.cl.devices import Device, Platform
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.tilings import Problem, Tiling
+
+log = get_logger(__name__)
 
 HALF = "cl_khr_fp16"
 KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
@@ -32,20 +33,20 @@ class Found:
     """A device and its place: `name` is "platform index.device index"."""
 
     name: str
-    platform: cl.Platform
-    device: cl.Device
+    platform: Platform
+    device: Device
 
     @property
     def kind(self) -> str:
         """CPU, GPU or ACCELERATOR."""
-        if self.device.type & cl.device_type.GPU:
+        if self.device.type & GPU:
             return "GPU"
-        return "CPU" if self.device.type & cl.device_type.CPU else "ACCELERATOR"
+        return "CPU" if self.device.type & CPU else "ACCELERATOR"
 
     @property
     def label(self) -> str:
         """Device and platform for a person."""
-        return f"{self.device.name.strip()} ({self.platform.name.strip()})"
+        return f"{self.device.name} ({self.platform.name})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,32 +85,22 @@ class Target:
         return min(MOST_LANES, 2 * self.vector)
 
 
-@cache
-def loader_note() -> str:
-    """Have loader and drivers look around, once in a process; what the loader was shown."""
-    with drivers_shown() as note, threads_on_cores(), suppress(*SDK_ERRORS):
-        for platform in cl.get_platforms():
-            with suppress(*SDK_ERRORS):
-                platform.get_devices()
-    return note
-
-
 def find_devices() -> tuple[Found, ...]:
     """Every device of every platform.
 
     Raises:
-        EPFail: The loader finds no platform.
+        EPFail: There is no loader, or it finds no platform.
     """
-    note = loader_note()
     try:
-        platforms = cl.get_platforms()
-    except SDK_ERRORS as exc:
-        raise EPFail(f"no OpenCL platform: {sdk_text(exc)}; {note}") from exc
+        drivers = platforms()
+    except OpenCLError as exc:
+        raise EPFail(f"no OpenCL platform: {sdk_text(exc)}; {loader_note()}") from exc
     found = []
-    for p, platform in enumerate(platforms):
+    for p, platform in enumerate(drivers):
         try:
-            devices = platform.get_devices()
-        except SDK_ERRORS:  # DEVICE_NOT_FOUND: a driver without its hardware
+            devices = platform.devices()
+        except OpenCLError as exc:
+            log.warning("%s lists no devices: %s", platform.name, sdk_text(exc))
             continue
         found += [Found(f"{p}.{d}", platform, device) for d, device in enumerate(devices)]
     return tuple(found)
@@ -169,7 +160,7 @@ def _fits_device(found: Found, options: OpenCLOptions) -> bool:
 
 
 def _preference(found: Found) -> tuple[int, bool]:
-    return ("GPU", "ACCELERATOR", "CPU").index(found.kind), found.platform.name.strip() == POCL
+    return ("GPU", "ACCELERATOR", "CPU").index(found.kind), found.platform.name == POCL
 
 
 def describe_target(found: Found) -> Target:
@@ -178,7 +169,7 @@ def describe_target(found: Found) -> Target:
     One work-item is one register tile: Intel's compiler must not vectorise across them, and
     PoCL's scheduler hands out work in chunks of 32 groups for each core.
     """
-    device, pocl = found.device, found.platform.name.strip() == POCL
+    device, pocl = found.device, found.platform.name == POCL
     vector = max(4, min(MOST_LANES, device.native_vector_width_float or 4))
     hint = "intel_vec_len_hint(1)" if "cl_intel_vec_len_hint" in device.extensions else ""
     if pocl:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import mmap
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyopencl as cl
+
+from eps.opencl.cl.objects import Buffer
+
+if TYPE_CHECKING:
+    from eps.opencl.cl.objects import Context
 
 LARGE_PAGE = 2 << 20
 """In bytes, on x86, and on ARM with small pages of 4 KiB."""
 
 
-def allocate(context: cl.Context, flags: int, size: int) -> cl.Buffer:
+def allocate(context: Context, flags: int, size: int) -> Buffer:
     """Memory of one device; on Linux in large pages where the system has some left.
 
     Drivers of CPUs take pages of 4 KiB, and each is a fault of its own when it is first written:
@@ -19,23 +24,20 @@ def allocate(context: cl.Context, flags: int, size: int) -> cl.Buffer:
 
     Args:
         context: Of one device.
-        flags: READ_ONLY or READ_WRITE of cl.mem_flags.
+        flags: READ_ONLY or READ_WRITE.
         size: In bytes.
 
     Raises:
-        cl.MemoryError: The device has not enough.
+        OpenCLError: The device has not enough.
     """
-    (device,) = context.devices
-    able = hasattr(mmap, "MADV_HUGEPAGE") and bool(device.host_unified_memory)
+    able = hasattr(mmap, "MADV_HUGEPAGE") and context.device.host_unified_memory
     if not able or size < LARGE_PAGE:
-        return cl.Buffer(context, flags, size)
+        return Buffer.of(context, flags, size)
     try:
         memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE)
     except OSError:  # a limit on address space, or a kernel without large pages
-        return cl.Buffer(context, flags, size)
+        return Buffer.of(context, flags, size)
     content = np.frombuffer(memory, np.uint8)
     start = -content.ctypes.data % LARGE_PAGE
-    # The buffer holds the memory for as long as it lives.
-    shared = flags | cl.mem_flags.USE_HOST_PTR
-    return cl.Buffer(context, shared, hostbuf=content[start : start + size])
+    return Buffer.over(context, flags, content[start : start + size])

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyopencl as cl
 
+from eps.opencl.cl.objects import READ_ONLY, Buffer, Queue
 from eps.opencl.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from eps.opencl.cl.objects import Context, Event
     from eps.opencl.weights import Weight
-
-READ_ONLY, USE_HOST_PTR = cl.mem_flags.READ_ONLY, cl.mem_flags.USE_HOST_PTR
 
 
 @dataclass(slots=True)
@@ -29,8 +28,8 @@ class _Block:
         users: Programs that hold one of the parts.
     """
 
-    whole: cl.Buffer
-    parts: dict[str, cl.Buffer] = field(default_factory=dict)
+    whole: Buffer
+    parts: dict[str, Buffer] = field(default_factory=dict)
     users: int = 0
 
 
@@ -45,7 +44,7 @@ class DeviceWeights:
     memory of its own, and for bytes that are not aligned, weights are copied all the same.
     """
 
-    def __init__(self, context: cl.Context, alignment: int, *, mapped: bool) -> None:
+    def __init__(self, context: Context, alignment: int, *, mapped: bool) -> None:
         """Nothing is in memory yet.
 
         Args:
@@ -55,13 +54,12 @@ class DeviceWeights:
         """
         self._context = context
         self._alignment = alignment
-        (device,) = context.devices
-        self._mapped = mapped and bool(device.host_unified_memory)
+        self._mapped = mapped and context.device.host_unified_memory
         self._lock = threading.Lock()
         self._blocks: dict[str, _Block] = {}
-        self._uploads: list[cl.Event] = []
+        self._uploads: list[Event] = []
 
-    def hold(self, weights: Sequence[Weight]) -> list[cl.Buffer]:
+    def hold(self, weights: Sequence[Weight]) -> list[Buffer]:
         """A buffer for each of the weights, theirs until `drop`; filled after `settle`.
 
         Raises:
@@ -121,9 +119,9 @@ class DeviceWeights:
         return weight.data.nbytes > 0 and address % self._alignment == 0
 
     def _lent(self, weight: Weight) -> _Block:
-        """The host's own bytes; pyopencl's buffer holds them for as long as it lives."""
+        """The host's own bytes."""
         content = np.frombuffer(weight.data, np.uint8)
-        whole = cl.Buffer(self._context, READ_ONLY | USE_HOST_PTR, hostbuf=content)
+        whole = Buffer.over(self._context, READ_ONLY, content)
         return _Block(whole, {weight.digest: whole})
 
     def _uploaded(self, weights: Sequence[Weight]) -> _Block:
@@ -133,15 +131,11 @@ class DeviceWeights:
             places.append(end)
             end += -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
         block = _Block(allocate(self._context, READ_ONLY, end))
-        queue = cl.CommandQueue(self._context)
+        queue = Queue(self._context)
         for weight, at in zip(weights, places, strict=True):
             if weight.data.nbytes:
                 content = np.frombuffer(weight.data, np.uint8)
-                # Kept, since pyopencl waits for a copy whose event is dropped.
-                self._uploads.append(
-                    cl.enqueue_copy(queue, block.whole, content, dst_offset=at, is_blocking=False)
-                )
-            part = block.whole.get_sub_region(at, max(weight.data.nbytes, 1))
-            block.parts[weight.digest] = part
+                self._uploads.append(queue.begin_write(block.whole, content, at))
+            block.parts[weight.digest] = block.whole.part(at, max(weight.data.nbytes, 1))
         queue.flush()
         return block

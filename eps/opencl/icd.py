@@ -4,6 +4,7 @@ The runtime's wheel puts libintelocl.so into `<prefix>/lib`, and its .icd file n
 the build machine (seen with intel-opencl-rt 2026.2.0), so no loader finds it. The loader in
 pyopencl's wheel reads OCL_ICD_VENDORS once, at the first platform query, and then looks there
 instead of in /etc/OpenCL/vendors: the private folder made here holds the system's files too.
+PYOPENCL_HOME says where the wheel's own PoCL lies; without it that loader dies (2026.1.4).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ log = get_logger(__name__)
 
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 VARIABLE = "OCL_ICD_VENDORS"
+HOME = "PYOPENCL_HOME"
 CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
 
@@ -84,20 +86,23 @@ def _advice(problem: str) -> str:
 
 
 @contextmanager
-def drivers_shown() -> Iterator[str]:
+def drivers_shown(package: Path) -> Iterator[str]:
     """For the first platform query of the process: every driver is shown to the loader.
 
-    Gives the line of `show_intel_runtime`. The environment is as before afterwards, so that
-    child processes do not inherit a folder that is gone.
+    Gives the line of `show_intel_runtime`; `package` is pyopencl's folder. The environment is as
+    before afterwards, so that child processes do not inherit a folder that is gone.
     """
     if sys.platform != "linux":
         yield "the system's loader"
         return
     with tempfile.TemporaryDirectory(prefix="ort_lite_icd_") as folder:
-        before = os.environ.get(VARIABLE)
+        before = {key: os.environ.get(key) for key in (VARIABLE, HOME)}
+        os.environ[HOME] = str(package)  # as pyopencl itself does
         note = show_intel_runtime(os.environ, Path(folder))
         try:
             yield note
         finally:
-            if before is None:
-                os.environ.pop(VARIABLE, None)
+            for key, value in before.items():
+                os.environ.pop(key, None)
+                if value is not None:
+                    os.environ[key] = value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eps.opencl.device import find_devices, loader_note
+from eps.opencl.cl.loader import loader_note
+from eps.opencl.device import find_devices
 from eps.opencl.identity import read_identity
 from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import EPFail
@@ -13,9 +14,13 @@ _TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buff
 def probe_devices() -> Probe:
     """Every device, with the extensions that matter in its description."""
     try:
+        note = loader_note()
+    except EPFail as exc:
+        return Probe(reason=exc.message)
+    try:
         found = find_devices()
     except EPFail as exc:
-        return Probe(reason=exc.message, tried=(loader_note(),))
+        return Probe(reason=exc.message, tried=(note,))
     devices = tuple(
         DeviceInfo(
             name=one.name,
@@ -26,4 +31,4 @@ def probe_devices() -> Probe:
         for one in found
     )
     reason = "" if devices else "every OpenCL platform is without a device"
-    return Probe(devices, reason, (f"OpenCL: {loader_note()}",))
+    return Probe(devices, reason, (f"OpenCL: {note}",))

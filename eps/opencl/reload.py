@@ -18,10 +18,9 @@ from ort_lite.status import EPFail, InvalidGraph
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyopencl as cl
-
+    from eps.opencl.cl.objects import Context
+    from eps.opencl.cl.program import Program
     from eps.opencl.payload import Payload, Variant
-    from eps.opencl.program import Program
     from ort_lite.execution_provider import Compatibility
 
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
@@ -106,7 +105,7 @@ def info_text(identity: HardwareIdentity) -> str:
     return json.dumps(identity.to_mapping(), separators=(",", ":"))
 
 
-def program_of(context: cl.Context, device: cl.Device, variant: Variant, *, own: bool) -> Program:
+def program_of(context: Context, variant: Variant, *, own: bool) -> Program:
     """The program, from the binary where this driver made it, else from the source.
 
     Raises:
@@ -114,7 +113,7 @@ def program_of(context: cl.Context, device: cl.Device, variant: Variant, *, own:
     """
     try:
         if own:
-            return load(context, device, bytes(variant.binary), variant.blueprint)
+            return load(context, bytes(variant.binary), variant.blueprint.options)
         return build(context, variant.blueprint.source, variant.blueprint.options)
     except EPFail as exc:
         raise rejected(exc) from exc

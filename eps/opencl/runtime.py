@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 
 from eps.opencl.blueprint import Constant
+from eps.opencl.cl.objects import READ_WRITE, Queue
 from eps.opencl.device_memory import allocate
-from eps.opencl.launches import launches_on
+from eps.opencl.launches import Launch
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.session_log import get_logger
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.opencl.blueprint import Blueprint, Call, Place, Port
+    from eps.opencl.cl.objects import Buffer, Context
+    from eps.opencl.cl.program import Program
     from eps.opencl.device_weights import DeviceWeights
-    from eps.opencl.program import Program
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,7 +35,7 @@ class Executable:
 
     def __init__(
         self,
-        context: cl.Context,
+        context: Context,
         make_program: Callable[[], Program],
         blueprint: Blueprint,
         weights: DeviceWeights,
@@ -60,18 +61,20 @@ class Executable:
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
-        self._parts: dict[Place, cl.Buffer] = {}
+        self._parts: dict[Place, Buffer] = {}
         held = weights.hold(blueprint.weights)
         with ExitStack() as undo:
             undo.callback(weights.drop, blueprint.weights)
             program = make_program()
             with opencl_errors("preparing a program"):
-                self._queue = _queue(context, profiling=profiling)
+                self._queue = Queue(context, profiling=profiling)
                 self._arena = self._zeros(context, blueprint.arena)
                 self._flag = self._zeros(context, 4)
-                bind = launches_on(self._queue)
                 self._launches = [
-                    bind(program, call.kernel, self._arguments(call, held), call.tasks)
+                    Launch(
+                        *(self._queue, program, call.kernel),
+                        *(self._arguments(call, held), call.tasks),
+                    )
                     for call in blueprint.calls
                 ]
                 self._queue.finish()
@@ -79,22 +82,22 @@ class Executable:
             undo.pop_all()
         self.program = program
 
-    def _zeros(self, context: cl.Context, size: int) -> cl.Buffer:
-        buffer = allocate(context, cl.mem_flags.READ_WRITE, size)
-        cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, np.uint8), 0, size)
+    def _zeros(self, context: Context, size: int) -> Buffer:
+        buffer = allocate(context, READ_WRITE, size)
+        self._queue.clear(buffer, size)
         return buffer
 
-    def _arguments(self, call: Call, weights: Sequence[cl.Buffer]) -> list[cl.Buffer]:
+    def _arguments(self, call: Call, weights: Sequence[Buffer]) -> list[Buffer]:
         arguments = [
             weights[one.index] if isinstance(one, Constant) else self._part(one)
             for one in call.arguments
         ]
         return [*arguments, *([self._flag] if call.checks else [])]
 
-    def _part(self, place: Place) -> cl.Buffer:
+    def _part(self, place: Place) -> Buffer:
         found = self._parts.get(place)
         if found is None:
-            found = self._arena.get_sub_region(place.offset, place.size)
+            found = self._arena.part(place.offset, place.size)
             self._parts[place] = found
         return found
 
@@ -158,32 +161,26 @@ class Executable:
         for port, array in zip(self.blueprint.inputs, inputs, strict=True):
             self._copy(np.ascontiguousarray(array), port, write=True)
         if self.blueprint.checks:
-            cl.enqueue_fill_buffer(self._queue, self._flag, np.zeros(1, np.uint8), 0, 4)
+            self._queue.clear(self._flag, 4)
 
     def _copy(self, array: Array, port: Port, *, write: bool) -> None:
         if not array.nbytes:
             return
         if write:
-            cl.enqueue_copy(
-                self._queue, self._arena, array, dst_offset=port.offset, is_blocking=True
-            )
+            self._queue.write(self._arena, array, port.offset)
         else:
-            cl.enqueue_copy(
-                self._queue, array, self._arena, src_offset=port.offset, is_blocking=True
-            )
+            self._queue.read(array, self._arena, port.offset)
 
     def _checked(self) -> bool:
         if not self.blueprint.checks:
             return False
         found = np.zeros(1, np.int32)
-        cl.enqueue_copy(self._queue, found, self._flag, is_blocking=True)
+        self._queue.read(found, self._flag)
         return bool(found[0])
 
     def _launch_timed(self) -> None:
         for launch, call in zip(self._launches, self.blueprint.calls, strict=True):
-            event = launch.enqueue_timed()
-            event.wait()
-            nanoseconds = event.profile.end - event.profile.start
+            nanoseconds = launch.timed()
             log.debug("%s: %.1f us, %d operations", call.kernel, nanoseconds / 1e3, call.work)
 
     def release(self) -> None:
@@ -201,9 +198,3 @@ class Executable:
             self._weights.drop(self.blueprint.weights)
             for buffer in (self._arena, self._flag):
                 buffer.release()
-
-
-def _queue(context: cl.Context, *, profiling: bool) -> cl.CommandQueue:
-    if profiling:
-        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-    return cl.CommandQueue(context)

@@ -5,17 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pyopencl as cl
-
+from eps.opencl.cl.c_api import DEVICE_NOT_AVAILABLE, OpenCLError
 from ort_lite.status import DeviceReset, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-SDK_ERRORS = (cl.Error, MemoryError)
-"""cl.Error covers pyopencl's MemoryError, LogicError and RuntimeError."""
-
-_LOST = "DEVICE_NOT_AVAILABLE"
 
 
 @contextmanager
@@ -23,9 +17,9 @@ def opencl_errors(doing: str) -> Iterator[None]:
     """Raise EPFail, or DeviceReset for a lost device, for what OpenCL raises while `doing`."""
     try:
         yield
-    except SDK_ERRORS as exc:
+    except OpenCLError as exc:
         text = sdk_text(exc)
-        if _LOST in text:
+        if exc.status == DEVICE_NOT_AVAILABLE:
             raise DeviceReset(f"the OpenCL device failed while {doing}: {text}") from exc
         raise EPFail(f"OpenCL failed while {doing}: {text}") from exc
 

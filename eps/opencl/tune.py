@@ -15,8 +15,7 @@ from ort_lite.session_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyopencl as cl
-
+    from eps.opencl.cl.objects import Context
     from eps.opencl.codegen.kernel import Kernel
     from eps.opencl.device import Target
     from eps.opencl.layout import Step
@@ -52,7 +51,7 @@ EFFORTS: Mapping[str, Effort] = {
 class Tuner:
     """Measures on one device what its cache does not know yet."""
 
-    def __init__(self, context: cl.Context, cache: TuningCache, effort: str) -> None:
+    def __init__(self, context: Context, cache: TuningCache, effort: str) -> None:
         """`effort` is one of `EFFORTS`."""
         self._context = context
         self._cache = cache

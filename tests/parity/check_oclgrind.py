@@ -91,7 +91,7 @@ def run_faulty_kernel() -> dict[str, Any]:
 
     from eps.opencl.device import find_devices  # noqa: PLC0415 - in the child only
 
-    context = cl.Context([_oclgrind(find_devices()).device])
+    context = cl.Context([cl.Device.from_int_ptr(_oclgrind(find_devices()).device.handle)])
     program = cl.Program(context, FAULTY).build()
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64 * 4)
     with cl.CommandQueue(context) as queue:

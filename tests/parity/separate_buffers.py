@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyopencl as cl
-
 from eps.opencl import builder, plan
 from eps.opencl.runtime import Executable
 
 if TYPE_CHECKING:
     from eps.opencl.blueprint import Place, Port
+    from eps.opencl.cl.objects import Buffer, Context
 
 FOREVER = 1 << 30
 
@@ -22,11 +21,14 @@ FOREVER = 1 << 30
 class SeparatedExecutable(Executable):
     """One buffer for each tensor; inputs and outputs are copied to and from theirs."""
 
-    def _part(self, place: Place) -> cl.Buffer:
+    def __init__(self, context: Context, *arguments: Any, **options: Any) -> None:
+        self._context = context
+        super().__init__(context, *arguments, **options)
+
+    def _part(self, place: Place) -> Buffer:
         found = self._parts.get(place)
         if found is None:
-            context = self._arena.get_info(cl.mem_info.CONTEXT)
-            found = self._parts[place] = self._zeros(context, place.size)
+            found = self._parts[place] = self._zeros(self._context, place.size)
         return found
 
     def _copy(self, array: Any, port: Port, *, write: bool) -> None:
@@ -38,9 +40,9 @@ class SeparatedExecutable(Executable):
         (place,) = places
         part, at = self._parts[place], port.offset - place.offset
         if write:
-            cl.enqueue_copy(self._queue, part, array, dst_offset=at, is_blocking=True)
+            self._queue.write(part, array, at)
         else:
-            cl.enqueue_copy(self._queue, array, part, src_offset=at, is_blocking=True)
+            self._queue.read(array, part, at)
 
 
 def separate_tensors() -> None:

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from onnx import helper
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from ctx_formats.lean_dataclass import replace
-from eps.opencl import FACTORY, c_api, device_memory, launches, runtime
+from eps.opencl import FACTORY
+from eps.opencl.cl.c_api import OpenCLError
+from eps.opencl.cl.loader import api
+from eps.opencl.cl.objects import Buffer, Queue
+from eps.opencl.launches import Launch
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ort_lite.execution_provider import CompiledPartition
 
 OPENCL = "OpenCLExecutionProvider"
@@ -42,58 +42,35 @@ def partition(request: pytest.FixtureRequest) -> CompiledPartition:
     return compiled
 
 
-class Faulty:
-    """Stands for pyopencl: one of its functions fails once, as a driver does."""
+def failing(monkeypatch: pytest.MonkeyPatch, kind: type[Any], method: str, status: int) -> None:
+    """Have a method of OpenCL's objects fail once, as a driver does."""
+    real = getattr(kind, method)
 
-    def __init__(self, function: str, error: Exception) -> None:
-        self._function = function
-        self._error: Exception | None = error
+    def fail(*_: Any, **__: Any) -> Any:
+        monkeypatch.setattr(kind, method, real)
+        raise OpenCLError(method, status)
 
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(cl, name)
-        if name != self._function:
-            return real
-
-        def fail(*arguments: Any, **options: Any) -> Any:
-            error, self._error = self._error, None
-            if error is not None:
-                raise error
-            return real(*arguments, **options)
-
-        return fail
+    monkeypatch.setattr(kind, method, fail)
 
 
-def status(routine: str, code: int, kind: Callable[[Any], Exception]) -> Exception:
-    """The error that pyopencl raises for a status of OpenCL."""
-    return kind(cl._cl._ErrorRecord(msg="", code=code, routine=routine))
-
-
-MEMORY = cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE
-RESOURCES = cl.status_code.OUT_OF_RESOURCES
-LOST = cl.status_code.DEVICE_NOT_AVAILABLE
+MEMORY, RESOURCES, LOST = -4, -5, -2
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "error"),
-    [
-        (MEMORY, cl.MemoryError, EPFail),
-        (RESOURCES, cl.RuntimeError, EPFail),
-        (LOST, cl.RuntimeError, DeviceReset),
-    ],
+    ("code", "error"),
+    [(MEMORY, EPFail), (RESOURCES, EPFail), (LOST, DeviceReset)],
     ids=["memory", "resources", "lost"],
 )
 def test_a_copy_that_fails_is_an_error_and_the_next_run_is_right(
     partition: CompiledPartition,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
-    kind: Any,
     error: type[Exception],
 ) -> None:
     x = feed(mlp())["x"]
     (right,) = partition.run([x])
     with monkeypatch.context() as patched:
-        fault = status("enqueue_copy", code, kind)
-        patched.setattr(runtime, "cl", Faulty("enqueue_copy", fault))
+        failing(patched, Queue, "write", code)
         with pytest.raises(error, match="while running"):
             partition.run([x])
     np.testing.assert_array_equal(partition.run([x])[0], right)
@@ -118,55 +95,34 @@ def test_a_launch_that_fails_is_an_error_and_the_next_run_is_right(
     partition.release()
 
 
-def test_kernels_run_through_pyopencl_where_the_c_api_is_not_lent(
-    partition: CompiledPartition, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x = feed(mlp())["x"]
-    (right,) = partition.run([x])
-    monkeypatch.setattr(launches, "kernel_functions", lambda: None)
-    ep = FACTORY.create({"profiling": "true"})
-    loaded = loader.load(mlp().SerializeToString(), ort.SessionOptions())
-    whole = loader.resolve(loaded.model, {})
-    graph = whole.extract(range(len(whole.nodes)), "mlp")
-    (again,) = ep.compile([FusedNode(name="mlp", graph=graph)])
-    np.testing.assert_allclose(again.run([x])[0], right, 1e-5, 1e-6)
-    for one in (partition, again):
-        one.release()
-
-
+@pytest.mark.parametrize(
+    ("routine", "status"), [("clCreateKernel", RESOURCES), ("clSetKernelArg", RESOURCES)]
+)
 def test_a_kernel_that_the_driver_does_not_make_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, routine: str, status: int
 ) -> None:
-    functions = c_api.kernel_functions()
-    assert functions is not None
+    def refused(*_: Any) -> None:
+        raise OpenCLError(routine, status)
 
-    def create(program: Any, name: bytes, told: Any) -> None:
-        told._obj.value = RESOURCES
-
-    spoilt = replace(functions, create=create)
-    monkeypatch.setattr(launches, "kernel_functions", lambda: spoilt)
-    with pytest.raises(EPFail, match="preparing a program: clCreateKernel failed"):
-        ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
-    refusing = replace(functions, set_argument=lambda *_: RESOURCES)
-    monkeypatch.setattr(launches, "kernel_functions", lambda: refusing)
-    with pytest.raises(EPFail, match="preparing a program: clSetKernelArg failed"):
+    refused.__name__ = routine
+    monkeypatch.setattr(api(), routine, refused)
+    with pytest.raises(EPFail, match=f"preparing a program: {routine} failed: OUT_OF_RES"):
         ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
 
 
 @pytest.mark.parametrize(
-    ("module", "function", "doing"),
+    ("kind", "method", "doing"),
     [
-        (device_memory, "Buffer", "placing"),
-        (runtime, "enqueue_fill_buffer", "preparing a program"),
-        (runtime, "CommandQueue", "preparing a program"),
+        (Buffer, "of", "placing"),
+        (Queue, "clear", "preparing a program"),
+        (Launch, "__init__", "preparing a program"),
     ],
 )
 def test_a_fault_while_preparing_gives_weights_back(
-    monkeypatch: pytest.MonkeyPatch, module: Any, function: str, doing: str
+    monkeypatch: pytest.MonkeyPatch, kind: Any, method: str, doing: str
 ) -> None:
-    fault = Faulty(function, status(function, MEMORY, cl.MemoryError))
     with monkeypatch.context() as patched:
-        patched.setattr(module, "cl", fault)
+        failing(patched, kind, method, MEMORY)
         with pytest.raises(EPFail, match=f"while {doing}"):
             ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL])
     with ort.InferenceSession(mlp().SerializeToString(), providers=[OPENCL]) as session:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 
 from eps.opencl import device_memory
+from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
 from eps.opencl.device import find_devices
 from eps.opencl.device_memory import LARGE_PAGE, allocate
 
@@ -23,8 +23,8 @@ SIZE = 3 * LARGE_PAGE + 4096
 
 
 @pytest.fixture(params=SHARING, ids=[found.name for found in SHARING])
-def context(request: pytest.FixtureRequest) -> cl.Context:
-    return cl.Context([request.param.device])
+def context(request: pytest.FixtureRequest) -> Context:
+    return Context(request.param.device)
 
 
 def advised() -> int:
@@ -39,20 +39,20 @@ def advised() -> int:
     return total
 
 
-def assert_keeps(context: cl.Context, buffer: cl.Buffer) -> None:
+def assert_keeps(context: Context, buffer: Buffer) -> None:
     """What is written to its end comes back; numpy advises of arrays over 4 MB itself."""
     content = np.random.default_rng(0).integers(0, 256, 1 << 20, np.uint8)
     found, start = np.zeros_like(content), SIZE - (1 << 20)
-    with cl.CommandQueue(context) as queue:
-        cl.enqueue_copy(queue, buffer, content, dst_offset=start)
-        cl.enqueue_copy(queue, found, buffer, src_offset=start)
+    queue = Queue(context)
+    queue.write(buffer, content, start)
+    queue.read(found, buffer, start)
     np.testing.assert_array_equal(found, content)
 
 
 @pytest.mark.skipif(not SMAPS.exists(), reason="no /proc/self/smaps here")
-def test_large_pages_are_asked_for_and_given_back(context: cl.Context) -> None:
+def test_large_pages_are_asked_for_and_given_back(context: Context) -> None:
     before = advised()
-    buffer = allocate(context, cl.mem_flags.READ_WRITE, SIZE)
+    buffer = allocate(context, READ_WRITE, SIZE)
     assert advised() - before >= SIZE
     assert_keeps(context, buffer)
     buffer.release()
@@ -63,7 +63,7 @@ def test_large_pages_are_asked_for_and_given_back(context: cl.Context) -> None:
 
 @pytest.mark.parametrize("spoil", ["mmap", "advice", "system"])
 def test_without_them_memory_is_the_drivers(
-    context: cl.Context, monkeypatch: pytest.MonkeyPatch, spoil: str
+    context: Context, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     """A limit on address space, a kernel without large pages, a system that is not Linux."""
     real = device_memory.mmap.mmap
@@ -78,4 +78,4 @@ def test_without_them_memory_is_the_drivers(
         monkeypatch.delattr(device_memory.mmap, "MADV_HUGEPAGE", raising=False)
     else:
         monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)
-    assert_keeps(context, allocate(context, cl.mem_flags.READ_WRITE, SIZE))
+    assert_keeps(context, allocate(context, READ_WRITE, SIZE))

@@ -56,7 +56,7 @@ def run(width: int) -> np.ndarray:
         {" ".join(stores)}
       }}
     }}"""
-    context = cl.Context([POCL.device])
+    context = cl.Context([cl.Device.from_int_ptr(POCL.device.handle)])
     queue = cl.CommandQueue(context)
     flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
     buffers = [cl.Buffer(context, flags, hostbuf=data) for data in (X, Y)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
+import pytest
 from small_models import feed, mlp
 
 import ort_lite as ort
@@ -14,28 +18,93 @@ ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
 COMPILER = ("eps.opencl.codegen", "eps.opencl.lower", "eps.opencl.draw", "eps.opencl.fuse")
 RELOAD = """
-import sys
-import numpy as np
 import ort_lite as ort
 session = ort.InferenceSession({path!r}, providers=["OpenCLExecutionProvider"])
-session.run(None, {{"x": np.ones((2, 4), np.float32)}})
+answer = session.run(None, {{"x": np.ones((2, 4), np.float32)}})[0].tolist()
 assert session.explain().partitions[0].origin == "context"
-print(*sys.modules)
+"""
+PACKAGE = """
+import pyopencl as cl
+from eps.opencl.cl.devices import platforms
+assert [p.int_ptr for p in cl.get_platforms()] == [p.handle for p in platforms()]
+context = cl.Context(cl.get_platforms()[0].get_devices()[:1])
+queue = cl.CommandQueue(context)
+found = np.zeros(4, np.float32)
+there = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.arange(4, dtype=np.float32))
+cl.enqueue_copy(queue, found, there)
+assert found.tolist() == [0, 1, 2, 3]
+"""
+TELL = """
+import json, sys
+print(json.dumps({"modules": sorted(sys.modules), "answer": answer}))
 """
 
 
-def test_a_reload_imports_no_compiler_and_no_onnx(tmp_path: Path) -> None:
-    source = tmp_path / "m.onnx"
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> str:
+    source = tmp_path_factory.mktemp("m") / "m.onnx"
     source.write_bytes(mlp().SerializeToString())
     options = ort.SessionOptions()
     options.add_session_config_entry("ep.context_enable", "1")
     with ort.InferenceSession(source, options, providers=[OPENCL]) as session:
         session.run(None, feed(mlp()))
-    code = RELOAD.format(path=str(tmp_path / "m_ctx.onnx"))
+    return str(source.with_name("m_ctx.onnx"))
+
+
+def child(*parts: str) -> dict[str, Any]:
+    code = "import numpy as np\n" + "".join(parts) + TELL
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    modules = done.stdout.split()
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> None:
+    modules = child(RELOAD.format(path=context))["modules"]
     assert "eps.opencl.runtime" in modules
     assert [name for name in modules if name.startswith(COMPILER)] == []
-    assert "onnx" not in modules
+    assert [name for name in modules if name.split(".")[0] in {"onnx", "pyopencl"}] == []
+
+
+def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) -> None:
+    reload = RELOAD.format(path=context)
+    alone = child(reload)["answer"]
+    assert alone == child(reload, PACKAGE, reload)["answer"]
+    assert alone == child("import pyopencl\n", reload, PACKAGE)["answer"]
+
+
+LISTED = """
+import os, sys
+sys.path.insert(0, {folder!r})
+from eps.opencl import FACTORY
+probe = FACTORY.probe()
+answer = [probe.reason, len(probe.devices)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ([], "has no extension module"),
+        ([f"_cl{EXTENSION_SUFFIXES[0]}"], "loader cannot be loaded from"),
+    ],
+)
+def test_a_pyopencl_that_holds_no_loader_is_said(
+    tmp_path: Path, files: list[str], reason: str
+) -> None:
+    package = tmp_path / "pyopencl"
+    package.mkdir()
+    for name in ("__init__.py", *files):
+        (package / name).write_bytes(b"")
+    found, devices = child(LISTED.format(folder=str(tmp_path)))["answer"]
+    assert reason in found
+    assert devices == 0
+
+
+def test_the_environment_is_as_before_once_drivers_are_found() -> None:
+    code = "import os\nbefore = dict(os.environ)\n" + LISTED.format(folder=".")
+    found = child(code, "\nanswer = [answer[1], dict(os.environ) == before]\n")["answer"]
+    assert found[0] > 0
+    assert found[1] is True

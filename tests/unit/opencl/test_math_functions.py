@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from device_models import NodeSet
 
+from eps.opencl.cl import objects as cl
 from eps.opencl.codegen.kernel import Kernel
 from eps.opencl.codegen.source import write_source
 from eps.opencl.device import Found, describe_target, find_devices
 from eps.opencl.draw import BUILD_OPTIONS
+from eps.opencl.launches import Launch
 from eps.opencl.program import build
 from eps.opencl.views import Buffer
 
@@ -88,16 +89,13 @@ def run(found: Found, width: int) -> dict[str, np.ndarray]:
     total = X.size * len(EXPECTED)
     kernel = Kernel(body, (Buffer(X.size, "float32"), Buffer(total, "float32")), 1)
     source, (name,) = write_source([kernel], describe_target(found))
-    context = cl.Context([found.device])
-    queue = cl.CommandQueue(context)
-    flags = cl.mem_flags
-    x = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=X)
-    y = cl.Buffer(context, flags.WRITE_ONLY, 4 * total)
-    launch = cl.Kernel(build(context, source, BUILD_OPTIONS), name)
-    launch.set_args(x, y)
-    cl.enqueue_nd_range_kernel(queue, launch, (1,), (1,))
+    context = cl.Context(found.device)
+    queue = cl.Queue(context)
+    x = cl.Buffer.over(context, cl.READ_ONLY, X)
+    y = cl.Buffer.of(context, cl.READ_WRITE, 4 * total)
+    Launch(queue, build(context, source, BUILD_OPTIONS), name, [x, y], 1).enqueue()
     result = np.empty((len(EXPECTED), X.size), np.float32)
-    cl.enqueue_copy(queue, result, y, is_blocking=True)
+    queue.read(result, y)
     return dict(zip(EXPECTED, result, strict=True))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from onnx import helper
 from small_models import feed, model
@@ -19,6 +18,7 @@ from small_models import feed, model
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from eps.opencl import FACTORY
+from eps.opencl.cl.objects import Context, Queue
 from eps.opencl.device import describe_target, find_devices
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.weights import weight_of
@@ -140,19 +140,22 @@ MEMORY = """
 import mmap, re, sys
 import numpy as np
 import pyopencl as cl
+from eps.opencl.cl.objects import Context
+from eps.opencl.cl.objects import Context, Queue
 from eps.opencl.device import describe_target, find_devices
 from eps.opencl.device_weights import DeviceWeights
-from eps.opencl.program import Program
 from eps.opencl.weights import Weight
 
 SIZE = 64 << 20
 (found,) = [f for f in find_devices() if f.name == sys.argv[1]]
-context = cl.Context([found.device])
+mine = Context(found.device)
+context = cl.Context.from_int_ptr(mine.handle)
 queue = cl.CommandQueue(context)
-program = Program(context, '''__kernel void total(__global const float* p, __global float* y) {
+program = cl._cl._Program(context, '''
+__kernel void total(__global const float* p, __global float* y) {
   float s = 0; for (int i = 0; i < 16384; ++i) s += p[get_global_id(0) * 16384 + i];
   y[get_global_id(0)] = s; }''')
-program.build(b"", context.devices)
+program._build(b"", context.devices)
 y = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4096)
 file = open(sys.argv[2], "rb")
 data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -165,18 +168,18 @@ def run(weights):
     (buffer,) = weights.hold([Weight("", data)])
     weights.settle()
     kernel = cl.Kernel(program, "total")
-    kernel.set_args(buffer, y)
+    kernel.set_args(cl.Buffer.from_int_ptr(buffer.handle), y)
     cl.enqueue_nd_range_kernel(queue, kernel, (1024,), (1,))
     result = np.empty(1024, np.float32)
     cl.enqueue_copy(queue, result, y)
     return result
 
 alignment = describe_target(found).alignment
-run(kept := DeviceWeights(context, alignment, mapped=False))  # what the first launch takes
+run(kept := DeviceWeights(mine, alignment, mapped=False))  # what the first launch takes
 before = anonymous()
-mine = run(lent := DeviceWeights(context, alignment, mapped=sys.argv[3] == "map"))
+found = run(lent := DeviceWeights(mine, alignment, mapped=sys.argv[3] == "map"))
 print(anonymous() - before)
-assert np.allclose(mine, np.frombuffer(data, np.float32).reshape(1024, -1).sum(1), rtol=1e-2)
+assert np.allclose(found, np.frombuffer(data, np.float32).reshape(1024, -1).sum(1), rtol=1e-2)
 """
 
 
@@ -198,7 +201,7 @@ def test_mapped_weights_take_no_memory_of_their_own(tmp_path: Path, device: str,
 
 def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
     (found,) = [f for f in find_devices() if f.name == device]
-    context = cl.Context([found.device])
+    context = Context(found.device)
     held = DeviceWeights(context, describe_target(found).alignment, mapped=False)
     first, second = (weight_of(memoryview(bytes([i]) * 5000)) for i in (1, 2))
     again = weight_of(memoryview(bytes([1]) * 5000))
@@ -206,12 +209,11 @@ def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
     held.settle()
     assert a is c
     found_bytes = np.zeros(5000, np.uint8)
-    with cl.CommandQueue(context) as queue:
-        cl.enqueue_copy(queue, found_bytes, b)
+    queue = Queue(context)
+    queue.read(found_bytes, b)
     assert set(found_bytes) == {2}
     held.drop([first, second])
-    with cl.CommandQueue(context) as queue:
-        cl.enqueue_copy(queue, found_bytes, c)
+    queue.read(found_bytes, c)
     assert set(found_bytes) == {1}
     held.drop([again])
     assert not held._blocks
@@ -225,13 +227,12 @@ def test_mapped_bytes_outlive_what_the_caller_drops(tmp_path: Path, device: str)
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     path.unlink()
     (found,) = [f for f in find_devices() if f.name == device]
-    context = cl.Context([found.device])
+    context = Context(found.device)
     held = DeviceWeights(context, describe_target(found).alignment, mapped=True)
     (buffer,) = held.hold([weight_of(memoryview(data))])
     held.settle()
     del data
     gc.collect()
     content = np.zeros(256 * 4096, np.uint8)
-    with cl.CommandQueue(context) as queue:
-        cl.enqueue_copy(queue, content, buffer)
+    Queue(context).read(content, buffer)
     np.testing.assert_array_equal(content, np.tile(np.arange(256, dtype=np.uint8), 4096))

@@ -16,7 +16,7 @@ from eps.opencl.pocl_threads import CHOSEN_BY_USER, has_all_cores
 ROOT = Path(__file__).parents[3]
 ALLOWED = os.sched_getaffinity(0)
 with_pocl = pytest.mark.skipif(
-    not any(found.platform.name.strip() == POCL for found in find_devices()),
+    not any(found.platform.name == POCL for found in find_devices()),
     reason="PoCL is not here",
 )
 all_cores = pytest.mark.skipif(

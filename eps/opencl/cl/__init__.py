@@ -1,0 +1,1 @@
+"""OpenCL itself: its C API, and its objects by OpenCL's names."""

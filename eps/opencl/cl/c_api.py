@@ -1,0 +1,212 @@
+"""OpenCL's C API: the functions that ort_lite needs, through ctypes.
+
+Declared after the Khronos headers CL/cl.h (OpenCL 1.2, which every driver has).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEVICE_NOT_FOUND = -1
+DEVICE_NOT_AVAILABLE = -2
+
+ALL_TYPES = 0xFFFFFFFF
+"""Of devices."""
+
+_FAILURES = (
+    *("DEVICE_NOT_FOUND", "DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE"),
+    *("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"),
+    *("PROFILING_INFO_NOT_AVAILABLE", "MEM_COPY_OVERLAP", "IMAGE_FORMAT_MISMATCH"),
+    *("IMAGE_FORMAT_NOT_SUPPORTED", "BUILD_PROGRAM_FAILURE", "MAP_FAILURE"),
+    *("MISALIGNED_SUB_BUFFER_OFFSET", "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"),
+    *("COMPILE_PROGRAM_FAILURE", "LINKER_NOT_AVAILABLE", "LINK_PROGRAM_FAILURE"),
+    *("DEVICE_PARTITION_FAILED", "KERNEL_ARG_INFO_NOT_AVAILABLE"),
+)
+"""From status -1 on downwards."""
+
+_INVALID = (
+    *("VALUE", "DEVICE_TYPE", "PLATFORM", "DEVICE", "CONTEXT", "QUEUE_PROPERTIES"),
+    *("COMMAND_QUEUE", "HOST_PTR", "MEM_OBJECT", "IMAGE_FORMAT_DESCRIPTOR", "IMAGE_SIZE"),
+    *("SAMPLER", "BINARY", "BUILD_OPTIONS", "PROGRAM", "PROGRAM_EXECUTABLE", "KERNEL_NAME"),
+    *("KERNEL_DEFINITION", "KERNEL", "ARG_INDEX", "ARG_VALUE", "ARG_SIZE", "KERNEL_ARGS"),
+    *("WORK_DIMENSION", "WORK_GROUP_SIZE", "WORK_ITEM_SIZE", "GLOBAL_OFFSET"),
+    *("EVENT_WAIT_LIST", "EVENT", "OPERATION", "GL_OBJECT", "BUFFER_SIZE", "MIP_LEVEL"),
+    *("GLOBAL_WORK_SIZE", "PROPERTY", "IMAGE_DESCRIPTOR", "COMPILER_OPTIONS"),
+    *("LINKER_OPTIONS", "DEVICE_PARTITION_COUNT"),
+)
+"""What is wrong with a call, from status -30 on downwards."""
+
+_STATUS: Mapping[int, str] = {
+    **{-1 - i: name for i, name in enumerate(_FAILURES)},
+    **{-30 - i: f"INVALID_{name}" for i, name in enumerate(_INVALID)},
+    -1001: "PLATFORM_NOT_FOUND_KHR",
+}
+
+
+class OpenCLError(Exception):
+    """A function's status other than success.
+
+    Attributes:
+        status: A number of cl.h.
+    """
+
+    def __init__(self, routine: str, status: int, log: str = "") -> None:
+        """Say what failed; `log` is the compiler's."""
+        self.routine, self.status, self.log = routine, status, log
+        super().__init__(routine, status, log)
+
+    def __str__(self) -> str:
+        """The status by its name, and the log."""
+        told = f"{self.routine} failed: {_STATUS.get(self.status, f'status {self.status}')}"
+        return f"{told}\n{self.log}" if self.log else told
+
+
+class Region(ctypes.Structure):
+    """cl_buffer_region, in bytes."""
+
+    _fields_: ClassVar = [("origin", c_size_t), ("size", c_size_t)]
+
+
+_OBJECT, _NUMBER, _FLAGS = c_void_p, c_uint32, c_uint64
+_INFO = (_OBJECT, _NUMBER, c_size_t, c_void_p, POINTER(c_size_t))
+_WAITS = (_NUMBER, c_void_p, POINTER(c_void_p))
+_STATUS_OUT = POINTER(c_int32)
+
+_LONG: Mapping[str, Sequence[Any]] = {
+    "clGetPlatformIDs": (_NUMBER, POINTER(c_void_p), POINTER(c_uint32)),
+    "clGetDeviceIDs": (_OBJECT, _FLAGS, _NUMBER, POINTER(c_void_p), POINTER(c_uint32)),
+    "clBuildProgram": (_OBJECT, _NUMBER, POINTER(c_void_p), c_char_p, c_void_p, c_void_p),
+    "clGetProgramInfo": _INFO,  # PoCL compiles before it gives a binary
+    "clEnqueueReadBuffer": (*(_OBJECT, _OBJECT, _NUMBER), *(c_size_t, c_size_t, c_void_p), *_WAITS),
+    "clEnqueueWriteBuffer": (
+        *(_OBJECT, _OBJECT, _NUMBER, c_size_t, c_size_t, c_void_p),
+        *_WAITS,
+    ),
+    "clWaitForEvents": (_NUMBER, POINTER(c_void_p)),
+    "clFinish": (_OBJECT,),
+    "clReleaseContext": (_OBJECT,),
+    "clReleaseCommandQueue": (_OBJECT,),
+    "clReleaseMemObject": (_OBJECT,),
+    "clReleaseProgram": (_OBJECT,),
+    "clReleaseKernel": (_OBJECT,),
+}
+"""Functions that may take long: they run without the interpreter's lock."""
+
+_SHORT: Mapping[str, Sequence[Any]] = {
+    "clGetPlatformInfo": _INFO,
+    "clGetDeviceInfo": _INFO,
+    "clGetProgramBuildInfo": (_OBJECT, *_INFO),
+    "clGetEventProfilingInfo": _INFO,
+    "clSetKernelArg": (_OBJECT, _NUMBER, c_size_t, c_void_p),
+    "clEnqueueFillBuffer": (
+        *(_OBJECT, _OBJECT, c_void_p, c_size_t, c_size_t, c_size_t),
+        *_WAITS,
+    ),
+    "clFlush": (_OBJECT,),
+    "clReleaseEvent": (_OBJECT,),
+}
+"""Functions that come back at once: to give the lock away would only invite a wait for it."""
+
+_LONG_MAKERS: Mapping[str, Sequence[Any]] = {
+    "clCreateContext": (
+        *(c_void_p, _NUMBER, POINTER(c_void_p), c_void_p, c_void_p),
+        _STATUS_OUT,
+    ),
+    "clCreateBuffer": (_OBJECT, _FLAGS, c_size_t, c_void_p, _STATUS_OUT),
+    "clCreateProgramWithBinary": (
+        *(_OBJECT, _NUMBER, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_char_p)),
+        *(POINTER(c_int32), _STATUS_OUT),
+    ),
+    "clCreateKernel": (_OBJECT, c_char_p, _STATUS_OUT),  # Intel's links a program at the first
+}
+_SHORT_MAKERS: Mapping[str, Sequence[Any]] = {
+    "clCreateCommandQueue": (_OBJECT, _OBJECT, _FLAGS, _STATUS_OUT),
+    "clCreateSubBuffer": (_OBJECT, _FLAGS, _NUMBER, POINTER(Region), _STATUS_OUT),
+    "clCreateProgramWithSource": (
+        *(_OBJECT, _NUMBER, POINTER(c_char_p), POINTER(c_size_t), _STATUS_OUT),
+    ),
+}
+
+
+class CApi:
+    """The loader, whose functions are attributes; those that give a status raise `OpenCLError`.
+
+    Attributes:
+        enqueue: clEnqueueNDRangeKernel, which gives its status: a run calls it for each kernel,
+            with arguments of ctypes' types that were made once.
+    """
+
+    def __init__(self, library: str) -> None:
+        """Load it.
+
+        Args:
+            library: A file that is OpenCL's loader or is linked with it, or a name for the system.
+
+        Raises:
+            OSError: It cannot be loaded, or is none of OpenCL's.
+        """
+        without_lock, with_lock = ctypes.CDLL(library), ctypes.PyDLL(library)
+        for loaded, functions in ((without_lock, _LONG), (with_lock, _SHORT)):
+            for name, arguments in functions.items():
+                function = _declared(loaded, name, arguments, c_int32)
+                function.errcheck = _checked
+                setattr(self, name, function)
+        for loaded, functions in ((without_lock, _LONG_MAKERS), (with_lock, _SHORT_MAKERS)):
+            for name, arguments in functions.items():
+                setattr(self, name, _declared(loaded, name, arguments, c_void_p))
+        self.enqueue = _declared(with_lock, "clEnqueueNDRangeKernel", None, c_int32)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - ctypes; for type checkers alone
+        """Fails: every function was set above."""
+        raise AttributeError(name)
+
+
+def made(create: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - ctypes
+    """The object that `create` makes; its last parameter takes the status.
+
+    Raises:
+        OpenCLError: It makes none.
+    """
+    status = c_int32()
+    handle = create(*arguments, status)
+    if status.value:
+        raise OpenCLError(create.__name__, status.value)
+    return c_void_p(handle)
+
+
+def listed(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
+    """The handles that `tell` gives; its last parameters are a count, an array, and how many.
+
+    Raises:
+        OpenCLError: It gives none.
+    """
+    count = c_uint32()
+    tell(*arguments, 0, None, count)
+    handles = (c_void_p * count.value)()
+    tell(*arguments, count, handles, None)
+    return [handle for handle in handles if handle]
+
+
+def _checked(status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG001 - ctypes' errcheck
+    if status:
+        raise OpenCLError(function.__name__, status)
+    return status
+
+
+def _declared(
+    library: ctypes.CDLL,
+    name: str,
+    arguments: Sequence[Any] | None,
+    result: Any,  # noqa: ANN401 - ctypes
+) -> Any:  # noqa: ANN401 - ctypes
+    try:
+        function = getattr(library, name)
+    except AttributeError as exc:
+        raise OSError(f"{library._name} has no function {name}") from exc  # noqa: SLF001 - ctypes' only name for it
+    function.argtypes, function.restype = arguments, result
+    return function

@@ -1,0 +1,91 @@
+"""OpenCL's loader, which comes with pyopencl and is found without importing it.
+
+`import pyopencl` takes as long as a driver's start: it brings templates, arrays and caches of its
+own. The loader in its wheel is a library like any other; a program that imports pyopencl before or
+after this shares the library, and with it the drivers and the memory behind it.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+
+from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
+from eps.opencl.icd import drivers_shown
+from eps.opencl.pocl_threads import threads_on_cores
+from ort_lite.status import EPFail
+
+PACKAGE = "pyopencl"
+MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
+
+_looking = Lock()
+
+
+def package_folder() -> Path | None:
+    """Where pyopencl lies; None where it is not installed."""
+    spec = find_spec(PACKAGE)
+    folders = spec.submodule_search_locations if spec is not None else None
+    return Path(folders[0]) if folders else None
+
+
+def api() -> CApi:
+    """The loader's functions, after it and the drivers have looked around, once in a process.
+
+    Raises:
+        EPFail: There is no loader.
+    """
+    return _opened()[0]
+
+
+def loader_note() -> str:
+    """What the loader was shown.
+
+    Raises:
+        EPFail: There is no loader.
+    """
+    return _opened()[1]
+
+
+def _opened() -> tuple[CApi, str]:
+    with (
+        _looking
+    ):  # a thread that came first may be loading drivers (docs/adr/0015-early-loading.md)
+        return _opened_once()
+
+
+@cache
+def _opened_once() -> tuple[CApi, str]:
+    folder = package_folder()
+    if folder is None:
+        raise EPFail(MISSING)
+    library = _library(folder)
+    try:
+        found = CApi(library)
+    except OSError as exc:
+        raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
+    with drivers_shown(folder) as note, threads_on_cores(), suppress(OpenCLError):
+        for platform in listed(found.clGetPlatformIDs):
+            with suppress(OpenCLError):  # who asks for its devices is told
+                listed(found.clGetDeviceIDs, platform, ALL_TYPES)
+    return found, note
+
+
+def _library(folder: Path) -> str:
+    """The loader in pyopencl's wheel for Windows, and elsewhere what pyopencl's extension needs.
+
+    The loader's own file has another name in each wheel; but for Windows, a library gives the
+    functions of those that it needs as if they were its own.
+    """
+    if sys.platform == "win32":
+        bundled = sorted((folder.parent / f"{PACKAGE}.libs").glob("opencl*.dll"))
+        return str(bundled[0]) if bundled else "OpenCL.dll"
+    for suffix in EXTENSION_SUFFIXES:
+        path = folder / f"_cl{suffix}"
+        if path.is_file():
+            return str(path)
+    raise EPFail(f"the pyopencl package in {folder} has no extension module")

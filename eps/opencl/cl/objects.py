@@ -1,0 +1,212 @@
+"""Contexts, memory and queues: each object is released with the last reference to it."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_size_t, c_uint64, c_void_p
+from typing import TYPE_CHECKING, Any
+
+from eps.opencl.cl.c_api import Region, made
+from eps.opencl.cl.loader import api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from eps.opencl.cl.devices import Device
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+READ_WRITE, WRITE_ONLY, READ_ONLY, USE_HOST_PTR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+"""Flags of a buffer."""
+
+_CONTEXT_PLATFORM = 0x1084
+_CREATE_REGION = 0x1220
+_PROFILING = 1 << 1
+_STARTED, _ENDED = 0x1282, 0x1283
+
+
+class Owned:
+    """An object of the driver's, which may be passed where a function takes it.
+
+    Args:
+        handle: The driver's.
+        release: The function that takes it back.
+        keeps: What must live as long as the object does.
+    """
+
+    __slots__ = ("_as_parameter_", "_keeps", "_release")
+
+    def __init__(
+        self, handle: c_void_p, release: Callable[[c_void_p], int], keeps: object = None
+    ) -> None:
+        self._as_parameter_ = handle
+        self._release = release
+        self._keeps = keeps
+
+    @property
+    def handle(self) -> int:
+        """OpenCL's own, for other libraries; 0 after `release`."""
+        return self._as_parameter_.value or 0
+
+    def release(self) -> None:
+        """Give it back now; not again where that was done."""
+        handle, self._as_parameter_ = self._as_parameter_, c_void_p()
+        if handle.value is not None:
+            self._release(handle)
+        self._keeps = None
+
+    def __del__(self) -> None:
+        """Give it back."""
+        if hasattr(self, "_keeps"):  # it was made
+            self.release()
+
+
+class Context(Owned):
+    """What programs and memory of one device live in."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Device) -> None:
+        """Open the device.
+
+        Raises:
+            OpenCLError: The driver does not let it.
+        """
+        self.device = device
+        chosen = (c_size_t * 3)(_CONTEXT_PLATFORM, device.platform.handle, 0)
+        devices = (c_void_p * 1)(device.handle)
+        handle = made(api().clCreateContext, ctypes.addressof(chosen), 1, devices, None, None)
+        super().__init__(handle, api().clReleaseContext)
+
+
+class Buffer(Owned):
+    """Memory of a device, or a part of it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, context: Context, flags: int, size: int) -> Buffer:
+        """The driver's own memory; `size` in bytes.
+
+        Raises:
+            OpenCLError: There is not enough.
+        """
+        handle = made(api().clCreateBuffer, context, flags, size, None)
+        return cls(handle, api().clReleaseMemObject)
+
+    @classmethod
+    def over(cls, context: Context, flags: int, content: Array) -> Buffer:
+        """The host's memory, which the buffer holds for as long as it lives.
+
+        Raises:
+            OpenCLError: The driver does not take it.
+        """
+        shared = flags | USE_HOST_PTR
+        address = content.ctypes.data
+        handle = made(api().clCreateBuffer, context, shared, content.nbytes, address)
+        return cls(handle, api().clReleaseMemObject, content)
+
+    def part(self, offset: int, size: int) -> Buffer:
+        """Some of its bytes, with its flags.
+
+        Raises:
+            OpenCLError: They lie outside, or not where the device takes parts.
+        """
+        region = Region(offset, size)
+        handle = made(api().clCreateSubBuffer, self, 0, _CREATE_REGION, region)
+        return Buffer(handle, api().clReleaseMemObject, self)
+
+
+class Event(Owned):
+    """Something that the device has been told to do."""
+
+    __slots__ = ()
+
+    def __init__(self, handle: c_void_p, keeps: object = None) -> None:
+        """Take over `handle`; `keeps` is what the device reads meanwhile."""
+        super().__init__(handle, api().clReleaseEvent, keeps)
+
+    def wait(self) -> None:
+        """Wait until it is done.
+
+        Raises:
+            OpenCLError: It was not.
+        """
+        api().clWaitForEvents(1, (c_void_p * 1)(self.handle))
+        self._keeps = None
+
+    def release(self) -> None:
+        """Let go of it, when the device reads nothing of the host's any more."""
+        if self.handle and self._keeps is not None:
+            api().clWaitForEvents(1, (c_void_p * 1)(self.handle))
+        super().release()
+
+    def nanoseconds(self) -> int:
+        """How long the device took, on a queue that takes times."""
+        times = []
+        for parameter in (_STARTED, _ENDED):
+            value = c_uint64()
+            api().clGetEventProfilingInfo(self, parameter, 8, ctypes.byref(value), None)
+            times.append(value.value)
+        return times[1] - times[0]
+
+
+class Queue(Owned):
+    """Has a device do one thing after the other."""
+
+    __slots__ = ()
+
+    def __init__(self, context: Context, *, profiling: bool = False) -> None:
+        """Make it; with `profiling` its events tell times.
+
+        Raises:
+            OpenCLError: The driver does not.
+        """
+        properties = _PROFILING if profiling else 0
+        handle = made(api().clCreateCommandQueue, context, context.device, properties)
+        super().__init__(handle, api().clReleaseCommandQueue)
+
+    def write(self, buffer: Buffer, content: Array, offset: int = 0) -> None:
+        """Copy to the device and wait for it.
+
+        Args:
+            buffer: Where to.
+            content: Contiguous.
+            offset: In the buffer, in bytes.
+
+        Raises:
+            OpenCLError: The device failed.
+        """
+        where = 1, offset, content.nbytes, content.ctypes.data
+        api().clEnqueueWriteBuffer(self, buffer, *where, 0, None, None)
+
+    def begin_write(self, buffer: Buffer, content: Array, offset: int = 0) -> Event:
+        """As `write`, but the caller goes on; the event holds `content` until it is done."""
+        event = c_void_p()
+        where = 0, offset, content.nbytes, content.ctypes.data
+        api().clEnqueueWriteBuffer(self, buffer, *where, 0, None, event)
+        return Event(event, content)
+
+    def read(self, content: Array, buffer: Buffer, offset: int = 0) -> None:
+        """Copy from the device and wait for it; else as `write`."""
+        where = 1, offset, content.nbytes, content.ctypes.data
+        api().clEnqueueReadBuffer(self, buffer, *where, 0, None, None)
+
+    def clear(self, buffer: Buffer, size: int) -> None:
+        """Fill the first `size` bytes with zeros, after what was asked before."""
+        zero = ctypes.c_uint8()
+        api().clEnqueueFillBuffer(*(self, buffer, ctypes.byref(zero), 1, 0, size), *(0, None, None))
+
+    def flush(self) -> None:
+        """Have the device begin."""
+        api().clFlush(self)
+
+    def finish(self) -> None:
+        """Wait until all is done.
+
+        Raises:
+            OpenCLError: The device failed.
+        """
+        api().clFinish(self)

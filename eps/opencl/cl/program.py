@@ -1,0 +1,84 @@
+"""Programs, from source or from a driver's own binary."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char_p, c_int32, c_size_t, c_void_p
+from typing import TYPE_CHECKING
+
+from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.loader import api
+from eps.opencl.cl.objects import Owned
+
+if TYPE_CHECKING:
+    from eps.opencl.cl.devices import Device
+    from eps.opencl.cl.objects import Context
+
+_BINARY_SIZES, _BINARIES = 0x1165, 0x1166
+_BUILD_LOG = 0x1183
+
+
+class Program(Owned):
+    """Kernels of one device, once it is built."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, handle: c_void_p, device: Device) -> None:
+        """Take over `handle`."""
+        self._device = device
+        super().__init__(handle, api().clReleaseProgram)
+
+    @classmethod
+    def of_source(cls, context: Context, source: str) -> Program:
+        """From OpenCL C, not built yet."""
+        text = c_char_p(source.encode())
+        handle = made(api().clCreateProgramWithSource, context, 1, text, None)
+        return cls(handle, context.device)
+
+    @classmethod
+    def of_binary(cls, context: Context, binary: bytes) -> Program:
+        """From what the same driver gave, not built yet.
+
+        Raises:
+            OpenCLError: It is none of the driver's.
+        """
+        devices, size = (c_void_p * 1)(context.device.handle), c_size_t(len(binary))
+        handle = made(
+            *(api().clCreateProgramWithBinary, context, 1, devices, size),
+            *(c_char_p(binary), c_int32()),
+        )
+        return cls(handle, context.device)
+
+    def build(self, options: str) -> None:
+        """Compile or link it.
+
+        Raises:
+            OpenCLError: The driver refuses it; has the compiler's log.
+        """
+        devices = (c_void_p * 1)(self._device.handle)
+        try:
+            api().clBuildProgram(self, 1, devices, options.encode(), None, None)
+        except OpenCLError as exc:
+            raise OpenCLError(exc.routine, exc.status, self._log()) from exc
+
+    def _log(self) -> str:
+        size = c_size_t()
+        api().clGetProgramBuildInfo(self, self._device, _BUILD_LOG, 0, None, size)
+        text = ctypes.create_string_buffer(size.value + 1)
+        api().clGetProgramBuildInfo(self, self._device, _BUILD_LOG, size, text, None)
+        return text.value.decode(errors="replace")
+
+    def binary(self) -> bytes:
+        """The driver's form of it; PoCL's is complete only after each kernel has run.
+
+        PoCL compiles each kernel again for it, which takes seconds; other threads go on.
+
+        Raises:
+            OpenCLError: The driver gives none.
+        """
+        size = c_size_t()
+        api().clGetProgramInfo(self, _BINARY_SIZES, 8, ctypes.byref(size), None)
+        data = ctypes.create_string_buffer(size.value)
+        pointer = c_void_p(ctypes.addressof(data))
+        api().clGetProgramInfo(self, _BINARIES, 8, ctypes.byref(pointer), None)
+        return data.raw
