@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 
     from eps.opencl.tilings import Problem, Tiling
     from eps.opencl.weights import Weight
+
+
+_WINOGRAD = re.compile(r"winograd(\d)_")
+"""See `codegen/winograd.py`: the name of a kernel that interpolates the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,15 @@ class Blueprint:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person may want to know of how it computes; one line each."""
+        tiles = Counter(m[1] for call in self.calls if (m := _WINOGRAD.match(call.kernel)))
+        return tuple(
+            f"3x3 convolutions as Winograd's F({m}x{m}, 3x3): {count}"
+            for m, count in sorted(tiles.items())
+        )
 
     @property
     def checks(self) -> bool:

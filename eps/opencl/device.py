@@ -65,6 +65,7 @@ class Target:
         tuned: Tilings that were measured on this device; others go by the rule.
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
+        winograd: Whether convolutions may be computed by Winograd's transforms.
     """
 
     vector: int
@@ -77,6 +78,7 @@ class Target:
     calls_builtins: bool
     prefetches: bool = False
     half: bool = False
+    winograd: bool = False
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
 
     @property
@@ -185,5 +187,6 @@ def describe_target(found: Found) -> Target:
         alignment=max(128, device.mem_base_addr_align // 8),
         late_binaries=pocl,
         calls_builtins=pocl,
+        winograd=found.kind == "CPU",
         prefetches=found.kind == "CPU" and (pocl or found.platform.vendor.startswith("Intel")),
     )

@@ -102,11 +102,13 @@ class DynamicPartition(CompiledPartition):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The shapes that there is a program for."""
+        """The shapes that there is a program for, and how the last one used computes."""
         with self._changed:
             kept = [self._named(shapes) for shapes in self._programs]
+            last = next(reversed(self._programs.values()), None)
         notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
-        return (f"{notes}; other shapes are refused" if self.closed else notes,)
+        how = last.executable.blueprint.notes if last is not None else ()
+        return (f"{notes}; other shapes are refused" if self.closed else notes, *how)
 
     @contextmanager
     def _program(self, shapes: Shapes) -> Iterator[Executable]:

@@ -22,6 +22,7 @@ OPTIONS: Mapping[str, str] = {
     "weights": "auto (default), copy or map: whether weights lie in the payload file's own memory",
     "tuning": "off (default), fast or full: kernel parameters by a rule, or by measuring",
     "tuning_cache": "folder for what was measured; opencl_tuning in the user's cache without it",
+    "winograd": "true (default; CPUs, fp32) or false: 3x3 convolutions with fewer products",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
@@ -47,6 +48,7 @@ class OpenCLOptions:
         weights: Of `WEIGHTS`.
         tuning: Of `TUNING`.
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
+        winograd: Whether convolutions may be computed by Winograd's transforms.
         profiling: Whether the queue records times.
     """
 
@@ -60,6 +62,7 @@ class OpenCLOptions:
     weights: str = "auto"
     tuning: str = "off"
     tuning_cache: str = ""
+    winograd: bool = True
     profiling: bool = False
 
 
@@ -82,6 +85,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         weights=_one_of(options, "weights", WEIGHTS),
         tuning=_one_of(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
+        winograd=_flag(options, "winograd", default="true"),
         profiling=_flag(options, "profiling"),
     )
 
@@ -98,8 +102,8 @@ def _closed(options: Mapping[str, str]) -> bool:
     return closed
 
 
-def _flag(options: Mapping[str, str], key: str) -> bool:
-    text = options.get(key, "false")
+def _flag(options: Mapping[str, str], key: str, *, default: str = "false") -> bool:
+    text = options.get(key, default)
     if text not in ("true", "True", "false", "False", "1", "0"):
         raise InvalidArgument(f"{key} is '{text}', expected true or false")
     return text in ("true", "True", "1")

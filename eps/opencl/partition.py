@@ -49,6 +49,11 @@ class StaticPartition(CompiledPartition):
         found = self.executable.run(values)
         return [found[i] for i in self._given]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How some operations are computed."""
+        return self.executable.blueprint.notes
+
     def release(self) -> None:
         """Give device memory back."""
         self.executable.release()

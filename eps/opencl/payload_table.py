@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.weights import Weight
 
-_KERNEL = re.compile(r"k[0-9a-f]{12}")
+_KERNEL = re.compile(r"(?:k|winograd[24]_)[0-9a-f]{12}")
 MAX_TASKS = (1 << 31) - 1
 MAX_RANK = 64
 MAX_BYTES = 1 << 46
@@ -109,7 +109,7 @@ def _call(row: object, arguments: _Arguments) -> Call:
     kernel, tasks, places, checks, work = array(row, "call", 5)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
-        raise FormatError("call.kernel", name[:40], "k and 12 hexadecimal digits")
+        raise FormatError("call.kernel", name[:40], "k or winograd4_, and 12 hexadecimal digits")
     if not isinstance(checks, bool):
         raise FormatError("call.checks", str(checks)[:40], "true or false")
     return Call(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
+    from eps.opencl.device import Target
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.runtime import Executable
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
@@ -48,8 +49,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         found = choose(find_devices(), options)
-        half = options.precision == "fp16"
-        self._target = replace(describe_target(found), half=half)
+        self._target = _as_asked(describe_target(found), options)
         self._identity = read_identity(found)
         self._builder: Builder | None = Builder(found, self._target, options, self._identity)
 
@@ -148,3 +148,9 @@ class OpenCLExecutionProvider(ExecutionProvider):
         if self._builder is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._builder
+
+
+def _as_asked(target: Target, options: OpenCLOptions) -> Target:
+    """The device as the options want it used; who wants small weights gets no transformed ones."""
+    half = options.precision == "fp16"
+    return replace(target, half=half, winograd=target.winograd and options.winograd and not half)

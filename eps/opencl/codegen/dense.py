@@ -49,7 +49,7 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed = _packed(whole, tile, target)
+        packed = packed_panels(whole, tile, half=target.half)
         w_batch = _packed_batch(batch, packed.size // max(1, prod(batch)))
         w = (Buffer(packed.size, packed.dtype.name, packed), 0, w_batch)
         w_steps = (0, 0, tile.channels, k * tile.channels)
@@ -78,15 +78,15 @@ def _with_row(view: View) -> View:
     )
 
 
-def _packed(weights: Array, tile: Tile, target: Target) -> Array:
+def packed_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:
     """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps.
 
-    Halves where the target wants them and none of the values is beyond their range.
+    Halves where `half` wants them and none of the values is beyond their range.
     """
     n, channels = weights.shape[-1], tile.channels
     starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
     panels = [weights[..., s : s + channels] for s in starts]
-    fits = target.half and bool(np.abs(weights).max(initial=0) <= LARGEST_HALF)
+    fits = half and bool(np.abs(weights).max(initial=0) <= LARGEST_HALF)
     dtype = np.float16 if fits else np.float32
     return np.ascontiguousarray(np.stack(panels, axis=1), dtype).reshape(-1)
 
@@ -154,7 +154,7 @@ def _contract(
     tiling = choose_tiling(sizes, target)
     tile = tiling.tile
     by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed = _packed(by_group, tile, target)
+    packed = packed_panels(by_group, tile, half=target.half)
     line = depth * tile.channels
     spec = Contraction(
         sizes=sizes,

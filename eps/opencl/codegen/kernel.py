@@ -26,6 +26,7 @@ class Kernel:
         checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
         work: Floating-point operations, for reports; 0 where nobody counted.
         problem: What a contraction's tiling was chosen for; None of other kernels.
+        label: What its name in the program begins with.
     """
 
     body: str
@@ -34,6 +35,7 @@ class Kernel:
     checks: bool = False
     work: int = 0
     problem: Problem | None = None
+    label: str = "k"
 
     def parameters(self) -> str:
         """The parameter list."""

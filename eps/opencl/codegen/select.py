@@ -13,6 +13,7 @@ from eps.opencl.codegen.reduce import reduce_kernel
 from eps.opencl.codegen.sample import sample_kernel
 from eps.opencl.codegen.softmax import softmax_kernel
 from eps.opencl.codegen.window import depthwise_kernel, is_depthwise, pool_kernel
+from eps.opencl.codegen.winograd import outputs_of, winograd_kernels
 from eps.opencl.ir import (
     Convolution,
     Fill,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 def _convolution(op: Convolution, step: Step, target: Target) -> list[Kernel]:
     if is_depthwise(op):
         return [depthwise_kernel(op, step, target)]
+    outputs = outputs_of(op, step, target)
+    if outputs is not None:
+        return winograd_kernels(op, step, target, outputs)
     return convolution_kernels(op, step, target)
 
 

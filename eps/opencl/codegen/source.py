@@ -20,10 +20,11 @@ def write_source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[s
     for kernel in kernels:
         head = f"({kernel.parameters()})"
         key = hashlib.sha256(f"{head}{kernel.body}".encode()).hexdigest()[:12]
+        name = f"{kernel.label}{key}"
         texts.setdefault(
-            f"k{key}", f"{target.attributes} __kernel void k{key}{head} {{\n{kernel.body}\n}}\n"
+            name, f"{target.attributes} __kernel void {name}{head} {{\n{kernel.body}\n}}\n"
         )
-        names.append(f"k{key}")
+        names.append(name)
     body = "\n".join(texts.values())
     return f"{_shared(body, target)}\n{body}", names
 
