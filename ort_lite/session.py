@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
-from ort_lite.execution.run_context import RunContext, running
 from ort_lite.execution.run_forms import RunForms
-from ort_lite.execution.session_threads import Surroundings
 from ort_lite.load_report import FIRST_RUN, BackgroundCompile, LoadClock, LoadReport, peak_rss
-from ort_lite.model.info import ModelMetadata, NodeArg
 from ort_lite.options import RunOptions, SessionOptions
-from ort_lite.planning.placement import placement_line
 from ort_lite.providers.provider_list import begin_all, wanted_by
-from ort_lite.session_log import get_logger, logging_as, scope_of
-from ort_lite.status import Fail, InvalidArgument
+from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
+from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
     from ort_lite.background_compile import BackgroundJob
+    from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution_provider import Value
+    from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.opening import Opened
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
@@ -80,7 +77,7 @@ class InferenceSession(RunForms):
         )
         begin_all(wanted)
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
-        from ort_lite.execution.feeds import Feeds  # noqa: PLC0415 - see above
+        from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
 
         self._opened: Opened | None = None
@@ -103,12 +100,7 @@ class InferenceSession(RunForms):
             raise
         opened, self._provider_options = found.opened, found.provider_options
         self._job, self._no_job = found.job, found.no_job
-        graph = opened.prepared.graph
-        self._feeds = Feeds.of(graph, opened.loaded.model.graph.initializers)
-        self._input_args = [NodeArg.of(info) for info in graph.inputs]
-        self._overridable_args = [NodeArg.of(info) for info in graph.overridable]
-        self._output_args = [NodeArg.of(info) for info in graph.outputs]
-        self._positions = {info.name: i for i, info in enumerate(graph.outputs)}
+        self._signature = found.signature
         self._install(opened)
         self._clock.stop()
         self._compile_behind()
@@ -120,6 +112,8 @@ class InferenceSession(RunForms):
     def _install(self, opened: Opened) -> None:
         """Run `opened` from now on; in one step, for other threads may be inside `run`."""
         self._opened = opened
+        from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - see __init__
+
         line = placement_line(opened.prepared, opened.loaded.described)
         if line is not None:
             with logging_as(self._log_scope):
@@ -127,6 +121,7 @@ class InferenceSession(RunForms):
 
     def _metadata_of(self, source: object) -> ModelMetadata:
         from ort_lite.model import loader  # noqa: PLC0415 - few sessions ask
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - as above
 
         with closing(loader.load(source, self._options)) as loaded:
             return ModelMetadata.of(loaded.model)
@@ -159,12 +154,12 @@ class InferenceSession(RunForms):
             results = self._run_watched(prepared, input_feed, run_options)
         elif FIRST_RUN not in self._clock.phases:
             with self._clock.phase(FIRST_RUN):
-                results = prepared.run(self._feeds.ordered(input_feed))
+                results = prepared.run(self._signature.feeds.ordered(input_feed))
         else:
-            results = prepared.run(self._feeds.ordered(input_feed))
+            results = prepared.run(self._signature.feeds.ordered(input_feed))
         if not output_names:
             return list(results)
-        return [results[self._position(name)] for name in output_names]
+        return [results[self._signature.position(name)] for name in output_names]
 
     def _run_watched(
         self,
@@ -172,19 +167,21 @@ class InferenceSession(RunForms):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> Sequence[Value]:
+        from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - see __init__
+
         context = RunContext(run_options, self._around.profiler, self._around.helpers)
         context.check()
         scope = self._log_scope
         if run_options is not None:
             scope = scope_of(run_options).within(scope)
         with logging_as(scope), self._around.span("model_run"), running(context):
-            results = prepared.run(self._feeds.ordered(input_feed))
+            results = prepared.run(self._signature.feeds.ordered(input_feed))
             log.debug("the run of %r has ended", self)
         return results
 
     @property
     def _is_watched(self) -> bool:
-        told = not self._log_scope.is_plain or log.isEnabledFor(logging.DEBUG)
+        told = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
         return told or self._around.watched
 
     def end_profiling(self) -> str:
@@ -210,26 +207,22 @@ class InferenceSession(RunForms):
 
         return assignment_info(self._present().prepared, self._options)
 
-    def _position(self, name: str) -> int:
-        position = self._positions.get(name)
-        if position is None:
-            raise InvalidArgument(f"Invalid output name:{name}. Outputs: {list(self._positions)}")
-        return position
-
     def get_inputs(self) -> list[NodeArg]:
         """What a feed must hold."""
-        return list(self._input_args)
+        return list(self._signature.inputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """What a feed may hold besides."""
-        return list(self._overridable_args)
+        return list(self._signature.overridable)
 
     def get_outputs(self) -> list[NodeArg]:
         """What `run` gives, in order."""
-        return list(self._output_args)
+        return list(self._signature.outputs)
 
     def get_modelmeta(self) -> ModelMetadata:
         """Descriptions in the model file."""
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - few sessions are asked
+
         return ModelMetadata.of(self._present().loaded.model)
 
     def get_providers(self) -> list[str]:

@@ -2,27 +2,30 @@
 
 Everything goes to Python's logger `ort_lite` and those below it. Where the program has set up
 handlers, they get the records; where it has not, lines go to stderr in ONNX Runtime's form.
+Python's logging is imported with the first line that is told: few starts tell any.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Iterator
 
     from ort_lite.options import RunOptions, SessionOptions
 
 ROOT = "ort_lite"
 NOT_SET = -1
-SEVERITIES = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+DEBUG, INFO, WARNING, ERROR, CRITICAL = 10, 20, 30, 40, 50
+"""Levels of Python's logging."""
+SEVERITIES = (DEBUG, INFO, WARNING, ERROR, CRITICAL)
 """Python's level of OrtLoggingLevel 0 (verbose) to 4 (fatal): onnxruntime_c_api.h."""
 _LETTERS = "VIWEF"
 _DEFAULT_ID = "Default"
@@ -78,7 +81,7 @@ def set_default_logger_severity(severity: int) -> None:
     Raises:
         InvalidArgument: It is none of these.
     """
-    logging.getLogger(ROOT).setLevel(_level(severity, 0))
+    _python_logger(ROOT).setLevel(_level(severity, 0))
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
@@ -87,8 +90,8 @@ def set_default_logger_verbosity(verbosity: int) -> None:
     Raises:
         InvalidArgument: It is negative.
     """
-    level, root = _level(0, verbosity), logging.getLogger(ROOT)
-    if root.getEffectiveLevel() <= logging.DEBUG:
+    level, root = _level(0, verbosity), _python_logger(ROOT)
+    if root.getEffectiveLevel() <= DEBUG:
         root.setLevel(level)
 
 
@@ -102,7 +105,7 @@ def _level(severity: int, verbosity: int) -> int:
 
 def verbose_level(verbosity: int) -> int:
     """The level of a line that `log_verbosity_level` must ask for."""
-    return logging.DEBUG - verbosity
+    return DEBUG - verbosity
 
 
 @contextmanager
@@ -115,35 +118,80 @@ def logging_as(scope: LogScope) -> Iterator[None]:
         _SCOPE.reset(token)
 
 
-class SessionLogger(logging.LoggerAdapter[logging.Logger]):
+class SessionLogger:
     """A module's logger, which heeds the scope that the code runs in."""
+
+    __slots__ = ("_logger", "_name")
+
+    def __init__(self, name: str) -> None:
+        """A logger of this name in Python's logging."""
+        self._name = name
+        self._logger: logging.Logger | None = None
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
         """Whether a line of `level` would go anywhere."""
         wanted = _SCOPE.get().level
-        return self.logger.isEnabledFor(level) if wanted is None else level >= wanted
+        if wanted is not None:
+            return level >= wanted
+        if "logging" not in sys.modules:  # so nobody has set a level; Python's own is WARNING
+            return level >= WARNING
+        return self._python().isEnabledFor(level)
 
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as logging has it
+    def debug(self, msg: object, *args: object) -> None:
+        """Tell of one decision."""
+        self._tell(DEBUG, msg, args)
+
+    def info(self, msg: object, *args: object) -> None:
+        """Tell of one session."""
+        self._tell(INFO, msg, args)
+
+    def warning(self, msg: object, *args: object) -> None:
+        """Tell of what the user may not have meant."""
+        self._tell(WARNING, msg, args)
+
+    def exception(self, msg: object, *args: object) -> None:
+        """Tell of an error, with the exception that is being handled."""
+        self._tell(ERROR, msg, args, with_exception=True)
+
+    def log(self, level: int, msg: object, *args: object) -> None:
+        """Tell at any level."""
+        self._tell(level, msg, args)
+
+    def _tell(
+        self, level: int, msg: object, args: tuple[object, ...], *, with_exception: bool = False
+    ) -> None:
         """Hand a record to the program's handlers, or a line to stderr."""
         if not self.isEnabledFor(level):
             return
-        path, number, function, _ = self.logger.findCaller(stacklevel=2)
+        logger = self._python()
+        path, number, function, _ = logger.findCaller(stacklevel=3)
         logid = _SCOPE.get().logid
-        has_handlers = self.logger.hasHandlers()
+        has_handlers = logger.hasHandlers()
         text = f"[{logid}] {msg}" if logid and has_handlers else str(msg)
-        told = sys.exc_info() if kwargs.get("exc_info") else None
-        record = self.logger.makeRecord(
-            self.logger.name, level, path, number, text, args, told, function
-        )
+        told = sys.exc_info() if with_exception else None
+        record = logger.makeRecord(self._name, level, path, number, text, args, told, function)
         record.logid = logid
         if has_handlers:
-            self.logger.handle(record)
-        elif self.logger.filter(record):
+            logger.handle(record)
+        elif logger.filter(record):
             sys.stderr.write(_as_onnxruntime(record, logid) + "\n")
+
+    def _python(self) -> logging.Logger:
+        if self._logger is None:
+            self._logger = _python_logger(self._name)
+        return self._logger
+
+
+def _python_logger(name: str) -> logging.Logger:
+    import logging  # noqa: PLC0415 - takes longer to import than a session's other modules
+
+    return logging.getLogger(name)
 
 
 def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
     """As in onnxruntime: `2026-01-31 12:00:00.123 [W:ort_lite:id, file.py:1 function] text`."""
+    import logging  # noqa: PLC0415 - see _python_logger
+
     letter = _LETTERS[min(max(record.levelno // 10 - 1, 0), len(_LETTERS) - 1)]
     time = f"{logging.Formatter().formatTime(record, '%Y-%m-%d %H:%M:%S')}.{int(record.msecs):03d}"
     where = f"{record.filename}:{record.lineno} {record.funcName}"
@@ -156,4 +204,4 @@ def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
 def get_logger(module: str) -> SessionLogger:
     """The logger of a module, below `ort_lite` wherever the module lies."""
     inside = module == ROOT or module.startswith(f"{ROOT}.")
-    return SessionLogger(logging.getLogger(module if inside else f"{ROOT}.{module}"), {})
+    return SessionLogger(module if inside else f"{ROOT}.{module}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.model import loader
 from ort_lite.model_cache.settings import bypass_reason, session_cache
-from ort_lite.opening import BACKGROUND_KEY, Opened, Opening, UncachedModel
+from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
 from ort_lite.providers.provider_list import open_all
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.signature import Signature
     from ort_lite.load_report import LoadClock
-    from ort_lite.opening import ModelSource
+    from ort_lite.opening import ModelSource, Opened
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import Request
 
@@ -30,12 +31,14 @@ class Started:
 
     Attributes:
         provider_options: What each EP was opened with, those that compile behind included.
+        signature: What the session takes and gives.
         job: To be started once the session is there; None where nothing is compiled behind.
         no_job: Why there is none, where one was asked for.
     """
 
     opened: Opened
     provider_options: Mapping[str, Mapping[str, str]]
+    signature: Signature
     job: BackgroundJob | None = None
     no_job: str = ""
 
@@ -74,17 +77,25 @@ class SessionStart:
             if early is not None:
                 undo.callback(early.close)
             opening = self._opening(wanted, early, undo)
+            # Here, and not above: the SDK's libraries still load, and this brings in numpy.
+            from ort_lite.execution.signature import Signature  # noqa: PLC0415 - see above
+
             with self.around.span("session_initialization"):
-                if at_once:
-                    started = _started_at_once(source, opening)
-                else:
-                    opened = source.find(opening) or source.make(opening)
-                    started = Started(opened=opened, provider_options=opening.provider_options)
+                opened, job, no_job = _opened(source, opening, at_once=at_once)
+            undo.callback(opened.prepared.release)
+            weights = opened.loaded.model.graph.initializers
+            signature = Signature.of(opened.prepared.graph, weights)
             undo.pop_all()
         if early is not None:
             early.close()
-        source.close(taken=started.opened.loaded)
-        return started
+        source.close(taken=opened.loaded)
+        return Started(
+            opened=opened,
+            provider_options=opening.provider_options,
+            signature=signature,
+            job=job,
+            no_job=no_job,
+        )
 
     def _opening(
         self, wanted: Sequence[Request], early: EarlyExamination | None, undo: ExitStack
@@ -117,13 +128,13 @@ class SessionStart:
         return CachedModel(settings, given, self.options, self.clock)
 
 
-def _started_at_once(source: ModelSource, opening: Opening) -> Started:
-    from ort_lite.background_compile import open_at_once  # noqa: PLC0415 - few ask for it
+def _opened(
+    source: ModelSource, opening: Opening, *, at_once: bool
+) -> tuple[Opened, BackgroundJob | None, str]:
+    """What runs at first, what compiles behind it, and why nothing does."""
+    if at_once:
+        from ort_lite.background_compile import open_at_once  # noqa: PLC0415 - few ask for it
 
-    found = open_at_once(source, opening)
-    return Started(
-        opened=found.opened,
-        provider_options=opening.provider_options,
-        job=found.job,
-        no_job=found.reason,
-    )
+        found = open_at_once(source, opening)
+        return found.opened, found.job, found.reason
+    return source.find(opening) or source.make(opening), None, ""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ctx_formats.identity import HardwareIdentity
-from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import ExecutionProvider, Probe
 
 _THREADS = "intra_op_num_threads"
 
@@ -29,6 +26,11 @@ class _Factory:
 
     def probe(self) -> Probe:
         """The CPU is always there."""
+        import platform
+
+        from ctx_formats.identity import HardwareIdentity
+        from ort_lite.execution_provider import DeviceInfo, Probe
+
         machine = platform.machine()
         identity = HardwareIdentity(device="CPU", architecture=machine)
         device = DeviceInfo(

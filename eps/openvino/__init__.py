@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import DEVICE_OPTION, OPTIONS, device_kind, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
-from ort_lite.execution_provider import Probe
-from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import ExecutionProvider, Probe
 
 NAME = "OpenVINOExecutionProvider"
-
-log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +26,8 @@ class _Factory:
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
+        from ort_lite.execution_provider import Probe
+
         if find_spec("openvino") is None:
             return Probe(
                 reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -169,6 +168,8 @@ def _flag(options: Mapping[str, str], key: str) -> bool:
 def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
     if not text:
         return {}
+    import json  # noqa: PLC0415 - few have the option
+
     if len(text) > MAX_JSON:
         raise InvalidArgument(f"load_config is {len(text)} characters, at most {MAX_JSON}")
     try:

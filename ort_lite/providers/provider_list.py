@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.providers import catalog
-from ort_lite.session_log import get_logger
+from ort_lite.session_log import INFO, WARNING, get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def open_all(
             if request.explicit and not fallback:
                 _close(opened)
                 raise
-            level = logging.WARNING if request.explicit else logging.INFO
+            level = WARNING if request.explicit else INFO
             log.log(level, "%s is left out: %s", request.name, exc.message)
         except InvalidArgument:
             _close(opened)
