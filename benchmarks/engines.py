@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -48,8 +47,6 @@ class OrtLite(Engine):
     def __init__(self) -> None:
         import ort_lite  # noqa: PLC0415 - one engine a process, and nothing of the others
 
-        # Nodes that are not on OpenVINO are in the tables; a warning for each session hides them.
-        logging.getLogger("ort_lite").setLevel(logging.ERROR)
         self._ort = ort_lite
         self._config: dict[str, str] = {}
 

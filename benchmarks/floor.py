@@ -21,7 +21,7 @@ from contexts import prepare
 from engines import OURS, RAW
 from report import text_table
 from samples import HERE, Sample, ask, make_sample
-from starts import NO_BYTECODE
+from starts import NO_BYTECODE, written_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,13 +56,13 @@ def _commands(sample: Sample) -> dict[str, tuple[str, ...]]:
     context = prepare(OURS, sample)["external"]
     if isinstance(blob, str) or isinstance(context, str):
         raise SystemExit(f"{sample.name}: {blob} {context}")
-    script, feed = str(HERE / "floor_start.py"), str(sample.feed)
+    script, inputs = str(HERE / "floor_start.py"), written_inputs(sample)
     cache = str(sample.feed.parent / "openvino_cache")
     programs = {
         BARE: ("c_api", str(blob), ""),
-        WITH_NUMPY: ("c_api", str(blob), feed),
-        OURS_CONTEXT: ("ort_lite", str(context), feed),
-        RAW_CACHE: ("openvino", str(sample.path), feed, cache),
+        WITH_NUMPY: ("c_api", str(blob), "", *inputs),
+        OURS_CONTEXT: ("ort_lite", str(context), "", *inputs),
+        RAW_CACHE: ("openvino", str(sample.path), cache, *inputs),
     }
     return {name: (sys.executable, script, *program) for name, program in programs.items()}
 

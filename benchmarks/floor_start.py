@@ -1,4 +1,4 @@
-"""One process of floor.py: `floor_start.py c_api|ort_lite|openvino MODEL FEED [CACHE]`.
+"""One process of floor.py: `floor_start.py c_api|ort_lite|openvino MODEL CACHE [NAME ARRAY ...]`.
 
 Prints a JSON object: `at`, the `perf_counter` at the first answer, and the seconds of each step.
 """
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 STEPS: "dict[str, float]" = {}
 
 
-def main(program: str, model: str, feed: str, cache: str = "") -> int:
+def main(program: str, model: str, cache: str, *inputs: str) -> int:
     """Open the model, run it once, say when and how long."""
-    arrays = _arrays(feed) if feed else {}
+    arrays = _arrays(inputs) if inputs else {}
     if program == "c_api":
         kept: Any = _c_api(model)
     elif program == "ort_lite":
@@ -32,14 +32,13 @@ def main(program: str, model: str, feed: str, cache: str = "") -> int:
     return 0
 
 
-def _arrays(feed: str) -> "dict[str, np.ndarray[Any, Any]]":
+def _arrays(inputs: "tuple[str, ...]") -> "dict[str, np.ndarray[Any, Any]]":
     began = perf_counter()
     import numpy as np  # noqa: PLC0415 - see _c_api
 
     STEPS["numpy"] = perf_counter() - began
     began = perf_counter()
-    with np.load(feed) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
+    found = dict(zip(inputs[::2], map(np.load, inputs[1::2]), strict=True))
     STEPS["feed"] = perf_counter() - began
     return found
 

@@ -16,6 +16,7 @@ from statistics import median_low
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from measure import REST, Measurement, Variant
 from samples import HERE, Sample
 
@@ -46,8 +47,19 @@ def start_variant(
     name = f"{engine} {kind}"
     if isinstance(made, str):
         return Variant(name, (), absent=made)
-    program = (sys.executable, str(HERE / "one_start.py"), engine, str(made), str(sample.feed))
-    return Variant(name, (*program, str(cache)) if cache is not None else program)
+    program = (sys.executable, str(HERE / "one_start.py"), engine, str(made), str(cache or ""))
+    return Variant(name, (*program, *written_inputs(sample)))
+
+
+def written_inputs(sample: Sample) -> tuple[str, ...]:
+    """The sample's inputs, each its name and a file of its own beside those of all."""
+    told = []
+    with np.load(sample.feed) as arrays:
+        for i, name in enumerate(arrays.files):
+            path = sample.feed.with_name(f"{sample.name}_{i}.npy")
+            np.save(path, arrays[name])
+            told += [name, str(path)]
+    return tuple(told)
 
 
 def measure_starts(
