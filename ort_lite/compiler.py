@@ -21,7 +21,8 @@ from ort_lite.model.info import ModelMetadata
 from ort_lite.options import GraphOptimizationLevel, SessionOptions
 from ort_lite.planning.optimization import optimized, settings_of
 from ort_lite.planning.placement import check_placement
-from ort_lite.planning.preparation import Workshop, prepare
+from ort_lite.planning.preparation import prepare
+from ort_lite.planning.workshop import Workshop
 from ort_lite.providers.provider_list import open_all, wanted_by
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError
 from ort_lite.transforms.fusions import Fuser

@@ -191,6 +191,10 @@ class ExecutionProvider(ABC):
     name: ClassVar[str]
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""
 
+    imports_without_lock: bool = False
+    """Whether `import_model` leaves Python's lock to others for most of its time, and may be called
+    in another thread than the one that made the EP: a session then gets ready meanwhile."""
+
     runs_bodies_through_session: ClassVar[bool] = False
     """Whether the session partitions and prepares the bodies of control flow for this EP."""
 

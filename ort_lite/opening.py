@@ -10,6 +10,7 @@ from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.planning.placement import check_placement
+from ort_lite.planning.workshop import Workshop
 from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph, Workshop
+    from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.providers.provider_list import Request
 
 
@@ -54,8 +55,6 @@ class Opening:
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
-        from ort_lite.planning.preparation import Workshop  # noqa: PLC0415 - after digests began
-
         return Workshop(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
@@ -199,12 +198,12 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     """
     from ort_lite.context.loader import PROBE_KEY, reload  # noqa: PLC0415 - not for plain models
 
-    shop, clock = opening.workshop(), opening.clock
     probe = None
     if PROBE_KEY in opening.options.config:
         from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
         probe = probe_of(opening.options, opening.eps, opening.provider_options)
+    shop, clock = opening.workshop(), opening.clock
     prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
     opened = Opened(loaded=loaded, prepared=prepared, eps=tuple(opening.eps))
     return _placed(opened, opening)
@@ -243,7 +242,7 @@ def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None
 
 def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
     from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
-    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - see Opening.workshop
+    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - not for contexts
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
 
     options = opening.options

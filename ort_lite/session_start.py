@@ -77,14 +77,10 @@ class SessionStart:
             if early is not None:
                 undo.callback(early.close)
             opening = self._opening(wanted, early, undo)
-            # Here, and not above: the SDK's libraries still load, and this brings in numpy.
-            from ort_lite.execution.signature import Signature  # noqa: PLC0415 - see above
-
             with self.around.span("session_initialization"):
                 opened, job, no_job = _opened(source, opening, at_once=at_once)
             undo.callback(opened.prepared.release)
-            weights = opened.loaded.model.graph.initializers
-            signature = Signature.of(opened.prepared.graph, weights)
+            signature = opened.prepared.signature(opened.loaded.model.graph.initializers)
             undo.pop_all()
         if early is not None:
             early.close()

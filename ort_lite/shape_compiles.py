@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.execution_provider import CompiledPartition, CompilesByShape
-from ort_lite.planning.preparation import PreparedGraph, Workshop, prepare
+from ort_lite.planning.preparation import PreparedGraph, prepare
+from ort_lite.planning.workshop import Workshop
 from ort_lite.session_log import get_logger, logging_as
 from ort_lite.status import OrtLiteError
 

@@ -22,6 +22,7 @@ class BindingRuntime:
     """A Core of the extension."""
 
     version: str = VERSION
+    without_lock = False
 
     def __init__(self, core: openvino.Core) -> None:
         """Use `core`, which others may use besides."""

@@ -51,6 +51,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self.options = options
         self._sdk = Sdk(options)
         runtime = self._sdk.runtime
+        self.imports_without_lock = runtime.without_lock
         if options.npu_platform:
             from eps.openvino.offline import offline_identity  # noqa: PLC0415 - few compile so
 

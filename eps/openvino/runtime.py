@@ -94,9 +94,11 @@ class Runtime(Protocol):
 
     Attributes:
         version: As `openvino.__version__`.
+        without_lock: Whether importing leaves Python's lock to others.
     """
 
     version: str
+    without_lock: bool
 
     def available_devices(self) -> Sequence[str]:
         """Names of the devices that are here."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.execution.executor import Label, Plan, PlannedStep
+from ort_lite.execution.signature import Signature
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.model.tensor_values import to_numpy
 from ort_lite.planning.partitioner import Part, assign
@@ -13,14 +14,12 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ort_lite.execution_provider import (
-        CompiledPartition,
-        ExecutionProvider,
-        Value,
-    )
+    from ctx_formats.onnx_model import Tensor
+    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, Value
     from ort_lite.model.graph import Graph
+    from ort_lite.planning.workshop import Workshop
 
 log = get_logger(__name__)
 
@@ -95,44 +94,18 @@ class PreparedGraph:
         """Inputs, overridable initializers, captured values, in this order, to outputs."""
         return self._plan.run(inputs)
 
+    def signature(self, weights: Mapping[str, Tensor]) -> Signature:
+        """What a session takes and gives that runs it.
+
+        Args:
+            weights: The model's initializers, among them those that a run may override.
+        """
+        return Signature.of(self.graph, weights)
+
     def release(self) -> None:
         """Release every partition."""
         for partition in self.partitions:
             partition.release()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
-    """What preparing needs besides the graph.
-
-    Attributes:
-        eps: In order of preference, the default EP last.
-        forbid_compile: `session.disable_model_compile`.
-        progress: Called with (partition name, how many are done, how many there are at this
-            level) before each compile; an exception from it cancels.
-        canceled: Whether the caller has asked to stop; asked before each compile.
-        settle: For a context model: gives the partitions of a graph that are EPContext nodes;
-            EPs that keep contexts are then offered nothing else.
-        fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
-        names: How often each `<EP>_<metadef>` was given out in this session.
-    """
-
-    eps: Sequence[ExecutionProvider]
-    forbid_compile: bool = False
-    progress: Callable[[str, int, int], None] | None = None
-    canceled: Callable[[], bool] = lambda: False
-    settle: Callable[[Graph], Mapping[Part, Partition]] | None = None
-    fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
-    names: dict[str, int] = field(default_factory=dict)
-
-    def partition_name(self, ep: str, subgraph: Graph) -> str:
-        """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
-        from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - for what is compiled
-
-        base = f"{ep}_{metadef_id(subgraph)}"
-        count = self.names.get(base, 0)
-        self.names[base] = count + 1
-        return f"{base}_{count}"
 
 
 def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:

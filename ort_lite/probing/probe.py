@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context.examination import Examined
-    from ort_lite.context.loader import Probe
+    from ort_lite.context.importing import Probe
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.options import SessionOptions
 

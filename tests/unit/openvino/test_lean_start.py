@@ -38,9 +38,28 @@ print(json.dumps({"modules": sorted(sys.modules), "answer": answer[0].tolist()})
 """
 
 
+FIRST = """
+import sys
+from eps.openvino import c_runtime
+early = []
+importing = c_runtime.CRuntime.import_model
+def noting(*arguments):
+    early.extend(sys.modules)
+    return importing(*arguments)
+c_runtime.CRuntime.import_model = noting
+import ort_lite as ort
+session = ort.InferenceSession({path!r}, providers=["OpenVINOExecutionProvider"])
+import numpy as np
+answer = session.run(None, {{"x": np.ones((2, 4), np.float32)}})
+assert early
+early = [name for name in early if name.split(".")[0] in ("numpy", "logging", "onnx")]
+answer = [np.array([early])]
+"""
+
 UNWANTED = {
     *("onnx", "urllib.request", "openvino_telemetry", "http.client"),
     "dataclasses",  # docs/adr/0014-lean-dataclasses.md
+    "logging",
     *("ort_lite.kernel_registry", "ort_lite.planning.naming"),
     *("eps.cpu.blas_threads", "eps.openvino.records", "ort_lite.providers.input_shapes"),
 }
@@ -58,8 +77,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made.path)
 
 
-def child(*parts: str) -> dict[str, list[object]]:
-    code = "import numpy as np\n" + "".join(parts) + TELL
+def child(*parts: str, begin: str = "import numpy as np\n") -> dict[str, list[object]]:
+    code = begin + "".join(parts) + TELL
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -76,6 +95,13 @@ def test_a_reload_imports_neither_onnx_nor_the_package(context: str) -> None:
     assert {".".join(name.split(".")[:2]) for name in ours} == extension
     assert modules & UNWANTED == set()
     assert {name for name in modules if name.startswith("eps.cpu.kernels")} == set()
+
+
+def test_a_payload_is_imported_before_numpy_is(context: str) -> None:
+    """So that a program which opens its session first has numpy while OpenVINO works."""
+    if not THROUGH_C_API:
+        pytest.skip("the extension imports numpy itself")
+    assert child(FIRST.format(path=context), begin="")["answer"] == [[]]
 
 
 def test_a_reload_with_nodes_on_the_cpu_imports_no_onnx(tmp_path: Path) -> None:
