@@ -21,12 +21,24 @@ _WINOGRAD = re.compile(r"winograd(\d)_")
 """See `codegen/winograd.py`: the name of a kernel that interpolates the results."""
 
 
+INTEGER_LABEL = "integer_"
+"""What the names of kernels that sum products of integers begin with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A stretch of the arena, in bytes."""
 
     offset: int
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What every byte of a stretch of the arena holds before the first run."""
+
+    place: Place
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,7 @@ class Blueprint:
         arena: Bytes of device memory for inputs, outputs and temporaries, zero at the start.
         weights: Constants, each content once.
         tuned: Tilings that were measured, not chosen by the rule.
+        fills: What of the arena does not start as zeros.
     """
 
     source: str
@@ -88,12 +101,15 @@ class Blueprint:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
+    fills: tuple[Fill, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person may want to know of how it computes; one line each."""
+        integers = sum(call.kernel.startswith(INTEGER_LABEL) for call in self.calls)
         tiles = Counter(m[1] for call in self.calls if (m := _WINOGRAD.match(call.kernel)))
-        return tuple(
+        summed = (f"products and convolutions of 8-bit integers: {integers}",) if integers else ()
+        return summed + tuple(
             f"3x3 convolutions as Winograd's F({m}x{m}, 3x3): {count}"
             for m, count in sorted(tiles.items())
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from platform import machine
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.devices import CPU, GPU, platforms
 from eps.opencl.cl.loader import loader_note
+from eps.opencl.identity import chosen_architecture
 from eps.opencl.sdk_errors import sdk_text
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
@@ -66,6 +68,7 @@ class Target:
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
         winograd: Whether convolutions may be computed by Winograd's transforms.
+        multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
     """
 
     vector: int
@@ -77,6 +80,7 @@ class Target:
     late_binaries: bool
     calls_builtins: bool
     prefetches: bool = False
+    multiplies_pairs: bool = False
     half: bool = False
     winograd: bool = False
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
@@ -178,6 +182,7 @@ def describe_target(found: Found) -> Target:
         hint = "min_vector_width(512)" if vector == 16 else ""
     attributes = f"__attribute__(({hint})) " if hint else ""
     units = max(1, device.max_compute_units)
+    on_cpu = found.kind == "CPU" and (pocl or found.platform.vendor.startswith("Intel"))
     return Target(
         vector=vector,
         accumulators=28 if vector == 16 else 12,
@@ -188,5 +193,16 @@ def describe_target(found: Found) -> Target:
         late_binaries=pocl,
         calls_builtins=pocl,
         winograd=found.kind == "CPU",
-        prefetches=found.kind == "CPU" and (pocl or found.platform.vendor.startswith("Intel")),
+        prefetches=on_cpu,
+        multiplies_pairs=on_cpu and _has_avx2(device),
     )
+
+
+def _has_avx2(device: Device) -> bool:
+    """Whether the driver's LLVM makes AVX2's instructions of an x86 CPU.
+
+    It ends the process where it is asked for one that it may not use, which a user may have told
+    Intel's not to; its properties do not say so (2026.22).
+    """
+    x86 = machine().lower() in ("x86_64", "amd64")
+    return x86 and device.native_vector_width_int >= 8 and not chosen_architecture()

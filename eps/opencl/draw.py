@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.blueprint import Blueprint, Call, Constant, Place, Port
+from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
 from eps.opencl.codegen.select import kernels_of
 from eps.opencl.codegen.source import write_source
 from eps.opencl.fuse import fuse
@@ -67,6 +67,7 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         weights=tuple(distinct.values()),
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
+        fills=tuple(Fill(Place(at, size), value) for at, size, value in plan.fills),
         tuned={
             k.problem: target.tuned[k.problem]
             for k in kernels

@@ -82,6 +82,12 @@ _SHARED: Mapping[str, str] = {
     "fmod": "fmod({0}, {1})",
     "fma": "mad({0}, {1}, {2})",
 }
+LANES = frozenset({"float32", "int32", "int16", "int8", "uint8"})
+"""Element types that there are vector expressions of."""
+
+INTEGER_VECTOR: Mapping[str, str] = {"min": "min({0}, {1})", "max": "max({0}, {1})"}
+"""Of integer vectors, besides sums, differences and products."""
+
 VECTOR: Mapping[str, str] = {
     **_SHARED,
     "abs": "fabs({0})",
@@ -91,6 +97,8 @@ VECTOR: Mapping[str, str] = {
     "erf": "ol_erf({0})",
     "min": "select({1}, {0}, ({0} < {1}) | isnan({0}))",
     "max": "select({1}, {0}, ({0} > {1}) | isnan({0}))",
+    "atmost": "select({1}, {0}, {0} < {1})",
+    "atleast": "select({1}, {0}, {0} > {1})",
     "where": "select({2}, {1}, {0})",
     "and": "({0} & {1})",
     "or": "({0} | {1})",
@@ -98,13 +106,18 @@ VECTOR: Mapping[str, str] = {
     "isnan": "isnan({0})",
     "isinf": "isinf({0})",
 }
-"""Of float vectors; a truth value is a vector of integers, all bits set or none."""
+"""Of float vectors; a truth value is a vector of integers, all bits set or none.
+
+`atmost` and `atleast` are bounds that also replace NaN, in one instruction on x86.
+"""
 
 SCALAR: Mapping[str, str] = {
     **_SHARED,
     **{name: VECTOR[name] for name in ("sigmoid", "tanh", "erf", "exp")},
     "min": "(({0} < {1}) || ({0} != {0}) ? {0} : {1})",
     "max": "(({0} > {1}) || ({0} != {0}) ? {0} : {1})",
+    "atmost": "({0} < {1} ? {0} : {1})",
+    "atleast": "({0} > {1} ? {0} : {1})",
     "where": "({0} ? {1} : {2})",
     "and": "({0} && {1})",
     "or": "({0} || {1})",
@@ -155,17 +168,40 @@ def calls(expr: Expr, functions: Set[str]) -> bool:
 
 
 def is_vectorisable(expr: Expr) -> bool:
-    """Whether it is float32 made of float32, and of truth values that are made inside of it."""
-    return expr.dtype == "float32" and _is_floating(expr)
+    """Whether vectors can compute it; truth values only where they are made inside of it."""
+    return expr.dtype in LANES and _has_vectors(expr)
 
 
-def _is_floating(expr: Expr) -> bool:
-    if isinstance(expr, Arg):
-        return expr.dtype == "float32"
-    if isinstance(expr, Literal):
-        return expr.dtype == "float32"
-    known = expr.function in VECTOR or expr.function in _INFIX or expr.function in COMPARISONS
-    return known and expr.dtype in ("float32", "bool") and all(map(_is_floating, expr.args))
+def is_floating(expr: Expr) -> bool:
+    """Whether vectors can compute it, and it reads and gives nothing but float32."""
+    return expr.dtype == "float32" and _has_vectors(expr) and _all_floats(expr)
+
+
+def _all_floats(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return expr.dtype in ("float32", "bool") and all(map(_all_floats, expr.args))
+    return expr.dtype == "float32"
+
+
+def _has_vectors(expr: Expr) -> bool:
+    if not isinstance(expr, Call):
+        return expr.dtype in LANES
+    name, given = expr.function, {a.dtype for a in expr.args}
+    if name == "cast":
+        fits = expr.dtype in LANES and given <= LANES
+    elif expr.dtype in ("float32", "bool"):
+        known = name in VECTOR or name in _INFIX or name in COMPARISONS
+        fits = known and given <= {"float32", "bool"}
+    else:
+        known = name in INTEGER_VECTOR or name in ("add", "sub", "mul")
+        fits = known and expr.dtype in LANES and given == {expr.dtype}
+    return fits and all(map(_has_vectors, expr.args))
+
+
+def vector_type(dtype: str, vector: int) -> str:
+    """OpenCL C's name for a vector, or for one element; a truth value has an integer's width."""
+    name = "int" if dtype == "bool" and vector > 1 else C_TYPES[dtype]
+    return f"{name}{vector}" if vector > 1 else name
 
 
 class Writer:
@@ -190,13 +226,8 @@ class Writer:
             found = f"{self._prefix}{len(self._known)}"
             self._known[expr] = found
             text = self._call(expr, [self.write(a) for a in expr.args])
-            self.lines.append(f"const {self._type(expr)} {found} = {text};")
+            self.lines.append(f"const {vector_type(expr.dtype, self._vector)} {found} = {text};")
         return found
-
-    def _type(self, expr: Call) -> str:
-        if self._vector > 1:
-            return f"{'int' if expr.dtype == 'bool' else 'float'}{self._vector}"
-        return C_TYPES[expr.dtype]
 
     def _call(self, expr: Call, args: Sequence[str]) -> str:
         name = expr.function
@@ -205,9 +236,10 @@ class Writer:
         elif name in COMPARISONS:
             text = f"({args[0]} {COMPARISONS[name]} {args[1]})"
         elif name == "cast":
-            return _cast(expr, args[0])
+            return self._cast(expr, args[0])
         elif self._vector > 1:
-            text = VECTOR[name].format(*args)
+            integers = name in INTEGER_VECTOR and expr.dtype not in ("float32", "bool")
+            text = (INTEGER_VECTOR if integers else VECTOR)[name].format(*args)
         elif name == "abs":
             text = f"fabs({args[0]})" if "float" in expr.dtype else f"abs({args[0]})"
         else:
@@ -217,22 +249,31 @@ class Writer:
             text = f"({C_TYPES[expr.dtype]}){text}"
         return text
 
+    def _cast(self, expr: Call, text: str) -> str:
+        """Float to integer rounds toward zero, to bool compares with zero.
 
-def _cast(expr: Call, text: str) -> str:
-    """Scalars only: float to integer rounds toward zero, to bool compares with zero.
-
-    A cast of C does that; Intel's `convert_<type>_rtz` was five times slower (2026.22).
-    """
-    if expr.dtype == "bool":
-        return f"({text} != 0)"
-    return f"({C_TYPES[expr.dtype]}){text}"
+        A cast of C does that to a scalar; Intel's `convert_<type>_rtz` was five times slower
+        (2026.22).
+        """
+        if self._vector > 1:
+            given, wanted = expr.args[0].dtype, vector_type(expr.dtype, self._vector)
+            if given == "float32" and expr.dtype != "int32":
+                text = f"convert_int{self._vector}({text})"
+            return f"convert_{wanted}({text})"
+        if expr.dtype == "bool":
+            return f"({text} != 0)"
+        return f"({C_TYPES[expr.dtype]}){text}"
 
 
 def literal(value: float, dtype: str, vector: int = 1) -> str:
     """A number in OpenCL C, exact."""
+    text = _number(value, dtype)
+    return f"({vector_type(dtype, vector)})({text})" if vector > 1 else text
+
+
+def _number(value: float, dtype: str) -> str:
     if dtype == "float32":
-        text = _float_text(np.float32(value))
-        return f"(float{vector})({text})" if vector > 1 else text
+        return _float_text(np.float32(value))
     if dtype == "float64":
         return "NAN" if value != value else _infinite(value) or f"{float(value)!r}"
     if dtype == "bool":

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from eps.opencl.expression import Arg, Expr, arguments, is_vectorisable, size, substitute
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.expression import (
+    Arg,
+    Expr,
+    arguments,
+    is_floating,
+    is_vectorisable,
+    size,
+    substitute,
+)
 from eps.opencl.ir import (
     Convolution,
     Epilogue,
@@ -18,7 +27,7 @@ from eps.opencl.ir import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MAX_EXPRESSION = 60
 """Calls in one kernel: beyond, registers spill and compile time grows."""
@@ -30,8 +39,12 @@ Dense = Convolution | TransposedConvolution | MatMul
 def fuse(graph: KernelGraph) -> KernelGraph:
     """The same values in fewer operations; what only fused operations used is gone."""
     ops = _live(graph)
-    ops = _merge_pointwise(ops, graph.outputs)
-    ops = _into_dense(ops, graph.outputs)
+    ops = _merge_pointwise(
+        ops, graph.outputs, lambda expr: (is_floating(expr), is_vectorisable(expr))
+    )
+    ops = _into_dense(ops, graph.outputs, _takes_floats)
+    ops = _merge_pointwise(ops, graph.outputs, is_vectorisable)
+    ops = _into_dense(ops, graph.outputs, _takes_integers)
     return KernelGraph(graph.inputs, graph.outputs, ops)
 
 
@@ -53,8 +66,18 @@ def _uses(ops: Sequence[Op], outputs: Sequence[Tensor]) -> Counter[int]:
     return uses
 
 
-def _merge_pointwise(ops: Sequence[Op], outputs: Sequence[Tensor]) -> list[Op]:
-    """Put a pointwise operation into its only user, if that is one of the same shape."""
+def _takes_floats(maker: Dense, expr: Expr) -> bool:
+    return maker.inputs[0].dtype == "float32" and is_floating(expr)
+
+
+def _takes_integers(maker: Dense, expr: Expr) -> bool:
+    return maker.inputs[0].dtype != "float32" and is_vectorisable(expr)
+
+
+def _merge_pointwise(
+    ops: Sequence[Op], outputs: Sequence[Tensor], kind: Callable[[Expr], object]
+) -> list[Op]:
+    """Put a pointwise operation into its only user, if that has its shape and is of its kind."""
     uses = _uses(ops, outputs)
     makers: dict[int, Pointwise] = {}
     dropped: set[int] = set()
@@ -62,7 +85,7 @@ def _merge_pointwise(ops: Sequence[Op], outputs: Sequence[Tensor]) -> list[Op]:
         if not isinstance(op, Pointwise):
             continue
         while maker := _mergeable(op, makers, uses):
-            merged = _substituted(op, maker.output, maker)
+            merged = _substituted(op, maker) if kind(op.expr) == kind(maker.expr) else None
             if merged is None:
                 break
             for tensor in set(maker.inputs) & set(op.inputs):
@@ -81,15 +104,12 @@ def _mergeable(op: Pointwise, makers: dict[int, Pointwise], uses: Counter[int]) 
     return None
 
 
-def _substituted(
-    op: Pointwise, tensor: Tensor, maker: Pointwise
-) -> tuple[tuple[Tensor, ...], Expr] | None:
-    """Inputs and expression of `op` with `maker`'s written in for `tensor`; None if too large."""
+def _substituted(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], Expr] | None:
+    """Inputs and expression of `op` with those of `maker` written in; None if too large."""
+    tensor = maker.output
     inputs = [t for t in op.inputs if t is not tensor]
     inputs += [t for t in maker.inputs if t not in inputs]
     if len(inputs) > MAX_OPERANDS or size(op.expr) + size(maker.expr) > MAX_EXPRESSION:
-        return None
-    if is_vectorisable(op.expr) != is_vectorisable(maker.expr):
         return None
     inner = substitute(maker.expr, _moved(maker.inputs, inputs))
     mapping: dict[int, Expr] = _moved(op.inputs, inputs)
@@ -101,7 +121,9 @@ def _moved(old: Sequence[Tensor], new: Sequence[Tensor]) -> dict[int, Expr]:
     return {i: Arg(new.index(t), t.dtype) for i, t in enumerate(old) if t in new}
 
 
-def _into_dense(ops: Sequence[Op], outputs: Sequence[Tensor]) -> list[Op]:
+def _into_dense(
+    ops: Sequence[Op], outputs: Sequence[Tensor], takes: Callable[[Dense, Expr], bool]
+) -> list[Op]:
     """Apply a pointwise operation to a product or convolution before that is stored.
 
     The fused operation runs where the pointwise one did: its other operands are made by then.
@@ -112,9 +134,9 @@ def _into_dense(ops: Sequence[Op], outputs: Sequence[Tensor]) -> list[Op]:
     result: list[Op] = []
     for op in ops:
         fused: Op = op
-        if isinstance(op, Pointwise) and is_vectorisable(op.expr):
+        if isinstance(op, Pointwise):
             found = next((t for t in op.inputs if _fits(t, op, makers, uses)), None)
-            if found is not None:
+            if found is not None and takes(makers[id(found)], op.expr):
                 maker = makers[id(found)]
                 moved.add(id(maker))
                 fused = _with_epilogue(maker, op, found)
@@ -138,7 +160,4 @@ def _with_epilogue(maker: Dense, op: Pointwise, result: Tensor) -> Dense:
     assert op.inputs.index(result) in used, "lowering keeps no operand that it does not read"
     epilogue = Epilogue(substitute(op.expr, mapping), len(maker.inputs))
     inputs = (*maker.inputs, *extra)
-    if isinstance(maker, MatMul):
-        return MatMul(inputs, op.output, epilogue)
-    kind = type(maker)
-    return kind(inputs, op.output, maker.window, maker.groups, epilogue)
+    return replace(maker, inputs=inputs, output=op.output, epilogue=epilogue)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.device import Found
 
-CODE_VERSION = "ort_lite-opencl-5"
+CODE_VERSION = "ort_lite-opencl-6"
 """Of generated code and payloads; a change makes older payloads unsupported."""
 
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
@@ -24,7 +24,7 @@ def read_identity(found: Found) -> HardwareIdentity:
     LLVM CPU, Intel's UUID the CPU's signature and features.
     """
     device, platform = found.device, found.platform
-    parts = [device.version, _device_uuid(device), _chosen_architecture()]
+    parts = [device.version, _device_uuid(device), chosen_architecture()]
     return HardwareIdentity(
         vendor=device.vendor,
         device=f"{found.kind}: {device.name}",
@@ -34,7 +34,7 @@ def read_identity(found: Found) -> HardwareIdentity:
     )
 
 
-def _chosen_architecture() -> str:
+def chosen_architecture() -> str:
     """What the user made Intel's compiler build for; its UUID does not change with it."""
     return os.environ.get(_ARCHITECTURE_SETTING, "")
 

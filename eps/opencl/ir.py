@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from eps.opencl.expression import Expr
+    from eps.opencl.ir_quantised import Quantised
 
 
 class Unsupported(Exception):  # noqa: N818 - a signal: the node goes to another EP
@@ -27,6 +28,7 @@ class Tensor:
         constant: Its content, where that is known when compiling.
         order: Axes as they lie in memory, outermost first; () for row-major.
         name: Of the ONNX value that it is, for messages.
+        quantised: What it was dequantised from, if it was.
     """
 
     shape: tuple[int, ...]
@@ -34,6 +36,7 @@ class Tensor:
     constant: np.ndarray | None = None
     order: tuple[int, ...] = ()
     name: str = ""
+    quantised: Quantised | None = None
 
     @property
     def size(self) -> int:
@@ -73,7 +76,7 @@ class Epilogue:
 class MatMul(Op):
     """output[..., m, n] = sum over k of inputs[0][..., m, k] * inputs[1][..., k, n].
 
-    Both are of the output's rank, batch axes broadcast.
+    Both are of the output's rank, batch axes broadcast. Integers are summed as int32.
     """
 
     epilogue: Epilogue | None = None
@@ -96,11 +99,15 @@ class Window:
 
 @dataclass(eq=False, slots=True)
 class Convolution(Op):
-    """ONNX Conv of inputs[0] [N, C, H, W] with inputs[1] [O, C/groups, kh, kw], a constant."""
+    """ONNX Conv of inputs[0] [N, C, H, W] with inputs[1] [O, C/groups, kh, kw], a constant.
+
+    Integers are summed as int32; padding holds `outside`.
+    """
 
     window: Window
     groups: int
     epilogue: Epilogue | None = None
+    outside: int = 0
 
 
 @dataclass(eq=False, slots=True)

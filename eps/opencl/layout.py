@@ -1,8 +1,8 @@
 """Where every tensor lies: order of axes, borders of zeros, parts of concatenations, copies.
 
 Images lie channels last, so that a vector is one pixel's channels. A convolution's padding is
-a border of zeros around its input, so that its kernel tests no bounds. The parts of a
-concatenation are written where the whole lies. Everything else is strides.
+a border around its input, of zeros or of an integer's zero point, so that its kernel tests no
+bounds. The parts of a concatenation are written where the whole lies. Everything else is strides.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class _Layout:
         self._graph = graph
         self._makers = {id(op.output): op for op in graph.ops}
         self._borders: dict[int, Border] = {}
+        self._outside: dict[int, int] = {}
         self._parts: dict[int, tuple[Concat, int]] = {}
         self._views: dict[int, View] = {}
         self._steps: list[Step] = []
@@ -87,7 +88,9 @@ class _Layout:
         """Have the input made with a border, where a kernel of ours makes it as an image."""
         x = op.inputs[0]
         if self._is_made_here(x) and x.order == CHANNELS_LAST:
-            needed = border_of(op)
+            needed, outside = border_of(op), outside_of(op)
+            if needed == NO_BORDER or self._outside.setdefault(id(x), outside) != outside:
+                return
             held = self._borders.get(id(x), NO_BORDER)
             self._borders[id(x)] = tuple(map(max, needed, held))  # type: ignore[assignment]
 
@@ -111,6 +114,8 @@ class _Layout:
         parts = [t for t in op.inputs if self._parts.get(id(t), (None, 0))[0] is op]
         borders = [self._borders.get(id(t), NO_BORDER) for t in (op.output, *parts)]
         self._borders[id(op.output)] = tuple(map(max, *borders, NO_BORDER))
+        wanted = (self._outside[id(t)] for t in (op.output, *parts) if id(t) in self._outside)
+        self._outside[id(op.output)] = next(wanted, 0)
 
     def _view(self, tensor: Tensor) -> View:
         """Where a tensor lies; made on first use."""
@@ -127,7 +132,9 @@ class _Layout:
         if part is not None:
             return _part_of(self._view(part[0].output), part[0].axis, part[1], tensor.shape)
         border = self._borders.get(id(tensor), NO_BORDER)
-        return image_view(tensor, border) if border != NO_BORDER else _ordered(tensor)
+        if border == NO_BORDER:
+            return _ordered(tensor)
+        return image_view(tensor, border, self._outside.get(id(tensor), 0))
 
     def _place(self, op: Op) -> None:
         if isinstance(op, Alias):
@@ -138,8 +145,11 @@ class _Layout:
             inputs = [self._view(t) for t in op.inputs]
             if isinstance(op, Convolution | TransposedConvolution):
                 inputs[0] = self._image(op, inputs[0])
-            elif isinstance(op, MatMul) and op.inputs[1].constant is None:
-                inputs[1] = self._with_unit_stride(inputs[1])
+            elif isinstance(op, MatMul):
+                if op.inputs[1].constant is None:
+                    inputs[1] = self._with_unit_stride(inputs[1])
+                if op.inputs[0].dtype != "float32":
+                    inputs[0] = self._with_unit_stride(inputs[0])
             elif isinstance(op, LayerNorm) and not inputs[0].is_plain:
                 inputs[0] = self._copied(inputs[0])
             self._steps.append(Step(op, tuple(inputs), self._view(op.output)))
@@ -164,13 +174,14 @@ class _Layout:
     def _image(self, op: Convolution | TransposedConvolution, view: View) -> View:
         """The input as the kernel needs it: channels last, with the border."""
         x, needed = op.inputs[0], border_of(op)
-        if self._is_made_here(x) and x.order == CHANNELS_LAST:
+        fits = needed == NO_BORDER or view.buffer.border == outside_of(op)
+        if fits and self._is_made_here(x) and x.order == CHANNELS_LAST:
             return view
-        few = x.shape[1] <= FEW_CHANNELS and op.groups == 1
+        few = x.shape[1] <= FEW_CHANNELS and op.groups == 1 and x.dtype == "float32"
         if needed == NO_BORDER and (view.strides[1] == 1 or few):
             return view
         copy = Tensor(x.shape, x.dtype, order=CHANNELS_LAST)
-        target = image_view(copy, needed)
+        target = image_view(copy, needed, outside_of(op))
         self._copy(view, target)
         return target
 
@@ -199,8 +210,13 @@ class _Layout:
         return view
 
 
+def outside_of(op: Convolution | TransposedConvolution) -> int:
+    """What the border holds."""
+    return op.outside if isinstance(op, Convolution) else 0
+
+
 def border_of(op: Convolution | TransposedConvolution) -> Border:
-    """Zeros that the kernel reads around its input: (top, left, bottom, right)."""
+    """What the kernel reads around its input: (top, left, bottom, right)."""
     if isinstance(op, Convolution):
         return op.window.pads
     rows, columns = (
@@ -226,15 +242,15 @@ def _ordered(tensor: Tensor) -> View:
     return View(buffer, tensor.shape, ordered_strides(tensor.shape, order))
 
 
-def image_view(tensor: Tensor, border: Border) -> View:
-    """[N, C, H, W] channels last, `border` around rows and columns."""
+def image_view(tensor: Tensor, border: Border, outside: int) -> View:
+    """[N, C, H, W] channels last, `border` around rows and columns that holds `outside`."""
     n, channels, rows, columns = tensor.shape
     top, left, bottom, right = border
     wide, high = columns + left + right, rows + top + bottom
     line = wide * channels
     strides = (high * line, 1, line, channels)
     geometry = (n, high, wide, channels, *border)
-    buffer = Buffer(n * high * line, tensor.dtype, geometry=geometry)
+    buffer = Buffer(n * high * line, tensor.dtype, geometry=geometry, border=outside)
     return View(buffer, tensor.shape, strides, top * line + left * channels)
 
 

@@ -18,6 +18,7 @@ from eps.opencl.ir import (
     Tensor,
     TransposedConvolution,
 )
+from eps.opencl.ir_quantised import EIGHT_BITS
 
 CHANNELS_LAST = (0, 2, 3, 1)
 
@@ -40,11 +41,19 @@ def _order(op: Op, users: list[Op], *, is_result: bool) -> tuple[int, ...]:
         return _alias_order(op)
     if is_result and isinstance(op, Pointwise | Concat):
         return ()
+    if _is_quantised_image(op, users):
+        return CHANNELS_LAST
     if isinstance(op, MatMul):
         return _product_order(users)
     rank = len(op.output.shape)
     same = [t for t in op.inputs if len(t.shape) == rank and t.order and t.constant is None]
     return max(same, key=lambda t: t.size).order if same else ()
+
+
+def _is_quantised_image(op: Op, users: list[Op]) -> bool:
+    """Whether it is made for convolutions of integers, which read several channels at once."""
+    made = isinstance(op, Pointwise) and op.output.dtype in EIGHT_BITS
+    return made and bool(users) and all(isinstance(user, Convolution) for user in users)
 
 
 def _alias_order(op: Alias) -> tuple[int, ...]:

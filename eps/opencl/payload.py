@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_weights import WeightsSink
 
 MAGIC = b"OLOPENCL"
-VERSION = 3
+VERSION = 4
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
 WEIGHT_ALIGNMENT = 512

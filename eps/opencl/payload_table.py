@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.errors import FormatError
-from eps.opencl.blueprint import Blueprint, Call, Constant, Place, Port
+from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
 from eps.opencl.expression import C_TYPES
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.weights import Weight
 
-_KERNEL = re.compile(r"(?:k|winograd[24]_)[0-9a-f]{12}")
+_KERNEL = re.compile(r"(?:k|integer_|winograd[24]_)[0-9a-f]{12}")
 MAX_TASKS = (1 << 31) - 1
 MAX_RANK = 64
 MAX_BYTES = 1 << 46
@@ -31,6 +31,7 @@ def table_of(blueprint: Blueprint) -> dict[str, object]:
         "arena": blueprint.arena,
         "inputs": [_port_row(port) for port in blueprint.inputs],
         "outputs": [_port_row(port) for port in blueprint.outputs],
+        "fills": [[f.place.offset, f.place.size, f.value] for f in blueprint.fills],
         "calls": [
             [
                 call.kernel,
@@ -79,6 +80,7 @@ def blueprint_of(
         weights=weights,
         inputs=tuple(_port(row, arena) for row in array(table.get("inputs"), "inputs")),
         outputs=tuple(_port(row, arena) for row in array(table.get("outputs"), "outputs")),
+        fills=tuple(_fill(row, arguments) for row in array(table.get("fills"), "fills")),
     )
 
 
@@ -93,6 +95,9 @@ class _Arguments:
     def read(self, row: object) -> Place | Constant:
         if isinstance(row, int):
             return Constant(number(row, "call.weight", 0, self.weights - 1))
+        return self.place(row)
+
+    def place(self, row: object) -> Place:
         start, length = array(row, "place", 2)
         offset = number(start, "place.offset", 0, self.arena)
         size = number(length, "place.size", 1, self.arena)
@@ -105,11 +110,18 @@ class _Arguments:
         return Place(offset, size)
 
 
+def _fill(row: object, arguments: _Arguments) -> Fill:
+    offset, size, value = array(row, "fill", 3)
+    return Fill(arguments.place([offset, size]), number(value, "fill.value", 0, 255))
+
+
 def _call(row: object, arguments: _Arguments) -> Call:
     kernel, tasks, places, checks, work = array(row, "call", 5)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
-        raise FormatError("call.kernel", name[:40], "k or winograd4_, and 12 hexadecimal digits")
+        raise FormatError(
+            "call.kernel", name[:40], "k, integer_ or winograd4_, and 12 hexadecimal digits"
+        )
     if not isinstance(checks, bool):
         raise FormatError("call.checks", str(checks)[:40], "true or false")
     return Call(

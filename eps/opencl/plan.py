@@ -20,14 +20,16 @@ class MemoryPlan:
     """Places of buffers, in bytes.
 
     Attributes:
-        arena: Size of the memory for temporaries; it starts as zeros.
+        arena: Size of the memory for temporaries.
         places: `id` of each temporary buffer to its offset in the arena.
         constants: Constant buffers, in the order in which kernels take them.
+        fills: What stretches of it start as: (offset, size, byte); the rest starts as zeros.
     """
 
     arena: int
     places: Mapping[int, int]
     constants: tuple[Buffer, ...]
+    fills: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
@@ -46,13 +48,19 @@ def plan_memory(
     """Give every buffer of the kernels a place.
 
     Inputs live from the start, outputs to the end. A buffer with a border shares its place
-    only with buffers of the same geometry: kernels write inside the border, so it stays zero.
+    only with buffers of the same geometry: kernels write inside the border, so it stays as
+    it was.
     """
     lives, constants = _lives(kernels, inputs, outputs)
     places: dict[int, int] = {}
     end = _place_bordered([x for x in lives if x.buffer.geometry], places, alignment)
     top = _place_plain([x for x in lives if not x.buffer.geometry], places, end, alignment)
-    return MemoryPlan(max(top, alignment), places, tuple(constants))
+    fills = {
+        (places[id(x.buffer)], nbytes(x.buffer), x.buffer.border & 0xFF)
+        for x in lives
+        if x.buffer.border
+    }
+    return MemoryPlan(max(top, alignment), places, tuple(constants), tuple(sorted(fills)))
 
 
 def nbytes(buffer: Buffer) -> int:
@@ -86,7 +94,7 @@ def _place_bordered(lives: Sequence[_Life], places: dict[int, int], alignment: i
     slots: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     end = 0
     for life in sorted(lives, key=lambda x: x.first):
-        key = (life.buffer.geometry, life.buffer.dtype)
+        key = (life.buffer.geometry, life.buffer.dtype, life.buffer.border)
         mine = slots.setdefault(key, [])
         free = next((i for i, (busy, _) in enumerate(mine) if busy < life.first), None)
         if free is None:

@@ -69,6 +69,9 @@ class Executable:
             with opencl_errors("preparing a program"):
                 self._queue = Queue(context, profiling=profiling)
                 self._arena = self._zeros(context, blueprint.arena)
+                for fill in blueprint.fills:
+                    place = fill.place.offset, fill.place.size
+                    self._queue.fill(self._arena, fill.value, *place)
                 self._flag = self._zeros(context, 4)
                 self._launches = [
                     Launch(

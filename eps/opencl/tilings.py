@@ -17,6 +17,7 @@ class Problem:
         width: Output channels.
         packed: Whether the weights are constants, packed for the tile.
         operands: Of the epilogue.
+        bits: Of an element of the input: 32 of floats, fewer of integers.
     """
 
     batch: int
@@ -27,6 +28,7 @@ class Problem:
     width: int
     packed: bool
     operands: int
+    bits: int = 32
 
     @property
     def work(self) -> int:

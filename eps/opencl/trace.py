@@ -9,6 +9,7 @@ from eps.opencl.fold import evaluate
 from eps.opencl.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.lower import LOWERINGS
 from eps.opencl.lower.node import NodeView, constant
+from eps.opencl.lower.quantised import origin
 from ort_lite.model.tensor_values import numpy_dtype, to_numpy
 
 if TYPE_CHECKING:
@@ -68,25 +69,30 @@ class Tracer:
         return found
 
     def _results(self, node: Node, inputs: Sequence[Tensor | None]) -> Sequence[Tensor]:
-        opset = self.graph.opset_imports.get(node.domain, 1)
         if all(x is None or x.constant is not None for x in inputs):
             return self._folded(node, inputs)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
             raise Unsupported(f"no kernels for {node.domain or 'ai.onnx'}:{node.op_type}")
-        view = NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
-        found = lowering(view)
+        found = lowering(self._view(node, inputs))
         results = [found] if isinstance(found, Tensor) else list(found)
         if len([n for n in node.outputs if n]) > len(results):
             raise Unsupported("an optional output")
         return results
+
+    def _view(self, node: Node, inputs: Sequence[Tensor | None]) -> NodeView:
+        opset = self.graph.opset_imports.get(node.domain, 1)
+        return NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
 
     def _folded(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
         values = [None if x is None else x.constant for x in inputs]
         found = evaluate(node, values, self.graph.opset_imports)
         if any(v.size > MAX_FOLDED for v in found):
             raise Unsupported("its constant value is too large")
-        return [constant(v) for v in found]
+        results = [constant(v) for v in found]
+        if node.op_type == "DequantizeLinear":
+            results[0].quantised = origin(self._view(node, inputs))
+        return results
 
 
 def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:

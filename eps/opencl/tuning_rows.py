@@ -56,6 +56,7 @@ def _pair(row: object) -> tuple[Problem, Tiling]:
         width=size("width"),
         packed=packed,
         operands=size("operands", low=0),
+        bits=size("bits"),
     )
     tile = Tile(size("high"), size("wide"), size("panels"), size("vector"))
     sums = tile.high * tile.wide * tile.panels

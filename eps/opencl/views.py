@@ -21,14 +21,16 @@ class Buffer:
         size: In elements.
         dtype: numpy's name of the element type.
         constant: Its content, where that is known when compiling.
-        geometry: Of a buffer with a border of zeros that nothing overwrites; buffers of
-            equal geometry may share memory, others may not share theirs.
+        geometry: Of a buffer with a border that nothing overwrites; buffers of equal geometry
+            may share memory, others may not share theirs.
+        border: What each byte of a border holds.
     """
 
     size: int
     dtype: str
     constant: np.ndarray | None = None
     geometry: tuple[int, ...] = ()
+    border: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,10 @@ MISSING = "oclgrind is not installed, nothing was checked: apt-get install oclgr
 ACCUMULATORS = {4: 12, 8: 12, 16: 28}
 """Floats in a vector to vectors in registers, as `describe_target` has them."""
 
-QUICK = ("Conv", "ConvTranspose", "MatMul", "Softmax", "LayerNormalization", "ReduceSum", "Gather")
+QUICK = (
+    "Conv", "ConvTranspose", "MatMul", "Softmax", "LayerNormalization", "ReduceSum", "Gather",
+    "QLinearConv", "MatMulInteger",
+)  # fmt: skip
 LARGEST_SHOWN = 4000
 FAULTY = """
 __kernel void faulty(__global int* x) {

@@ -29,6 +29,9 @@ class SeparatedExecutable(Executable):
         found = self._parts.get(place)
         if found is None:
             found = self._parts[place] = self._zeros(self._context, place.size)
+            for fill in self.blueprint.fills:
+                if fill.place == place:
+                    self._queue.fill(found, fill.value, 0, place.size)
         return found
 
     def _copy(self, array: Any, port: Port, *, write: bool) -> None:

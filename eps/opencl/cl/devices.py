@@ -116,6 +116,11 @@ class Device(_Queried):
         return self._number(0x103A)
 
     @property
+    def native_vector_width_int(self) -> int:
+        """32-bit integers in a register; 0 where that means nothing."""
+        return self._number(0x1038)
+
+    @property
     def mem_base_addr_align(self) -> int:
         """Bits, of a buffer's parts."""
         return self._number(0x1019)

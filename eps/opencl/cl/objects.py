@@ -196,8 +196,13 @@ class Queue(Owned):
 
     def clear(self, buffer: Buffer, size: int) -> None:
         """Fill the first `size` bytes with zeros, after what was asked before."""
-        zero = ctypes.c_uint8()
-        api().clEnqueueFillBuffer(*(self, buffer, ctypes.byref(zero), 1, 0, size), *(0, None, None))
+        self.fill(buffer, 0, 0, size)
+
+    def fill(self, buffer: Buffer, value: int, offset: int, size: int) -> None:
+        """Write a byte into each of `size` bytes from `offset` on, after what was asked before."""
+        byte = ctypes.c_uint8(value)
+        place = ctypes.byref(byte), 1, offset, size
+        api().clEnqueueFillBuffer(self, buffer, *place, 0, None, None)
 
     def flush(self) -> None:
         """Have the device begin."""

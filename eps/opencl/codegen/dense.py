@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, replace
+from eps.opencl.codegen.arithmetic import arithmetic_of
 from eps.opencl.codegen.kernel import Finish, Kernel, finish_of
 from eps.opencl.codegen.tile import Contraction, write_contraction
 from eps.opencl.codegen.tiling import choose_tiling
-from eps.opencl.tilings import Problem, Tile
+from eps.opencl.tilings import Problem
 from eps.opencl.views import Buffer, View
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-LARGEST_HALF = 65504.0
-
-
 def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     """One contraction; constant right-hand sides are packed."""
     a, b, y = step.inputs[0], step.inputs[1], step.output
@@ -34,6 +32,7 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     k = a.shape[-1]
     constant = b.buffer.constant
     finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
+    numbers = arithmetic_of(a, -1, constant=constant is not None)
     sizes = Problem(
         batch=prod(batch),
         rows=1,
@@ -43,16 +42,17 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
         width=n,
         packed=constant is not None,
         operands=len(finish.views),
+        bits=numbers.bits,
     )
-    tiling = choose_tiling(sizes, target)
+    tiling = choose_tiling(sizes, numbers.target(target))
     tile = tiling.tile
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed = packed_panels(whole, tile, half=target.half)
+        packed = numbers.packed(whole, tile, target)
         w_batch = _packed_batch(batch, packed.size // max(1, prod(batch)))
         w = (Buffer(packed.size, packed.dtype.name, packed), 0, w_batch)
-        w_steps = (0, 0, tile.channels, k * tile.channels)
+        w_steps = (0, 0, tile.channels, numbers.line(k, tile))
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
         w_steps = (0, 0, b.strides[-2], 0)
@@ -67,7 +67,8 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
         y_steps=(0, y.strides[-2], y.strides[-1]),
     )
     views = tuple(_with_row(view) for view in finish.views)
-    return [write_contraction(spec, tiling, replace(finish, views=views), target)]
+    finish = replace(finish, views=views)
+    return [write_contraction(spec, tiling, finish, target, numbers.sums(spec))]
 
 
 def _with_row(view: View) -> View:
@@ -76,19 +77,6 @@ def _with_row(view: View) -> View:
     return View(
         view.buffer, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:]), view.offset
     )
-
-
-def packed_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:
-    """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps.
-
-    Halves where `half` wants them and none of the values is beyond their range.
-    """
-    n, channels = weights.shape[-1], tile.channels
-    starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
-    panels = [weights[..., s : s + channels] for s in starts]
-    fits = half and bool(np.abs(weights).max(initial=0) <= LARGEST_HALF)
-    dtype = np.float16 if fits else np.float32
-    return np.ascontiguousarray(np.stack(panels, axis=1), dtype).reshape(-1)
 
 
 def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
@@ -141,21 +129,27 @@ def _contract(
     if flat:
         views = tuple(_flat(v) for v in views)
         rows, columns = 1, rows * columns
+    weights, taps = place.weights, (kh, kw)
+    if groups == 1 and x.strides[1] == 1 and dilations[1] * x.strides[3] == depth:
+        weights = weights.reshape(kh, 1, kw * depth, total)  # a window's columns are one run
+        taps, depth = (kh, 1), kw * depth
+    numbers = arithmetic_of(x, 1, constant=True)
     sizes = Problem(
         batch=x.shape[0] * groups,
         rows=rows,
         columns=columns,
-        taps=(kh, kw),
+        taps=taps,
         depth=depth,
         width=width,
         packed=True,
         operands=len(views),
+        bits=numbers.bits,
     )
-    tiling = choose_tiling(sizes, target)
+    tiling = choose_tiling(sizes, numbers.target(target))
     tile = tiling.tile
-    by_group = place.weights.reshape(kh, kw, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed = packed_panels(by_group, tile, half=target.half)
-    line = depth * tile.channels
+    by_group = weights.reshape(*taps, depth, groups, width).transpose(3, 0, 1, 2, 4)
+    packed = numbers.packed(by_group, tile, target)
+    line = numbers.line(depth, tile)
     spec = Contraction(
         sizes=sizes,
         batch=(x.shape[0], groups),
@@ -169,10 +163,11 @@ def _contract(
             dilations[1] * x.strides[3],
             x.strides[1],
         ),
-        w_steps=(kw * line, line, tile.channels, kh * kw * line),
+        w_steps=(taps[1] * line, line, tile.channels, taps[0] * taps[1] * line),
         y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
-    return write_contraction(spec, tiling, replace(place.finish, views=views), target)
+    finish = replace(place.finish, views=views)
+    return write_contraction(spec, tiling, finish, target, numbers.sums(spec))
 
 
 def _grouped(view: View, groups: int) -> View:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.expression import C_TYPES, Arg, Expr, Writer, arguments
+from eps.opencl.expression import C_TYPES, Arg, Expr, Writer, arguments, vector_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,16 +114,17 @@ def load_packed(buffer: Buffer, pointer: str, index: str, vector: int) -> str:
     return f"vload_half{vector if vector > 1 else ''}(0, {pointer} + {index})"
 
 
-def load(pointer: str, index: str, stride: int, vector: int) -> str:
+def load(pointer: str, index: str, stride: int, vector: int, dtype: str = "float32") -> str:
     """A vector of neighbours, of one element, or of elements `stride` apart."""
-    if stride == 0:
-        return f"(float{vector})({pointer}[{index}])" if vector > 1 else f"{pointer}[{index}]"
     if vector == 1:
         return f"{pointer}[{index}]"
+    kind = vector_type(dtype, vector)
+    if stride == 0:
+        return f"({kind})({pointer}[{index}])"
     if stride == 1:
         return f"vload{vector}(0, {pointer} + {index})"
     items = ", ".join(f"{pointer}[{index} + {i * stride}]" for i in range(vector))
-    return f"(float{vector})({items})"
+    return f"({kind})({items})"
 
 
 def store(pointer: str, index: str, stride: int, vector: int, value: str) -> list[str]:
@@ -160,7 +161,8 @@ class Finish:
                 names[i] = text
                 continue
             names[i] = f"{prefix}e{i}"
-            code.add(f"const {floats(vector)} {names[i]} = {text};")
+            kind = vector_type(self.views[i - 1].buffer.dtype, vector)
+            code.add(f"const {kind} {names[i]} = {text};")
         writer = Writer(names, vector=vector, prefix=f"{prefix}t")
         result = writer.write(self.expr)
         code.add(*writer.lines)

@@ -1,4 +1,4 @@
-"""Elementwise kernels: float32 in vectors along memory, everything else one by one."""
+"""Elementwise kernels: what has vectors along memory, everything else one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.fold import row_vector
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
-from eps.opencl.expression import C_TYPES, Writer, calls, is_vectorisable
+from eps.opencl.expression import C_TYPES, Writer, calls, is_vectorisable, vector_type
 from eps.opencl.expression import size as expression_size
 from eps.opencl.views import Loop, View, common_loops
 
@@ -51,7 +51,7 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
     vectors = is_vectorisable(expr) and inner.size >= target.vector
     vector = _vector(expr, inner.size, target)
     if vectors:
-        _write_vectors(code, expr, inner, vector)
+        _write_vectors(code, expr, inner, views, vector)
     if not vectors or inner.size % vector:
         code.open("for (; i < end; ++i)")
         _write_element(code, expr, inner, views)
@@ -67,12 +67,14 @@ def _vector(expr: Expr, size: int, target: Target) -> int:
     return row_vector(size, target) if waits else target.vector
 
 
-def _write_vectors(code: Code, expr: Expr, inner: Loop, vector: int) -> None:
+def _write_vectors(code: Code, expr: Expr, inner: Loop, views: Sequence[View], vector: int) -> None:
     code.open(f"for (; i + {vector} <= end; i += {vector})")
     names = {}
     for number, stride in enumerate(inner.strides[1:]):
         at = f"o{number + 1}" + (f" + i * {stride}" if stride else "")
-        code.add(f"const float{vector} v{number} = {load(f'p{number}', at, stride, vector)};")
+        kind = views[number + 1].buffer.dtype
+        text = load(f"p{number}", at, stride, vector, kind)
+        code.add(f"const {vector_type(kind, vector)} v{number} = {text};")
         names[number] = f"v{number}"
     writer = Writer(names, vector=vector)
     value = writer.write(expr)

@@ -24,9 +24,10 @@ from eps.opencl.codegen.kernel import (
 )
 from eps.opencl.codegen.prefetch import PanelAhead
 from eps.opencl.codegen.tiling import share_tiles
+from eps.opencl.expression import literal, vector_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eps.opencl.codegen.kernel import Finish
     from eps.opencl.device import Target
@@ -60,7 +61,33 @@ class Contraction:
     y_steps: tuple[int, int, int]
 
 
-def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish, target: Target) -> Kernel:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """How products are summed.
+
+    Attributes:
+        dtype: Of the sums.
+        depth: Channels in a step of the innermost loop.
+        label: What the kernel's name begins with.
+        write: Adds what sums over the channels at one tap, from `xp` and `wp` into
+            a<pixel>_<panel>; the lines that it is given go into each step.
+    """
+
+    dtype: str
+    depth: int
+    label: str
+    write: Callable[[Code, Contraction, Tile, Sequence[str]], None]
+
+
+def float_sums(spec: Contraction) -> Sums:
+    """Floats, each product added to the sum before it."""
+    unroll = next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
+    return Sums(dtype="float32", depth=unroll, label="k", write=_write_depth)
+
+
+def write_contraction(
+    spec: Contraction, tiling: Tiling, finish: Finish, target: Target, sums: Sums
+) -> Kernel:
     """The kernel; parameters are x, w, the epilogue's operands, y."""
     sizes, tile = spec.sizes, tiling.tile
     panels = -(-sizes.width // tile.channels)
@@ -74,9 +101,10 @@ def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish, target:
     y_index = len(finish.views) + 2
     first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
     code.add(f"const int n0 = {first};")
-    code.add(f"__global const float* x = p0 + {_at(batch, spec.x)};")
+    code.add(f"__global const {pointed(spec.x[0])}* x = p0 + {_at(batch, spec.x)};")
     code.add(f"__global const {pointed(spec.w[0])}* w = p1 + {_weights_at(spec, batch, panel)};")
-    code.add(f"__global float* y = p{y_index} + {_at(batch, spec.y)} + n0 * {spec.y_steps[2]};")
+    y = f"p{y_index} + {_at(batch, spec.y)} + n0 * {spec.y_steps[2]}"
+    code.add(f"__global {pointed(spec.y[0])}* y = {y};")
     hoisted = _hoist(code, finish, tile, batch)
     start, stop = f"{group} * {each}", f"min({group} * {each} + {each}, {down * across})"
     code.open(f"for (int t = {start}; t < {stop}; ++t)")
@@ -85,15 +113,16 @@ def write_contraction(spec: Contraction, tiling: Tiling, finish: Finish, target:
         _edge("t", across, down, tile.wide, sizes.columns, 1),
     )
     code.add(f"const int r0 = {row}, c0 = {column};")
-    ahead = _ahead(spec, down * across) if target.prefetches else None
+    ahead = _ahead(spec, sums, down * across) if target.prefetches else None
     code.add(*([ahead.begin("t")] if ahead else []))
-    _write_sums(code, spec, tile, ahead)
+    _write_sums(code, spec, tile, sums, ahead)
     for i in range(tile.high * tile.wide):
         for j in range(tile.panels):
             _write_store(code, spec, tile, finish, hoisted, batch, (i, j))
     code.close()
     operands = (spec.x[0], spec.w[0], *(v.buffer for v in finish.views), spec.y[0])
-    return Kernel(code.text(), operands, outer * groups, work=sizes.work, problem=sizes)
+    tasks, text = outer * groups, code.text()
+    return Kernel(text, operands, tasks, work=sizes.work, problem=sizes, label=sums.label)
 
 
 def _at(batch: Sequence[str], place: tuple[Buffer, int, tuple[int, ...]]) -> str:
@@ -131,30 +160,29 @@ def _hoist(
         base = f"{offset_of(zip(batch, outer, strict=True), view.offset)} + n0 * {channel}"
         for j in range(tile.panels):
             index = f"{base} + {j * tile.vector * channel}"
-            text = load(f"p{finish.first + i - 1}", index, channel, tile.vector)
-            kind = f"float{tile.vector}" if tile.vector > 1 else "float"
+            dtype = view.buffer.dtype
+            text = load(f"p{finish.first + i - 1}", index, channel, tile.vector, dtype)
+            kind = vector_type(dtype, tile.vector)
             code.add(f"const {kind} h{i}_{j} = {text};")
             found[(i, j)] = f"h{i}_{j}"
     return found
 
 
-def _unroll(spec: Contraction) -> int:
-    return next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
-
-
-def _ahead(spec: Contraction, tiles: int) -> PanelAhead | None:
+def _ahead(spec: Contraction, sums: Sums, tiles: int) -> PanelAhead | None:
     taps = spec.sizes.taps[0] * spec.sizes.taps[1]
-    steps = taps * spec.sizes.depth // _unroll(spec)
-    return PanelAhead.of(spec.w[0], spec.w_steps[3], steps, tiles)
+    steps = taps * (spec.sizes.depth // sums.depth)
+    return PanelAhead.of(spec.w[0], spec.w_steps[3], steps, tiles) if steps else None
 
 
-def _write_sums(code: Code, spec: Contraction, tile: Tile, ahead: PanelAhead | None) -> None:
-    v, pixels = tile.vector, tile.high * tile.wide
-    kind = f"float{v}" if v > 1 else "float"
-    row, column, tap_row, tap_column, depth = spec.x_steps
-    code.add(f"__global const float* xt = x + r0 * {row} + c0 * {column};")
-    for i in range(pixels):
-        names = ", ".join(f"a{i}_{j} = 0.0f" for j in range(tile.panels))
+def _write_sums(
+    code: Code, spec: Contraction, tile: Tile, sums: Sums, ahead: PanelAhead | None
+) -> None:
+    kind, zero = vector_type(sums.dtype, tile.vector), literal(0, sums.dtype)
+    row, column, tap_row, tap_column, _ = spec.x_steps
+    x_type = pointed(spec.x[0])
+    code.add(f"__global const {x_type}* xt = x + r0 * {row} + c0 * {column};")
+    for i in range(tile.high * tile.wide):
+        names = ", ".join(f"a{i}_{j} = {zero}" for j in range(tile.panels))
         code.add(f"{kind} {names};")
     blocks = 0
     xp, wp = "xt", "w"
@@ -166,16 +194,20 @@ def _write_sums(code: Code, spec: Contraction, tile: Tile, ahead: PanelAhead | N
             code.open(f"for (int {name} = 0; {name} < {count}; ++{name})")
             blocks += 1
             xp, wp = f"{xp} + {name} * {x_step}", f"{wp} + {name} * {w_step}"
-    code.add(f"__global const float* xp = {xp};")
+    code.add(f"__global const {x_type}* xp = {xp};")
     code.add(f"__global const {pointed(spec.w[0])}* wp = {wp};")
-    unroll = _unroll(spec)
+    sums.write(code, spec, tile, ahead.step() if ahead else [])
+    code.close(blocks)
+
+
+def _write_depth(code: Code, spec: Contraction, tile: Tile, extra: Sequence[str]) -> None:
+    unroll = float_sums(spec).depth
     code.open(f"for (int k = 0; k < {spec.sizes.depth}; k += {unroll})")
-    code.add(*(ahead.step() if ahead else []))
+    code.add(*extra)
     for u in range(unroll):
         _write_step(code, spec, tile, u)
-    advance_x, advance_w = depth * unroll, spec.w_steps[2] * unroll
-    code.add(f"xp += {advance_x}; wp += {advance_w};")
-    code.close(blocks + 1)
+    code.add(f"xp += {spec.x_steps[4] * unroll}; wp += {spec.w_steps[2] * unroll};")
+    code.close()
 
 
 def _write_step(code: Code, spec: Contraction, tile: Tile, u: int) -> None:
@@ -214,7 +246,8 @@ def _write_store(  # noqa: PLR0913 - one pixel and panel of all that a tile is
             [*zip(batch, outer, strict=True), ("r0", rows), ("c0", columns), ("n0", channel)],
             view.offset + r * rows + c * columns + j * v * channel,
         )
-        loads[number] = load(f"p{finish.first + number - 1}", base, channel, v)
+        pointer = f"p{finish.first + number - 1}"
+        loads[number] = load(pointer, base, channel, v, view.buffer.dtype)
     value = finish.write(code, f"a{i}_{j}", loads, v, f"q{i}_{j}_")
     row, column, channel = spec.y_steps
     at = f"r0 * {row} + c0 * {column} + {r * row + c * column + j * v * channel}"

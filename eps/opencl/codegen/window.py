@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.opencl.blueprint import INTEGER_LABEL
+from eps.opencl.codegen.integer import integer_target, pack_taps, pairs, zipped
 from eps.opencl.codegen.kernel import (
     Code,
     Kernel,
@@ -13,9 +15,11 @@ from eps.opencl.codegen.kernel import (
     finish_of,
     load,
     offset_of,
+    pointed,
     share,
     store,
 )
+from eps.opencl.expression import vector_type
 from eps.opencl.views import Buffer
 
 if TYPE_CHECKING:
@@ -43,9 +47,11 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     kh, kw = op.window.kernel
     weights = step.inputs[1].buffer.constant
     assert weights is not None, "lowering takes constant weights"
-    taps = np.ascontiguousarray(weights.reshape(channels, kh * kw).T, np.float32).reshape(-1)
+    of_floats = x.buffer.dtype == "float32"
+    by_tap = weights.reshape(channels, kh * kw).T
+    taps = by_tap.astype(np.float32).reshape(-1) if of_floats else pack_taps(by_tap)
     finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
-    vector = _vector(channels, target)
+    vector = _vector(channels, target if of_floats else integer_target(target))
     units = n * rows
     small = max(1, y.size * kh * kw // SMALLEST_TASK)
     tasks, each = share(units, min(target.tasks, small))
@@ -56,19 +62,21 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     top, left = op.window.pads[:2]
     start = x.offset - top * x.strides[2] - left * x.strides[3]
     at = offset_of([(image, x.strides[0]), (row, op.window.strides[0] * x.strides[2])], start)
-    code.add(f"__global const float* xr = p0 + {at};")
+    code.add(f"__global const {pointed(x.buffer)}* xr = p0 + {at};")
     code.open(f"for (int t = 0; t < {-(-channels // vector)}; ++t)")
     code.add(f"const int n0 = min(t * {vector}, {channels - vector});")
     wide = min(WIDE, columns)
     code.open(f"for (int s = 0; s < {-(-columns // wide)}; ++s)")
     code.add(f"const int c0 = min(s * {wide}, {columns - wide});")
-    _write_taps(code, op, x, channels, (vector, wide))
+    write_taps = _write_taps if of_floats else _write_tap_pairs
+    write_taps(code, op, x, channels, (vector, wide))
     for i in range(wide):
         _write_pixel(code, finish, y, (image, row), (i, vector))
     code.close(3)
-    buffers = (x.buffer, Buffer(taps.size, "float32", taps))
+    buffers = (x.buffer, Buffer(taps.size, taps.dtype.name, taps))
     operands = (*buffers, *(v.buffer for v in finish.views), y.buffer)
-    return Kernel(code.text(), operands, tasks, work=2 * y.size * kh * kw)
+    label = "k" if of_floats else INTEGER_LABEL
+    return Kernel(code.text(), operands, tasks, work=2 * y.size * kh * kw, label=label)
 
 
 def _vector(channels: int, target: Target) -> int:
@@ -97,6 +105,36 @@ def _write_taps(code: Code, op: Convolution, x: View, channels: int, tile: tuple
             code.add(f"a{pixel} = mad({text}, w{tap}, a{pixel});")
 
 
+def _write_tap_pairs(
+    code: Code, op: Convolution, x: View, channels: int, tile: tuple[int, int]
+) -> None:
+    """As `_write_taps`, of integers: two taps at once, which meet in pairs of each channel."""
+    vector, wide = tile
+    step = op.window.strides[1] * x.strides[3]
+    at = f"xr + c0 * {step} + n0 * {x.strides[1]}"
+    code.add(f"__global const {pointed(x.buffer)}* xp = {at};")
+    code.add(f"{vector_type('int32', vector)} {', '.join(f'a{i} = 0' for i in range(wide))};")
+    offsets = [
+        i * op.window.dilations[0] * x.strides[2] + j * op.window.dilations[1] * x.strides[3]
+        for i in range(op.window.kernel[0])
+        for j in range(op.window.kernel[1])
+    ]
+    for pair, taps in enumerate(pairs(len(offsets), quads=False)):
+        text = f"vload{2 * vector}(0, p1 + n0 * 2 + {pair * 2 * channels})"
+        code.add(f"const short{2 * vector} w{pair} = convert_short{2 * vector}({text});")
+        for pixel in range(wide):
+            both = [
+                ""
+                if tap is None
+                else load(
+                    "xp", str(offsets[tap] + pixel * step), x.strides[1], vector, x.buffer.dtype
+                )
+                for tap in taps
+            ]
+            values = zipped(x.buffer.dtype, vector, both[0], both[1])
+            code.add(f"a{pixel} += ol_madd({values}, w{pair});")
+
+
 def _write_pixel(
     code: Code, finish: Finish, y: View, place: tuple[str, str], tile: tuple[int, int]
 ) -> None:
@@ -107,7 +145,8 @@ def _write_pixel(
         terms = [(image, sn), (row, sh), ("c0", sw), ("n0", sc)]
         at = offset_of(terms, view.offset + pixel * sw)
         if number:
-            loads[number] = load(f"p{finish.first + number - 1}", at, sc, vector)
+            pointer = f"p{finish.first + number - 1}"
+            loads[number] = load(pointer, at, sc, vector, view.buffer.dtype)
         else:
             target = at, sc
     value = finish.write(code, f"a{pixel}", loads, vector, f"q{pixel}_")

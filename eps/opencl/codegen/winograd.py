@@ -16,7 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.codegen.dense import packed_panels
+from eps.opencl.codegen.arithmetic import packed_panels
 from eps.opencl.codegen.kernel import (
     Code,
     Kernel,
@@ -58,7 +58,11 @@ def outputs_of(op: Convolution, step: Step, target: Target) -> int | None:
     if not target.winograd or not plain or window.kernel != (WINDOW, WINDOW):
         return None
     extent, x = _extent(step), step.inputs[0]
-    if x.strides[1] != 1 or min(extent.depth, extent.width) < target.vector:
+    if (
+        x.buffer.dtype != "float32"
+        or x.strides[1] != 1
+        or min(extent.depth, extent.width) < target.vector
+    ):
         return None
     return choose_outputs(extent)
 

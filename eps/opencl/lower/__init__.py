@@ -12,8 +12,10 @@ from eps.opencl.lower import (
     einsum,
     elementwise,
     index,
+    integer,
     normalise,
     pooling,
+    qdq,
     quantised,
     recurrent,
     resize,
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 CONTRIB_DOMAIN = "com.microsoft"
 
 STANDARD = (
-    activation, attention, contrib, dense, einsum, elementwise, index, normalise, pooling,
-    quantised, recurrent, resize, shape,
+    activation, attention, contrib, dense, einsum, elementwise, index, integer, normalise, pooling,
+    qdq, quantised, recurrent, resize, shape,
 )  # fmt: skip
 
 LOWERINGS: Mapping[tuple[str, str], Lowering] = {

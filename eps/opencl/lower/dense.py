@@ -18,7 +18,14 @@ from eps.opencl.ir import (
     Window,
 )
 from eps.opencl.lower.node import NodeView, broadcast_shape, call, constant, number
-from eps.opencl.lower.windows import explicit_pads, pair, window_output
+from eps.opencl.lower.windows import (
+    as_image,
+    conv_window,
+    explicit_pads,
+    image_weights,
+    pair,
+    window_output,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +37,7 @@ def _matmul(node: NodeView) -> Tensor:
 
 
 def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
-    """numpy's matmul."""
+    """numpy's matmul; of integers as int32."""
     if not a.shape or not b.shape:
         raise Unsupported("a matrix product of a scalar")
     rows = a if len(a.shape) > 1 else node.reshape(a, (1, *a.shape))
@@ -49,7 +56,8 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
     else:
         rows = _stretched(node, rows, (*batch, m, k))
         columns = _stretched(node, columns, (*batch, k, n))
-    output = Tensor((*rows.shape[:-1], n), "float32")
+    sums = "float32" if a.dtype == "float32" else "int32"
+    output = Tensor((*rows.shape[:-1], n), sums)
     if not k:
         raise Unsupported("a matrix product over nothing")
     node.emit(MatMul((rows, columns), output))
@@ -121,12 +129,12 @@ def _fused_matmul(node: NodeView) -> Tensor:
 
 def _conv(node: NodeView) -> Tensor:
     node.require_float32(0, 1)
-    x, w = _as_image(node, node.input(0)), node.input(1)
-    weights = _image_weights(node.constant(1, "the weight of a convolution"))
+    x, w = as_image(node, node.input(0)), node.input(1)
+    weights = image_weights(node.constant(1, "the weight of a convolution"))
     groups = node.attr("group", 1)
     if x.shape[1] != weights.shape[1] * groups or weights.shape[0] % groups:
         raise Unsupported(f"{x.shape[1]} channels, {groups} groups, weights {w.shape}")
-    window = _window(node, x, weights)
+    window = conv_window(node, x, weights)
     rows, columns = window_output(x.shape, window)
     output = Tensor((x.shape[0], weights.shape[0], rows, columns), "float32")
     node.emit(Convolution((x, constant(weights)), output, window, groups))
@@ -135,8 +143,8 @@ def _conv(node: NodeView) -> Tensor:
 
 def _conv_transpose(node: NodeView) -> Tensor:
     node.require_float32(0, 1)
-    x = _as_image(node, node.input(0))
-    weights = _image_weights(node.constant(1, "the weight of a transposed convolution"))
+    x = as_image(node, node.input(0))
+    weights = image_weights(node.constant(1, "the weight of a transposed convolution"))
     groups = node.attr("group", 1)
     if x.shape[1] != weights.shape[0] or weights.shape[0] % groups:
         raise Unsupported(f"{x.shape[1]} channels, {groups} groups, weights {weights.shape}")
@@ -183,36 +191,6 @@ def _transposed_pads(
 def _as_sizes(node: NodeView) -> list[int]:
     shape = node.input(0).shape[2:]
     return [1, *shape] if len(shape) == 1 else list(shape)
-
-
-def _as_image(node: NodeView, x: Tensor) -> Tensor:
-    """[N, C, L] as [N, C, 1, L]."""
-    if len(x.shape) == 3:
-        return node.reshape(x, (*x.shape[:2], 1, x.shape[2]))
-    if len(x.shape) != 4:
-        raise Unsupported(f"a convolution of rank {len(x.shape)}")
-    return x
-
-
-def _image_weights(weights: np.ndarray) -> np.ndarray:
-    return weights if weights.ndim == 4 else weights[:, :, None, :]
-
-
-def _window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
-    kernel = (weights.shape[2], weights.shape[3])
-    strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
-    pads = explicit_pads(node, None)
-    mode = node.attr("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        sides = []
-        for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-            small, large = total // 2, total - total // 2
-            sides.append((small, large) if mode == "SAME_UPPER" else (large, small))
-        pads = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
-    elif mode == "NOTSET":
-        pads = explicit_pads(node, node.attr("pads"))
-    return Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
 
 
 def _finished(node: NodeView, output: Tensor) -> Tensor:

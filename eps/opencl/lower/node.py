@@ -9,6 +9,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.expression import C_TYPES, Arg, Call, Expr, Literal
 from eps.opencl.ir import Alias, Op, Pointwise, Reshape, Tensor, Unsupported
+from eps.opencl.ir_quantised import Quantised
 from ort_lite.kernel_info import attribute_value
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ class NodeView:
         """Emit another way to see a tensor."""
         output = Tensor(tuple(shape), source.dtype)
         self.emit(Alias((source,), output, how))
+        held = source.quantised
+        if held is not None and held.steps.axis is None:
+            output.quantised = Quantised(self.alias(held.integers, how, shape), held.steps)
         return output
 
     def reshape(self, source: Tensor, shape: Sequence[int]) -> Tensor:

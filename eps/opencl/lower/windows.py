@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.ir import Unsupported, Window
+from eps.opencl.ir import Tensor, Unsupported, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from eps.opencl.lower.node import NodeView
 
@@ -48,3 +50,35 @@ def window_output(shape: Sequence[int], window: Window, *, ceil: bool = False) -
             raise Unsupported(f"a window of {reach} over {n} elements")
         sizes.append(count)
     return sizes[0], sizes[1]
+
+
+def conv_window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
+    """ONNX Conv's window over x [N, C, H, W] with weights [O, C/groups, kh, kw]."""
+    kernel = (weights.shape[2], weights.shape[3])
+    strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
+    pads = explicit_pads(node, None)
+    mode = node.attr("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        sides = []
+        for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
+            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+            small, large = total // 2, total - total // 2
+            sides.append((small, large) if mode == "SAME_UPPER" else (large, small))
+        pads = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
+    elif mode == "NOTSET":
+        pads = explicit_pads(node, node.attr("pads"))
+    return Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
+
+
+def as_image(node: NodeView, x: Tensor) -> Tensor:
+    """[N, C, L] as [N, C, 1, L]."""
+    if len(x.shape) == 3:
+        return node.reshape(x, (*x.shape[:2], 1, x.shape[2]))
+    if len(x.shape) != 4:
+        raise Unsupported(f"a convolution of rank {len(x.shape)}")
+    return x
+
+
+def image_weights(weights: np.ndarray) -> np.ndarray:
+    """[O, C, L] as [O, C, 1, L]."""
+    return weights if weights.ndim == 4 else weights[:, :, None, :]
