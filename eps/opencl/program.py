@@ -6,13 +6,21 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
+from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.program import Program
-from eps.opencl.sdk_errors import opencl_errors
+from eps.opencl.intel_binary import is_intels, with_code_of
+from eps.opencl.sdk_errors import opencl_errors, sdk_text
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eps.opencl.cl.objects import Context
 
+log = get_logger(__name__)
+
+_SMALL = "__kernel void wake(__global int* x) { x[0] = 0; }"
 _WAKING: dict[str, Thread] = {}
 """By platform: a driver loads its compiler once in a process."""
 _waking = Lock()
@@ -56,7 +64,7 @@ def wake_compiler(context: Context) -> None:
 
 def _wake(context: Context) -> None:
     with suppress(EPFail):
-        _built(context, "__kernel void wake(__global int* x) { x[0] = 0; }", "")
+        _built(context, _SMALL, "")
 
 
 def _platform(context: Context) -> str:
@@ -75,11 +83,35 @@ def load(context: Context, binary: bytes, options: str) -> Program:
     return program
 
 
-def read_binary(program: Program) -> bytes:
+def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> bytes:
     """The driver's binary; PoCL's is complete only after each kernel has run.
+
+    Intel's is given with the code of a small program beside it, where its driver takes it so.
+
+    Args:
+        context: Of the program.
+        program: Built.
+        kernels: Their names.
 
     Raises:
         EPFail: The driver gives none.
     """
     with opencl_errors("reading a program binary"):
-        return program.binary()
+        binary = program.binary()
+        if not is_intels(binary):
+            return binary
+        small = _built(context, _SMALL, "").binary()
+    lean = with_code_of(binary, small)
+    return lean if lean is not None and _loads(context, lean, kernels) else binary
+
+
+def _loads(context: Context, binary: bytes, kernels: Sequence[str]) -> bool:
+    try:
+        program = Program.of_binary(context, binary)
+        program.build("")
+        for name in kernels:
+            program.kernel(name)
+    except OpenCLError as exc:
+        log.debug("the driver's binary stays as it is: %s", sdk_text(exc))
+        return False
+    return True

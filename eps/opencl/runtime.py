@@ -56,6 +56,7 @@ class Executable:
             InvalidGraph: From `make_program`.
         """
         self.blueprint = blueprint
+        self._context = context
         self.program: Program | None = None
         self._warm = False
         self._lock = threading.Lock()
@@ -158,7 +159,8 @@ class Executable:
         """
         if self.program is None:
             raise EPFail("a partition is exported after it was released")
-        return read_binary(self.program)
+        kernels = dict.fromkeys(call.kernel for call in self.blueprint.calls)
+        return read_binary(self._context, self.program, tuple(kernels))
 
     def _write(self, inputs: Sequence[Array]) -> None:
         for port, array in zip(self.blueprint.inputs, inputs, strict=True):

@@ -61,6 +61,15 @@ class Program(Owned):
         except OpenCLError as exc:
             raise OpenCLError(exc.routine, exc.status, self._log()) from exc
 
+    def kernel(self, name: str) -> Owned:
+        """One of its kernels.
+
+        Raises:
+            OpenCLError: There is none of this name, or the driver cannot link the program.
+        """
+        handle = made(api().clCreateKernel, self, name.encode())
+        return Owned(handle, api().clReleaseKernel)
+
     def _log(self) -> str:
         size = c_size_t()
         api().clGetProgramBuildInfo(self, self._device, _BUILD_LOG, 0, None, size)

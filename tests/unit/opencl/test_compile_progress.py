@@ -1,4 +1,4 @@
-"""A compile that takes long tells how far it is; binaries are the driver's."""
+"""A compile that takes long tells how far it is."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from onnx import helper
 from small_models import mlp, model
 
 import ort_lite as ort
 from eps.opencl import FACTORY, builder, program
-from eps.opencl.cl.objects import Context
-from eps.opencl.device import find_devices
-from eps.opencl.program import build, read_binary
 from eps.opencl.runtime import Executable
-from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
 OPENCL = "OpenCLExecutionProvider"
 DEVICES = {device.name: device for device in FACTORY.probe().devices}
 POCL = [name for name, device in DEVICES.items() if "Portable" in device.description]
-SOURCE = "__kernel void one(__global float* x) { x[0] = 1; }"
 
 
 def told(proto: ModelProto, device: str, **options: str) -> Sequence[tuple[str, int, int]]:
@@ -85,22 +79,6 @@ def test_progress_that_raises_gives_the_device_its_memory_back(
     with pytest.raises(KeyboardInterrupt):
         ort.InferenceSession(mlp().SerializeToString(), config, providers=providers)
     assert [one.program for one in made] == [None]
-
-
-@pytest.fixture(params=find_devices(), ids=lambda found: found.name)
-def built(request: pytest.FixtureRequest) -> Any:
-    return build(Context(request.param.device), SOURCE, "")
-
-
-def test_a_binary_is_what_pyopencl_reads(built: Any) -> None:
-    theirs = cl._cl._Program.from_int_ptr(built.handle)
-    assert read_binary(built) == theirs.get_info(cl.program_info.BINARIES)[0]
-
-
-def test_a_driver_that_gives_no_binary_is_an_error(built: Any) -> None:
-    built.release()
-    with pytest.raises(EPFail, match="reading a program binary: clGetProgramInfo failed: INVALID"):
-        read_binary(built)
 
 
 def test_a_build_waits_for_the_compiler_to_be_awake(monkeypatch: pytest.MonkeyPatch) -> None:
