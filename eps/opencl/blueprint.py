@@ -54,7 +54,8 @@ class Call:
 
     Attributes:
         kernel: Name in the source.
-        tasks: Global size; the local size is 1.
+        tasks: Global size, a multiple of `group`.
+        group: Local size.
         arguments: Buffers in the order of the parameters.
         checks: Whether the flag for bad indices is a last argument.
         work: Floating-point operations, for reports.
@@ -62,6 +63,7 @@ class Call:
 
     kernel: str
     tasks: int
+    group: int
     arguments: tuple[Place | Constant, ...]
     checks: bool = False
     work: int = 0

@@ -9,6 +9,7 @@ from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.devices import CPU, GPU, platforms
 from eps.opencl.cl.loader import loader_note
+from eps.opencl.groups import AUTO, takes_groups, with_groups
 from eps.opencl.identity import chosen_architecture
 from eps.opencl.sdk_errors import sdk_text
 from ort_lite.session_log import get_logger
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.opencl.cl.devices import Device, Platform
+    from eps.opencl.groups import Groups
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.tilings import Problem, Tiling
 
@@ -69,6 +71,7 @@ class Target:
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
+        groups: Work-groups that kernels are made for; None where each work-item works alone.
     """
 
     vector: int
@@ -83,7 +86,13 @@ class Target:
     multiplies_pairs: bool = False
     half: bool = False
     winograd: bool = False
+    groups: Groups | None = None
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> bool:
+        """Whether the items of a work-group share operands in local memory."""
+        return self.groups is not None and self.groups.local > 0
 
     @property
     def pair(self) -> int:
@@ -169,11 +178,24 @@ def _preference(found: Found) -> tuple[int, bool]:
     return ("GPU", "ACCELERATOR", "CPU").index(found.kind), found.platform.name == POCL
 
 
-def describe_target(found: Found) -> Target:
+def describe_target(found: Found, templates: str = AUTO) -> Target:
     """What the device's own properties say, and what measurements say of its platform.
 
-    One work-item is one register tile: Intel's compiler must not vectorise across them, and
-    PoCL's scheduler hands out work in chunks of 32 groups for each core.
+    Args:
+        found: The device.
+        templates: As in OpenCLOptions.
+    """
+    plain = _alone(found)
+    if not takes_groups(found.device, templates):
+        return plain
+    return with_groups(plain, found.device, templates)
+
+
+def _alone(found: Found) -> Target:
+    """For work-items that work alone, each on one register tile.
+
+    Intel's compiler must not vectorise across them, and PoCL's scheduler hands out work in chunks
+    of 32 groups for each core.
     """
     device, pocl = found.device, found.platform.name == POCL
     vector = max(4, min(MOST_LANES, device.native_vector_width_float or 4))
@@ -187,7 +209,7 @@ def describe_target(found: Found) -> Target:
         vector=vector,
         accumulators=28 if vector == 16 else 12,
         tasks=units * (256 if pocl else 8),
-        attributes=f"{attributes}__attribute__((reqd_work_group_size(1, 1, 1)))",
+        attributes=attributes,
         double="cl_khr_fp64" in device.extensions,
         alignment=max(128, device.mem_base_addr_align // 8),
         late_binaries=pocl,

@@ -86,6 +86,7 @@ def _call(kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, C
     return Call(
         kernel=name,
         tasks=kernel.tasks,
+        group=kernel.group,
         arguments=tuple(arguments),
         checks=kernel.checks,
         work=kernel.work,

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from eps.opencl.cl.objects import Buffer, Queue
     from eps.opencl.cl.program import Program
 
-_LOCAL = 1
-
 
 class Launch(Owned):
     """One kernel with its arguments; holds the queue and the buffers, which the driver may not."""
@@ -25,9 +23,14 @@ class Launch(Owned):
     __slots__ = ("_call", "_enqueue")
 
     def __init__(
-        self, queue: Queue, program: Program, name: str, buffers: Sequence[Buffer], tasks: int
+        self,
+        queue: Queue,
+        program: Program,
+        name: str,
+        buffers: Sequence[Buffer],
+        size: tuple[int, int],
     ) -> None:
-        """Make the kernel; `tasks` is the global size.
+        """Make the kernel; `size` is the global and the local one.
 
         Raises:
             OpenCLError: The program has no such kernel, or the driver refuses an argument.
@@ -37,7 +40,7 @@ class Launch(Owned):
         for index, buffer in enumerate(buffers):
             value = c_void_p(buffer.handle)
             api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
-        sizes = (c_size_t * 1)(tasks), (c_size_t * 1)(_LOCAL)
+        sizes = [(c_size_t * 1)(n) for n in size]
         self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
         self._enqueue = api().enqueue
 

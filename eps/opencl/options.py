@@ -23,10 +23,12 @@ OPTIONS: Mapping[str, str] = {
     "tuning": "off (default), fast or full: kernel parameters by a rule, or by measuring",
     "tuning_cache": "folder for what was measured; opencl_tuning in the user's cache without it",
     "winograd": "true (default; CPUs, fp32) or false: 3x3 convolutions with fewer products",
+    "templates": "auto (default: by the device), cpu, gpu or gpu-registers: how kernels are made",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
 MAX_VARIANTS = 8
+TEMPLATES = ("auto", "cpu", "gpu", "gpu-registers")
 WEIGHTS = ("auto", "copy", "map")
 PRECISIONS = ("fp32", "fp16")
 TUNING = ("off", "fast", "full")
@@ -49,6 +51,7 @@ class OpenCLOptions:
         tuning: Of `TUNING`.
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
         winograd: Whether convolutions may be computed by Winograd's transforms.
+        templates: Of `TEMPLATES`.
         profiling: Whether the queue records times.
     """
 
@@ -63,6 +66,7 @@ class OpenCLOptions:
     tuning: str = "off"
     tuning_cache: str = ""
     winograd: bool = True
+    templates: str = "auto"
     profiling: bool = False
 
 
@@ -86,6 +90,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         tuning=_one_of(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
         winograd=_flag(options, "winograd", default="true"),
+        templates=_one_of(options, "templates", TEMPLATES),
         profiling=_flag(options, "profiling"),
     )
 

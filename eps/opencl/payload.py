@@ -1,7 +1,7 @@
 """A compiled partition as bytes.
 
     0      8 bytes   "OLOPENCL"
-    8      u32       version, 3
+    8      u32       version, 5
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_weights import WeightsSink
 
 MAGIC = b"OLOPENCL"
-VERSION = 4
+VERSION = 5
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
 WEIGHT_ALIGNMENT = 512

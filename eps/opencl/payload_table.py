@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _KERNEL = re.compile(r"(?:k|integer_|winograd[24]_)[0-9a-f]{12}")
 MAX_TASKS = (1 << 31) - 1
+MAX_GROUP = 1 << 16
 MAX_RANK = 64
 MAX_BYTES = 1 << 46
 
@@ -36,6 +37,7 @@ def table_of(blueprint: Blueprint) -> dict[str, object]:
             [
                 call.kernel,
                 call.tasks,
+                call.group,
                 [_argument_row(argument) for argument in call.arguments],
                 call.checks,
                 call.work,
@@ -116,7 +118,7 @@ def _fill(row: object, arguments: _Arguments) -> Fill:
 
 
 def _call(row: object, arguments: _Arguments) -> Call:
-    kernel, tasks, places, checks, work = array(row, "call", 5)
+    kernel, tasks, items, places, checks, work = array(row, "call", 6)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
         raise FormatError(
@@ -124,9 +126,14 @@ def _call(row: object, arguments: _Arguments) -> Call:
         )
     if not isinstance(checks, bool):
         raise FormatError("call.checks", str(checks)[:40], "true or false")
+    group = number(items, "call.group", 1, MAX_GROUP)
+    whole = number(tasks, "call.tasks", 1, MAX_TASKS)
+    if whole % group:
+        raise FormatError("call.tasks", str(whole), f"a multiple of {group}")
     return Call(
         kernel=name,
-        tasks=number(tasks, "call.tasks", 1, MAX_TASKS),
+        tasks=whole,
+        group=group,
         arguments=tuple(map(arguments.read, array(places, "call.arguments"))),
         checks=checks,
         work=number(work, "call.work", 0, 1 << 62),

@@ -49,7 +49,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         found = choose(find_devices(), options)
-        self._target = _as_asked(describe_target(found), options)
+        self._target = _as_asked(describe_target(found, options.templates), options)
         self._identity = read_identity(found)
         self._builder: Builder | None = Builder(found, self._target, options, self._identity)
 

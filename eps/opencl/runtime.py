@@ -77,7 +77,7 @@ class Executable:
                 self._launches = [
                     Launch(
                         *(self._queue, program, call.kernel),
-                        *(self._arguments(call, held), call.tasks),
+                        *(self._arguments(call, held), (call.tasks, call.group)),
                     )
                     for call in blueprint.calls
                 ]

@@ -38,7 +38,7 @@ def time_kernels(
         memory = _Memory(context, queue, kernels)
         try:
             launches = [
-                Launch(queue, program, name, memory.operands(kernel), kernel.tasks)
+                Launch(queue, program, name, memory.operands(kernel), (kernel.tasks, kernel.group))
                 for name, kernel in zip(names, kernels, strict=True)
             ]
             times = [[launch.timed() for launch in launches] for _ in range(passes + 1)]

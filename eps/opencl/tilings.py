@@ -18,6 +18,7 @@ class Problem:
         packed: Whether the weights are constants, packed for the tile.
         operands: Of the epilogue.
         bits: Of an element of the input: 32 of floats, fewer of integers.
+        grouped: Whether a work-group shares it in local memory: the tiling has a `GroupTile`.
     """
 
     batch: int
@@ -29,12 +30,22 @@ class Problem:
     packed: bool
     operands: int
     bits: int = 32
+    grouped: bool = False
+
+    @property
+    def pixels(self) -> int:
+        """Of the output."""
+        return self.rows * self.columns
+
+    @property
+    def summands(self) -> int:
+        """Of each result."""
+        return self.taps[0] * self.taps[1] * self.depth
 
     @property
     def work(self) -> int:
         """Multiplications and additions."""
-        taps = self.taps[0] * self.taps[1]
-        return 2 * self.batch * self.rows * self.columns * self.width * self.depth * taps
+        return 2 * self.batch * self.pixels * self.width * self.summands
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +68,47 @@ class Tile:
         return inside and self.channels <= problem.width
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTile:
+    """What a work-group computes from operands that it shares in local memory.
+
+    Attributes:
+        down, across: Work-items along the pixels, and along the channels.
+        pixels: Of the output, that one work-item keeps.
+        panels, vector: Vectors of channels that it keeps of each, and their width.
+        step: Summands that lie in local memory at a time.
+    """
+
+    down: int
+    across: int
+    pixels: int
+    panels: int
+    vector: int
+    step: int
+
+    def fits(self, problem: Problem) -> bool:
+        """Whether loads, of four, and stores come out even."""
+        return self.channels % 4 == self.step % 4 == problem.width % self.vector == 0
+
+    @property
+    def items(self) -> int:
+        """Work-items of the group."""
+        return self.down * self.across
+
+    @property
+    def rows(self) -> int:
+        """Pixels of the group."""
+        return self.down * self.pixels
+
+    @property
+    def channels(self) -> int:
+        """Channels of the group."""
+        return self.across * self.panels * self.vector
+
+
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """A tile, and the work-items that a large kernel is split into."""
+    """A tile, and the work-items that a large kernel is split into; of a `GroupTile` the groups."""
 
-    tile: Tile
+    tile: Tile | GroupTile
     tasks: int

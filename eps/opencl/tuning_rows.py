@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
 from eps.opencl.payload_table import array, number
-from eps.opencl.tilings import Problem, Tile, Tiling
+from eps.opencl.tilings import GroupTile, Problem, Tile, Tiling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    Size = Callable[[str], int]
+    """A whole number of a row, from 1 on."""
 
 VECTORS = (1, 2, 4, 8, 16)
 MOST_SUMS = 256
-"""Vectors in a tile: a file from elsewhere must not make us write endless kernels."""
+"""Vectors in an item's tile: a file from elsewhere must not make us write endless kernels."""
+MOST_ITEMS = 1 << 10
+MOST_STEP = 1 << 6
 MOST_TASKS = 1 << 20
 _LARGEST = (1 << 31) - 1
 
@@ -44,9 +49,13 @@ def _pair(row: object) -> tuple[Problem, Tiling]:
         return number(row.get(name), f"tuned.{name}", low, high)
 
     taps = [number(n, "tuned.taps", 1, _LARGEST) for n in array(row.get("taps"), "tuned.taps", 2)]
-    packed = row.get("packed")
-    if not isinstance(packed, bool):
-        raise FormatError("tuned.packed", str(packed)[:40], "true or false")
+
+    def flag(name: str) -> bool:
+        value = row.get(name)
+        if not isinstance(value, bool):
+            raise FormatError(f"tuned.{name}", str(value)[:40], "true or false")
+        return value
+
     problem = Problem(
         batch=size("batch"),
         rows=size("rows"),
@@ -54,12 +63,28 @@ def _pair(row: object) -> tuple[Problem, Tiling]:
         taps=(taps[0], taps[1]),
         depth=size("depth"),
         width=size("width"),
-        packed=packed,
+        packed=flag("packed"),
         operands=size("operands", low=0),
         bits=size("bits"),
+        grouped=flag("grouped"),
     )
+    tile = _group_tile(size, problem) if problem.grouped else _tile(size, problem)
+    return problem, Tiling(tile, size("tasks", high=MOST_TASKS))
+
+
+def _tile(size: Size, problem: Problem) -> Tile:
     tile = Tile(size("high"), size("wide"), size("panels"), size("vector"))
     sums = tile.high * tile.wide * tile.panels
     if tile.vector not in VECTORS or sums > MOST_SUMS or not tile.fits(problem):
         raise FormatError("tuned", f"{tile}", f"a tile inside of {problem}")
-    return problem, Tiling(tile, size("tasks", high=MOST_TASKS))
+    return tile
+
+
+def _group_tile(size: Size, problem: Problem) -> GroupTile:
+    names = ("down", "across", "pixels", "panels", "vector", "step")
+    tile = GroupTile(**{name: size(name) for name in names})
+    sums = tile.pixels * tile.panels
+    small = sums <= MOST_SUMS and tile.items <= MOST_ITEMS and tile.step <= MOST_STEP
+    if not small or tile.vector not in VECTORS or not tile.fits(problem):
+        raise FormatError("tuned", f"{tile}", f"a tile of a work-group for {problem}")
+    return tile

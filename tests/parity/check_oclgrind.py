@@ -1,11 +1,13 @@
 """Every OpenCL kernel generator under oclgrind: accesses out of bounds, data races, wrong numbers.
 
     python tests/parity/check_oclgrind.py          # a random case for each operator: minutes
-    python tests/parity/check_oclgrind.py --quick  # fewer operators and widths: what pytest runs
+    python tests/parity/check_oclgrind.py --quick  # fewer operators and families: what pytest runs
 
 Needs Debian's package oclgrind (21.10 tried); says so and does nothing where it is missing, which
 is a failure with --required: .ci/oclgrind installs it first. Each
-width of vector is drawn and run in a process of its own, each tensor in a buffer of its own.
+family of templates, CPUs' by width of vector and GPUs' by size of work-group, is drawn and run in a
+process of its own, each tensor in a buffer of its own. A barrier that not all items of a group meet
+is reported, too.
 That oclgrind sees a fault at all is shown by a kernel that has both kinds. Its check for
 uninitialised values is not used: it reports vector functions that are given only known values,
 and crashes in them (a softmax is enough).
@@ -33,6 +35,9 @@ LIBRARIES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/lib64/oclgrind/lib
 MISSING = "oclgrind is not installed, nothing was checked: apt-get install oclgrind"
 ACCUMULATORS = {4: 12, 8: 12, 16: 28}
 """Floats in a vector to vectors in registers, as `describe_target` has them."""
+FAMILIES = ("cpu-4", "cpu-8", "cpu-16", "gpu-64", "gpu-256", "gpu-registers-64")
+QUICK_FAMILIES = ("cpu-8", "gpu-64")
+"""Values of provider option `templates`, each with the vector's width or the group's size."""
 
 QUICK = (
     "Conv", "ConvTranspose", "MatMul", "Softmax", "LayerNormalization", "ReduceSum", "Gather",
@@ -72,7 +77,7 @@ def run_under_oclgrind(arguments: Sequence[str], driver: Path) -> tuple[str, dic
         return log.read_text(errors="replace").strip(), json.loads(done.stdout)
 
 
-def check(driver: Path, widths: Sequence[int], names: Sequence[str]) -> list[str]:
+def check(driver: Path, families: Sequence[str], names: Sequence[str]) -> list[str]:
     """Everything that is wrong, a text each."""
     reported, _ = run_under_oclgrind(["faulty"], driver)
     wrong = [
@@ -80,11 +85,11 @@ def check(driver: Path, widths: Sequence[int], names: Sequence[str]) -> list[str
         for kind in ("Invalid write", "data race")
         if kind not in reported
     ]
-    for width in widths:
-        reported, found = run_under_oclgrind([str(width), *names], driver)
-        sys.stderr.write(f"vectors of {width}: {found['outputs']} results\n")
-        wrong += [f"vectors of {width}: {text}" for text in found["wrong"]]
-        wrong += [f"vectors of {width}: {reported[:LARGEST_SHOWN]}"] if reported else []
+    for family in families:
+        reported, found = run_under_oclgrind([family, *names], driver)
+        sys.stderr.write(f"{family}: {found['outputs']} results\n")
+        wrong += [f"{family}: {text}" for text in found["wrong"]]
+        wrong += [f"{family}: {reported[:LARGEST_SHOWN]}"] if reported else []
     return wrong
 
 
@@ -106,30 +111,37 @@ def _oclgrind(found: Sequence[Any]) -> Any:
     return next(one for one in found if "Oclgrind" in one.platform.name)
 
 
-def run_operators(width: int, names: set[str]) -> dict[str, Any]:
-    """Each operator's case with vectors of a width; results that are not the reference's."""
+def run_operators(family: str, names: set[str]) -> dict[str, Any]:
+    """Each operator's case with a family's templates; results that are not the reference's."""
     import numpy as np  # noqa: PLC0415 - in the child only
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - in the child only
     from separate_buffers import separate_tensors  # noqa: PLC0415 - in the child only
     from test_opencl_operators import WITHOUT_REFERENCE, sets  # noqa: PLC0415 - in the child only
 
     from eps.opencl import provider  # noqa: PLC0415 - in the child only
-    from eps.opencl.device import find_devices  # noqa: PLC0415 - in the child only
+    from eps.opencl.device import Target, find_devices  # noqa: PLC0415 - in the child only
 
     separate_tensors()
     plain = provider.describe_target
-    provider.describe_target = lambda found: replace(
-        plain(found), vector=width, accumulators=ACCUMULATORS[width], winograd=True
-    )
+    templates, _, number = family.rpartition("-")
+    size = int(number)
+
+    def described(*asked: Any) -> Target:
+        target = plain(*asked)
+        if target.groups is None:
+            return replace(target, vector=size, accumulators=ACCUMULATORS[size], winograd=True)
+        return replace(target, groups=replace(target.groups, size=size))
+
+    provider.describe_target = described
     device, outputs, wrong = _oclgrind(find_devices()).name, 0, []
     for nodes in sets(names, seeds=range(1)):
-        mine = nodes.run_on(device)
+        mine = nodes.run_with({"device": device, "templates": templates})
         judged = not {n.op_type for n in nodes.model.graph.node} & WITHOUT_REFERENCE
         right = ReferenceEvaluator(nodes.model).run(None, nodes.feeds) if judged else mine
         pairs = zip(nodes.model.graph.output, mine, right, strict=True)
         wrong += [o.name for o, a, b in pairs if not np.allclose(a, b, 1e-4, 2e-5, equal_nan=True)]
         outputs += len(mine)
-    if "Conv" in names:
+    if "Conv" in names and templates == "cpu":
         wrong += run_winograd(device)
         outputs += 1
     return {"outputs": outputs, "wrong": wrong}
@@ -148,7 +160,7 @@ def run_winograd(device: str) -> list[str]:
         convolution(shape, 43, (1, 0, 2, 1)),
         {"x": draw(np.random.default_rng(1), *shape)},
     )
-    providers = [("OpenCLExecutionProvider", {"device": device})]
+    providers = [("OpenCLExecutionProvider", {"device": device, "templates": "cpu"})]
     with ort.InferenceSession(proto.SerializeToString(), providers=providers) as session:
         (found,) = session.run(None, feed)
         notes = [note for part in session.explain().partitions for note in part.notes]
@@ -166,7 +178,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.child:
         first, *names = arguments.child
-        found = run_faulty_kernel() if first == "faulty" else run_operators(int(first), set(names))
+        found = run_faulty_kernel() if first == "faulty" else run_operators(first, set(names))
         sys.stdout.write(json.dumps(found))
         return 0
     driver = library()
@@ -176,7 +188,7 @@ def main() -> int:
     from operator_cases import WRITERS  # noqa: PLC0415 - a child reads it itself
 
     names = QUICK if arguments.quick else sorted(WRITERS)
-    wrong = check(driver, (8,) if arguments.quick else (4, 8, 16), names)
+    wrong = check(driver, QUICK_FAMILIES if arguments.quick else FAMILIES, names)
     sys.stdout.write("\n".join(wrong or ["no fault found"]) + "\n")
     return 1 if wrong else 0
 

@@ -10,6 +10,7 @@ from eps.opencl.cl.loader import api
 
 CPU, GPU = 1 << 1, 1 << 2
 """Bits of a device's type."""
+_LOCAL = 1
 
 
 class _Queried:
@@ -109,6 +110,26 @@ class Device(_Queried):
     def max_compute_units(self) -> int:
         """Cores of a CPU."""
         return self._number(0x1002)
+
+    @property
+    def max_work_group_size(self) -> int:
+        """Work-items of a group; a kernel may allow fewer."""
+        return self._number(0x1004)
+
+    @property
+    def max_work_item_size(self) -> int:
+        """Work-items of a group in the first dimension."""
+        return c_size_t.from_buffer_copy(self._bytes(0x1005)).value
+
+    @property
+    def has_local_memory(self) -> bool:
+        """Whether local memory is of its own, and not part of global memory."""
+        return self._number(0x1022) == _LOCAL
+
+    @property
+    def local_mem_size(self) -> int:
+        """Bytes of local memory for a work-group."""
+        return self._number(0x1023)
 
     @property
     def native_vector_width_float(self) -> int:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_HALF = 65504.0
+FLOAT_BITS = 32
+"""What `Arithmetic.bits` of floats is; integers have fewer."""
 
 
 class Arithmetic(Protocol):
@@ -54,7 +56,7 @@ class Arithmetic(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Floats:
-    bits: int = 32
+    bits: int = FLOAT_BITS
 
     def target(self, target: Target) -> Target:
         return target
@@ -99,11 +101,15 @@ def arithmetic_of(x: View, axis: int, *, constant: bool) -> Arithmetic:
 def packed_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:
     """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps.
 
-    Halves where `half` wants them and none of the values is beyond their range.
+    `half` as in `weights_dtype`.
     """
     n, channels = weights.shape[-1], tile.channels
     starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
-    panels = [weights[..., s : s + channels] for s in starts]
+    panels = np.stack([weights[..., s : s + channels] for s in starts], axis=1)
+    return np.ascontiguousarray(panels, weights_dtype(weights, half=half)).reshape(-1)
+
+
+def weights_dtype(weights: Array, *, half: bool) -> type[np.float16 | np.float32]:
+    """Halves where `half` wants them and none of the values is beyond their range, else floats."""
     fits = half and bool(np.abs(weights).max(initial=0) <= LARGEST_HALF)
-    dtype = np.float16 if fits else np.float32
-    return np.ascontiguousarray(np.stack(panels, axis=1), dtype).reshape(-1)
+    return np.float16 if fits else np.float32

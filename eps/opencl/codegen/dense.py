@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, replace
-from eps.opencl.codegen.arithmetic import arithmetic_of
+from eps.opencl.codegen.arithmetic import FLOAT_BITS, arithmetic_of, weights_dtype
+from eps.opencl.codegen.group_loads import pack_for_groups
+from eps.opencl.codegen.group_tile import write_group_contraction
 from eps.opencl.codegen.kernel import Finish, Kernel, finish_of
 from eps.opencl.codegen.tile import Contraction, write_contraction
 from eps.opencl.codegen.tiling import choose_tiling
-from eps.opencl.tilings import Problem
+from eps.opencl.tilings import GroupTile, Problem
 from eps.opencl.views import Buffer, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.opencl.codegen.arithmetic import Arithmetic
     from eps.opencl.device import Target
     from eps.opencl.ir import Convolution, MatMul, TransposedConvolution
     from eps.opencl.layout import Step
+    from eps.opencl.tilings import Tile, Tiling
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -43,16 +47,14 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
         packed=constant is not None,
         operands=len(finish.views),
         bits=numbers.bits,
+        grouped=target.shares and numbers.bits == FLOAT_BITS,
     )
     tiling = choose_tiling(sizes, numbers.target(target))
-    tile = tiling.tile
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed = numbers.packed(whole, tile, target)
-        w_batch = _packed_batch(batch, packed.size // max(1, prod(batch)))
-        w = (Buffer(packed.size, packed.dtype.name, packed), 0, w_batch)
-        w_steps = (0, 0, tile.channels, numbers.line(k, tile))
+        packed, each, w_steps = _laid_out(whole, tiling.tile, numbers, target)
+        w = (packed, 0, _packed_batch(batch, each))
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
         w_steps = (0, 0, b.strides[-2], 0)
@@ -68,6 +70,14 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     )
     views = tuple(_with_row(view) for view in finish.views)
     finish = replace(finish, views=views)
+    return _written(spec, tiling, finish, numbers, target)
+
+
+def _written(
+    spec: Contraction, tiling: Tiling, finish: Finish, numbers: Arithmetic, target: Target
+) -> list[Kernel]:
+    if isinstance(tiling.tile, GroupTile):
+        return write_group_contraction(spec, tiling.tile, tiling.tasks, finish, target)
     return [write_contraction(spec, tiling, finish, target, numbers.sums(spec))]
 
 
@@ -77,6 +87,28 @@ def _with_row(view: View) -> View:
     return View(
         view.buffer, (*shape[:-2], 1, *shape[-2:]), (*strides[:-2], 0, *strides[-2:]), view.offset
     )
+
+
+def _laid_out(
+    weights: Array, tile: Tile | GroupTile, numbers: Arithmetic, target: Target
+) -> tuple[Buffer, int, tuple[int, int, int, int]]:
+    """[b, i, j, k, n] as the tile's kernel reads it: a buffer, elements of each b, `w_steps`."""
+    count, kh, kw, depth, width = weights.shape
+    channels = tile.channels
+    line = depth * channels
+    if isinstance(tile, GroupTile):
+        packed = pack_for_groups(weights, tile, weights_dtype(weights, half=target.half))
+        panel = packed.size // (count * -(-width // channels))
+    elif target.groups is not None and numbers.bits == FLOAT_BITS:
+        dtype = weights_dtype(weights, half=target.half)
+        packed = np.ascontiguousarray(weights, dtype).reshape(-1)
+        panel, channels, line = 0, width, depth * width  # adjacent items load adjacent channels
+    else:
+        packed = numbers.packed(weights, tile, target)
+        line = numbers.line(depth, tile)
+        panel = kh * kw * line
+    buffer = Buffer(packed.size, packed.dtype.name, packed)
+    return buffer, packed.size // max(count, 1), (kw * line, line, channels, panel)
 
 
 def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
@@ -98,7 +130,7 @@ def convolution_kernels(op: Convolution, step: Step, target: Target) -> list[Ker
     top, left = window.pads[:2]
     start = x.offset - top * x.strides[2] - left * x.strides[3]
     place = _Placed(x, start, y, weights.transpose(2, 3, 1, 0), op.groups, finish)
-    return [_contract(place, window.strides, window.dilations, target)]
+    return _contract(place, window.strides, window.dilations, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +147,7 @@ class _Placed:
 
 def _contract(
     place: _Placed, strides: tuple[int, int], dilations: tuple[int, int], target: Target
-) -> Kernel:
+) -> list[Kernel]:
     x, y, groups = place.x, place.y, place.groups
     kh, kw, depth, total = place.weights.shape
     width = total // groups
@@ -144,17 +176,16 @@ def _contract(
         packed=True,
         operands=len(views),
         bits=numbers.bits,
+        grouped=target.shares and numbers.bits == FLOAT_BITS,
     )
     tiling = choose_tiling(sizes, numbers.target(target))
-    tile = tiling.tile
     by_group = weights.reshape(*taps, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed = numbers.packed(by_group, tile, target)
-    line = numbers.line(depth, tile)
+    packed, each, w_steps = _laid_out(by_group, tiling.tile, numbers, target)
     spec = Contraction(
         sizes=sizes,
         batch=(x.shape[0], groups),
         x=(x.buffer, place.start, (x.strides[0], depth * x.strides[1])),
-        w=(Buffer(packed.size, packed.dtype.name, packed), 0, (0, packed.size // groups)),
+        w=(packed, 0, (0, each)),
         y=(y.buffer, y.offset, y_view.strides[:2]),
         x_steps=(
             x_row,
@@ -163,11 +194,11 @@ def _contract(
             dilations[1] * x.strides[3],
             x.strides[1],
         ),
-        w_steps=(taps[1] * line, line, tile.channels, taps[0] * taps[1] * line),
+        w_steps=w_steps,
         y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
     finish = replace(place.finish, views=views)
-    return write_contraction(spec, tiling, finish, target, numbers.sums(spec))
+    return _written(spec, tiling, finish, numbers, target)
 
 
 def _grouped(view: View, groups: int) -> View:
@@ -199,8 +230,7 @@ def transposed_kernels(op: TransposedConvolution, step: Step, target: Target) ->
     kernels = []
     for phase_row in range(op.window.strides[0]):
         for phase_column in range(op.window.strides[1]):
-            made = _phase(op, step, weights, finish, (phase_row, phase_column), target)
-            kernels += [made] if made is not None else []
+            kernels += _phase(op, step, weights, finish, (phase_row, phase_column), target)
     return kernels
 
 
@@ -221,11 +251,11 @@ def _phase(
     finish: Finish,
     phase: tuple[int, int],
     target: Target,
-) -> Kernel | None:
+) -> list[Kernel]:
     x, y, groups = step.inputs[0], step.output, op.groups
     axes = [_phase_axis(op, a, phase[a], y.shape[2 + a]) for a in (0, 1)]
     if not all(axis.count for axis in axes):
-        return None
+        return []
     channels, each = weights.shape[0], weights.shape[1]
     depth = channels // groups
     picked = weights[:, :, list(axes[0].taps), :][:, :, :, list(axes[1].taps)]

@@ -22,7 +22,8 @@ class Kernel:
     Attributes:
         body: OpenCL C of the body; operand i is the pointer `p<i>`.
         operands: Buffers in the order of the parameters; the last is written, others read.
-        tasks: Global size; the local size is 1.
+        tasks: Global size, a multiple of `group`.
+        group: Local size.
         checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
         work: Floating-point operations, for reports; 0 where nobody counted.
         problem: What a contraction's tiling was chosen for; None of other kernels.
@@ -32,6 +33,7 @@ class Kernel:
     body: str
     operands: tuple[Buffer, ...]
     tasks: int
+    group: int = 1
     checks: bool = False
     work: int = 0
     problem: Problem | None = None
@@ -68,6 +70,11 @@ class Code:
         for _ in range(count):
             self._depth -= 1
             self.add("}")
+
+    @property
+    def depth(self) -> int:
+        """Blocks that are open."""
+        return self._depth
 
     def text(self) -> str:
         """Everything."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of, share
+from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of
+from eps.opencl.codegen.spread import open_units
 from eps.opencl.expression import C_TYPES
 from eps.opencl.ir_index import ArgExtreme, Cumulative, TopIndices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from eps.opencl.codegen.spread import Spread
     from eps.opencl.device import Target
     from eps.opencl.ir import Op
     from eps.opencl.layout import Step
@@ -19,15 +21,12 @@ if TYPE_CHECKING:
 SMALLEST_TASK = 8192
 
 
-def open_lines(code: Code, step: Step, axis: int, target: Target) -> int:
+def open_lines(code: Code, step: Step, axis: int, target: Target) -> Spread:
     """Open a loop over the lines along `axis` of input 0; `x` and `y` point at their starts."""
     x, y = step.inputs[0], step.output
     others = [a for a in range(len(x.shape)) if a != axis]
     sizes = [x.shape[a] for a in others]
-    lines = prod(sizes)
-    tasks, each = share(lines, min(target.tasks, max(1, x.size // SMALLEST_TASK)))
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {lines}); ++u)")
+    spread = open_units(code, prod(sizes), x.size // SMALLEST_TASK, target)
     names = decode(code, "u", sizes, "d")
     for name, view, number in (("x", x, 0), ("y", y, len(step.inputs))):
         terms = ((n, view.strides[a]) for n, a in zip(names, others, strict=True))
@@ -35,14 +34,14 @@ def open_lines(code: Code, step: Step, axis: int, target: Target) -> int:
         kind = C_TYPES[view.buffer.dtype]
         at = offset_of(terms, view.offset)
         code.add(f"__global {const}{kind}* {name} = p{number} + {at};")
-    return tasks
+    return spread
 
 
 def arg_extreme_kernel(op: ArgExtreme, step: Step, target: Target) -> Kernel:
     """One comparison for each element; a NaN beats every number."""
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     code = Code()
-    tasks = open_lines(code, step, op.axis, target)
+    spread = open_lines(code, step, op.axis, target)
     code.add(f"{kind} best = x[0];", "int at = 0;")
     code.open(f"for (int i = 1; i < {x.shape[op.axis]}; ++i)")
     code.add(f"const {kind} v = x[i * {x.strides[op.axis]}];")
@@ -54,7 +53,7 @@ def arg_extreme_kernel(op: ArgExtreme, step: Step, target: Target) -> Kernel:
     code.close()
     code.add("*y = at;")
     code.close()
-    return Kernel(code.text(), (x.buffer, step.output.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, step.output.buffer), *spread)
 
 
 def top_indices_kernel(op: TopIndices, step: Step, target: Target) -> Kernel:
@@ -64,7 +63,7 @@ def top_indices_kernel(op: TopIndices, step: Step, target: Target) -> Kernel:
     count = step.output.shape[op.axis]
     sign = ">" if op.largest else "<"
     code = Code()
-    tasks = open_lines(code, step, op.axis, target)
+    spread = open_lines(code, step, op.axis, target)
     code.add("int held = 0;")
     code.open(f"for (int i = 0; i < {x.shape[op.axis]}; ++i)")
     code.add(f"const {kind} v = x[i * {step_x}];")
@@ -76,7 +75,7 @@ def top_indices_kernel(op: TopIndices, step: Step, target: Target) -> Kernel:
     code.close()
     code.add(f"y[at * {step_y}] = i;")
     code.close(2)
-    return Kernel(code.text(), (x.buffer, step.output.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, step.output.buffer), *spread)
 
 
 def cumulative_kernel(op: Cumulative, step: Step, target: Target) -> Kernel:
@@ -84,7 +83,7 @@ def cumulative_kernel(op: Cumulative, step: Step, target: Target) -> Kernel:
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     n, sign = x.shape[op.axis], "*" if op.kind == "prod" else "+"
     code = Code()
-    tasks = open_lines(code, step, op.axis, target)
+    spread = open_lines(code, step, op.axis, target)
     code.add(f"{kind} a = {1 if op.kind == 'prod' else 0};")
     code.open(f"for (int k = 0; k < {n}; ++k)")
     code.add(f"const int i = {f'{n - 1} - k' if op.reverse else 'k'};")
@@ -92,7 +91,7 @@ def cumulative_kernel(op: Cumulative, step: Step, target: Target) -> Kernel:
     code.add(f"y[i * {step.output.strides[op.axis]}] = {'a' if op.exclusive else 'next'};")
     code.add("a = next;")
     code.close(2)
-    return Kernel(code.text(), (x.buffer, step.output.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, step.output.buffer), *spread)
 
 
 GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {

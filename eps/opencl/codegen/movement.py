@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of, share
+from eps.opencl.codegen.kernel import Code, Kernel, offset_of
+from eps.opencl.codegen.spread import Units
 from eps.opencl.expression import C_TYPES, literal
 
 if TYPE_CHECKING:
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 SMALLEST_TASK = 8192
 
 
-def _begin(code: Code, sizes: tuple[int, ...], target: Target) -> tuple[list[str], int]:
-    units = prod(sizes[:-1]) if sizes else 1
-    size = prod(sizes)
-    tasks, each = share(units, min(target.tasks, max(1, size // SMALLEST_TASK)))
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
-    return decode(code, "u", sizes[:-1], "d"), tasks
-
-
 def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     """Each index once for a row of what it picks; one out of range is reported, not read."""
     data, indices = step.inputs
@@ -36,11 +28,8 @@ def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     rank = len(indices.shape)
     code = Code()
     rows = (*before, *indices.shape)
-    units = prod(rows)
-    tasks, each = share(units, min(target.tasks, max(1, prod(sizes) // SMALLEST_TASK)))
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
-    names = decode(code, "u", rows, "d")
+    units = Units(code, sizes, len(after), y.strides, prod(sizes) // SMALLEST_TASK, target)
+    names = units.outer
     picks = names[len(before) :]
     at = offset_of(zip(picks, indices.strides, strict=True), indices.offset)
     n = data.shape[op.axis]
@@ -50,10 +39,9 @@ def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     x_at = offset_of([*x_terms, ("(int)pick", data.strides[op.axis])], data.offset)
     y_at = offset_of(zip(names, y.strides[: len(before) + rank], strict=True), y.offset)
     code.add(f"const int x0 = {x_at}, y0 = {y_at};")
-    rest = op.axis + 1
-    _copy_slice(code, after, data.strides[rest:], y.strides[len(rows) :])
-    code.close()
-    return Kernel(code.text(), (data.buffer, indices.buffer, y.buffer), tasks, checks=True)
+    _copy_slice(code, units, data.strides[op.axis + 1 :], y.strides[len(rows) :])
+    operands = (data.buffer, indices.buffer, y.buffer)
+    return Kernel(code.text(), operands, *units.spread, checks=True)
 
 
 def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
@@ -63,12 +51,10 @@ def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
     outer = indices.shape[:-1]
     depth = indices.shape[-1]
     picked = range(op.batch, op.batch + depth)
-    units = prod(outer)
-    tasks, each = share(units, min(target.tasks, max(1, y.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
-    names = decode(code, "u", outer, "d")
+    inner = len(y.shape) - len(outer)
+    units = Units(code, y.shape, inner, y.strides, y.size // SMALLEST_TASK, target)
+    names = units.outer
     at = offset_of(zip(names, indices.strides[:-1], strict=True), indices.offset)
     terms = list(zip(names[: op.batch], data.strides[: op.batch], strict=True))
     for i, axis in enumerate(picked):
@@ -79,32 +65,28 @@ def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
         terms.append((f"(int)g{i}", data.strides[axis]))
     y_at = offset_of(zip(names, y.strides[: len(outer)], strict=True), y.offset)
     code.add(f"const int x0 = {offset_of(terms, data.offset)}, y0 = {y_at};")
-    rest = op.batch + depth
-    _copy_slice(code, data.shape[rest:], data.strides[rest:], y.strides[len(outer) :])
-    code.close()
-    return Kernel(code.text(), (data.buffer, indices.buffer, y.buffer), tasks, checks=True)
+    _copy_slice(code, units, data.strides[op.batch + depth :], y.strides[len(outer) :])
+    operands = (data.buffer, indices.buffer, y.buffer)
+    return Kernel(code.text(), operands, *units.spread, checks=True)
 
 
 def _copy_slice(
-    code: Code, sizes: Sequence[int], x_strides: Sequence[int], y_strides: Sequence[int]
+    code: Code, units: Units, x_strides: Sequence[int], y_strides: Sequence[int]
 ) -> None:
-    """Copy from `p0 + x0` to `p2 + y0`."""
-    x_text, y_text = "x0", "y0"
-    for i, (n, x, y) in enumerate(zip(sizes, x_strides, y_strides, strict=True)):
-        code.open(f"for (int i{i} = 0; i{i} < {n}; ++i{i})")
-        x_text += f" + i{i} * {x}"
-        y_text += f" + i{i} * {y}"
-    code.add(f"p2[{y_text}] = p0[{x_text}];")
-    code.close(len(sizes))
+    """Copy the inner indices of `units` from `p0 + x0` to `p2 + y0`, and end its loops."""
+    names = units.open_inner()
+    x = offset_of([("x0", 1), *zip(names, x_strides, strict=True)])
+    y = offset_of([("y0", 1), *zip(names, y_strides, strict=True)])
+    code.add(f"p2[{y}] = p0[{x}];")
+    units.close()
 
 
 def fill_kernel(op: Fill, step: Step, target: Target) -> Kernel:
     """Every output element: the input's where it has one, else the value."""
     x, y = step.inputs[0], step.output
     code = Code()
-    names, tasks = _begin(code, y.shape, target)
-    code.open(f"for (int i = 0; i < {y.shape[-1]}; ++i)")
-    names = [*names, "i"]
+    units = Units(code, y.shape, 1, y.strides, y.size // SMALLEST_TASK, target)
+    names = [*units.outer, *units.open_inner()]
     inside, terms = [], []
     for a, name in enumerate(names):
         start, n = op.starts[a], x.shape[a]
@@ -115,5 +97,5 @@ def fill_kernel(op: Fill, step: Step, target: Target) -> Kernel:
     value = literal(op.value, y.buffer.dtype)
     text = f"({' && '.join(inside)}) ? {source} : ({C_TYPES[y.buffer.dtype]})({value})"
     code.add(f"p1[{offset_of(zip(names, y.strides, strict=True), y.offset)}] = {text};")
-    code.close(2)
-    return Kernel(code.text(), (x.buffer, y.buffer), tasks)
+    units.close()
+    return Kernel(code.text(), (x.buffer, y.buffer), *units.spread)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.fold import fold_row, row_vector
-from eps.opencl.codegen.kernel import Code, Kernel, floats, load, share, store
+from eps.opencl.codegen.kernel import Code, Kernel, floats, load, store
 from eps.opencl.codegen.prefetch import fetch_row
+from eps.opencl.codegen.spread import open_units
 
 if TYPE_CHECKING:
     from eps.opencl.device import Target
@@ -22,10 +23,8 @@ def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
     n = op.count
     vector = row_vector(n, target)
     rows = x.size // n
-    tasks, each = share(rows, min(target.tasks, max(1, x.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {rows}); ++u)")
+    spread = open_units(code, rows, x.size // SMALLEST_TASK, target)
     last = len(step.inputs)
     code.add(f"__global const float* x = p0 + {x.offset} + u * {n};")
     code.add(f"__global float* y = p{last} + {y.offset} + u * {n};")
@@ -47,7 +46,7 @@ def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
         code.add(f"const {floats(width)} r = {value};", *store("y", "i", 1, width, "r"))
         code.close()
     code.close()
-    return Kernel(code.text(), (*(v.buffer for v in step.inputs), y.buffer), tasks)
+    return Kernel(code.text(), (*(v.buffer for v in step.inputs), y.buffer), *spread)
 
 
 def _element(at: str, width: int) -> tuple[list[str], str]:

@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.fold import row_vector
+from eps.opencl.codegen.group_pointwise import spread_pointwise
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
 from eps.opencl.expression import C_TYPES, Writer, calls, is_vectorisable, vector_type
 from eps.opencl.expression import size as expression_size
@@ -31,6 +32,8 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
     """output = expr(inputs), inputs broadcast; parameters are the inputs, then the output."""
     views = (output, *(view.broadcast(output.shape) for view in inputs))
     loops = common_loops(views)
+    if target.groups is not None:
+        return spread_pointwise(expr, views, loops, target)
     *outer, inner = loops or (Loop(1, (0,) * len(views)),)
     chunks = -(-inner.size // CHUNK)
     units = prod(loop.size for loop in outer) * chunks

@@ -7,7 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.fold import fold_lanes
-from eps.opencl.codegen.kernel import Code, Kernel, decode, loop_nest, offset_of, share, store
+from eps.opencl.codegen.kernel import Code, Kernel, decode, loop_nest, offset_of, store
+from eps.opencl.codegen.spread import open_units
 from eps.opencl.expression import C_TYPES
 from eps.opencl.views import Loop, View
 
@@ -43,11 +44,8 @@ def reduce_kernel(op: Reduce, step: Step, target: Target) -> Kernel:
     sizes = [x.shape[a] for a in outer]
     if lanes is not None:
         sizes.append(-(-x.shape[lanes] // target.vector))
-    units = prod(sizes)
-    tasks, each = share(units, min(target.tasks, max(1, x.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    spread = open_units(code, prod(sizes), x.size // SMALLEST_TASK, target)
     names = decode(code, "u", sizes, "d")
     if lanes is not None:
         last = f"min({names.pop()} * {target.vector}, {x.shape[lanes] - target.vector})"
@@ -65,7 +63,7 @@ def reduce_kernel(op: Reduce, step: Step, target: Target) -> Kernel:
     else:
         _along(code, op.kind, loops, x.buffer.dtype, target.vector)
     code.close()
-    return Kernel(code.text(), (x.buffer, y.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, y.buffer), *spread)
 
 
 def _loops(x: View, axes: Sequence[int]) -> list[Loop]:

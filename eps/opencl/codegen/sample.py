@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
+from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, store
+from eps.opencl.codegen.spread import open_units
 from eps.opencl.views import Buffer
 
 if TYPE_CHECKING:
@@ -44,10 +45,8 @@ def sample_kernel(op: Sample, step: Step, target: Target) -> Kernel:
     along = bool(order) and inner not in sampled and x.strides[inner] == y.strides[inner] == 1
     vector = target.vector if along and y.shape[inner] >= target.vector else 1
     sizes = [-(-y.shape[a] // vector) if a == inner else y.shape[a] for a in order]
-    tasks, each = share(prod(sizes), min(target.tasks, max(1, y.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {prod(sizes)}); ++u)")
+    spread = open_units(code, prod(sizes), y.size // SMALLEST_TASK, target)
     names = dict(zip(order, decode(code, "u", sizes, "d"), strict=True))
     if vector > 1:
         code.add(f"const int n0 = min({names[inner]} * {vector}, {y.shape[inner] - vector});")
@@ -69,7 +68,7 @@ def sample_kernel(op: Sample, step: Step, target: Target) -> Kernel:
     code.add(*store("p3", place, 1, vector, "a"))
     code.close()
     tables = Buffer(offsets.size, "int32", offsets), Buffer(weights.size, "float32", weights)
-    return Kernel(code.text(), (x.buffer, *tables, y.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, *tables, y.buffer), *spread)
 
 
 def _tables(op: Sample, step: Step) -> tuple[list[_Axis], Array, Array]:

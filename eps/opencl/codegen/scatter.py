@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of, share
+from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.codegen.pointwise import pointwise_kernel
+from eps.opencl.codegen.spread import Units, open_units
 from eps.opencl.expression import C_TYPES, Arg
 from eps.opencl.ir_index import GatherElements, ScatterElements, ScatterND
 
@@ -30,19 +31,18 @@ def checked_index(code: Code, name: str, text: str, size: int) -> None:
 def gather_elements_kernel(op: GatherElements, step: Step, target: Target) -> Kernel:
     """One index for each element."""
     (data, indices), y = step.inputs, step.output
-    tasks, each = share(y.size, min(target.tasks, max(1, y.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {y.size}); ++u)")
-    names = decode(code, "u", y.shape, "d")
+    units = Units(code, y.shape, 0, y.strides, y.size // SMALLEST_TASK, target)
+    names = units.outer
     at = offset_of(zip(names, indices.strides, strict=True), indices.offset)
     checked_index(code, "pick", f"p1[{at}]", data.shape[op.axis])
     place = offset_of(zip(names, y.strides, strict=True), y.offset)
     names[op.axis] = "(int)pick"
     source = offset_of(zip(names, data.strides, strict=True), data.offset)
     code.add(f"p2[{place}] = p0[{source}];")
-    code.close()
-    return Kernel(code.text(), (data.buffer, indices.buffer, y.buffer), tasks, checks=True)
+    units.close()
+    operands = (data.buffer, indices.buffer, y.buffer)
+    return Kernel(code.text(), operands, *units.spread, checks=True)
 
 
 def _placed(kind: str, dtype: str, place: str, value: str) -> str:
@@ -59,11 +59,8 @@ def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) ->
     """A copy, then each line of updates from its start to its end: lines never meet."""
     (data, indices, updates), y = step.inputs, step.output
     sizes = [1 if a == op.axis else n for a, n in enumerate(indices.shape)]
-    lines = prod(sizes)
-    tasks, each = share(lines, min(target.tasks, max(1, indices.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {lines}); ++u)")
+    spread = open_units(code, prod(sizes), indices.size // SMALLEST_TASK, target)
     names = decode(code, "u", sizes, "d")
     code.open(f"for (int i = 0; i < {indices.shape[op.axis]}; ++i)")
     names[op.axis] = "i"
@@ -76,7 +73,7 @@ def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) ->
     code.close(2)
     operands = (indices.buffer, updates.buffer, y.buffer)
     copy = pointwise_kernel(Arg(0, y.buffer.dtype), [data], y, target)
-    return [copy, Kernel(code.text(), operands, tasks, checks=True)]
+    return [copy, Kernel(code.text(), operands, *spread, checks=True)]
 
 
 def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel]:
@@ -85,9 +82,7 @@ def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel
     outer, depth = indices.shape[:-1], indices.shape[-1]
     inner = y.shape[depth:]
     size = prod(inner)
-    tasks, each = share(size, min(target.tasks, max(1, updates.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
     code.open(f"for (int u = 0; u < {prod(outer)}; ++u)")
     names = decode(code, "u", outer, "d")
     at = offset_of(zip(names, indices.strides[:-1], strict=True), indices.offset)
@@ -98,7 +93,7 @@ def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel
     code.add(f"const int y0 = {offset_of(terms, y.offset)};")
     places = zip(names, updates.strides[: len(outer)], strict=True)
     code.add(f"const int x0 = {offset_of(places, updates.offset)};")
-    code.open(f"for (int e = id * {each}; e < min(id * {each} + {each}, {size}); ++e)")
+    spread = open_units(code, size, updates.size // SMALLEST_TASK, target, "e")
     parts = decode(code, "e", inner, "e")
     source = offset_of([("x0", 1), *zip(parts, updates.strides[len(outer) :], strict=True)])
     place = offset_of([("y0", 1), *zip(parts, y.strides[depth:], strict=True)])
@@ -106,7 +101,7 @@ def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel
     code.close(2)
     operands = (indices.buffer, updates.buffer, y.buffer)
     copy = pointwise_kernel(Arg(0, y.buffer.dtype), [data], y, target)
-    return [copy, Kernel(code.text(), operands, tasks, checks=True)]
+    return [copy, Kernel(code.text(), operands, *spread, checks=True)]
 
 
 GENERATORS: Mapping[type[Op], Callable[..., Kernel | list[Kernel]]] = {

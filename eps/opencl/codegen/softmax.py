@@ -6,8 +6,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.fold import fold_row, larger, row_vector
-from eps.opencl.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, share, store
+from eps.opencl.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
 from eps.opencl.codegen.prefetch import fetch_row
+from eps.opencl.codegen.spread import open_units
 
 if TYPE_CHECKING:
     from eps.opencl.device import Target
@@ -31,10 +32,8 @@ def softmax_kernel(op: Softmax, step: Step, target: Target) -> Kernel:
     outer = [a for a in others if a != lanes]
     sizes = [x.shape[a] for a in outer]
     sizes += [-(-x.shape[lanes] // vector)] if lanes is not None else []
-    tasks, each = share(prod(sizes), min(target.tasks, max(1, x.size // SMALLEST_TASK)))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {prod(sizes)}); ++u)")
+    spread = open_units(code, prod(sizes), x.size // SMALLEST_TASK, target)
     names = decode(code, "u", sizes, "d")
     terms = list(zip(names, outer, strict=False))
     if lanes is not None:
@@ -50,7 +49,7 @@ def softmax_kernel(op: Softmax, step: Step, target: Target) -> Kernel:
     else:
         _softmax_across(code, n, strides, vector if lanes is not None else 1, log=op.log)
     code.close()
-    return Kernel(code.text(), (x.buffer, y.buffer), tasks)
+    return Kernel(code.text(), (x.buffer, y.buffer), *spread)
 
 
 def _softmax_across(

@@ -19,11 +19,11 @@ def write_source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[s
     names = []
     for kernel in kernels:
         head = f"({kernel.parameters()})"
-        key = hashlib.sha256(f"{head}{kernel.body}".encode()).hexdigest()[:12]
+        group = f"__attribute__((reqd_work_group_size({kernel.group}, 1, 1)))"
+        key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
         name = f"{kernel.label}{key}"
-        texts.setdefault(
-            name, f"{target.attributes} __kernel void {name}{head} {{\n{kernel.body}\n}}\n"
-        )
+        before = f"{target.attributes}{group} __kernel void"
+        texts.setdefault(name, f"{before} {name}{head} {{\n{kernel.body}\n}}\n")
         names.append(name)
     body = "\n".join(texts.values())
     return f"{_shared(body, target)}\n{body}", names

@@ -25,13 +25,14 @@ from eps.opencl.codegen.kernel import (
 from eps.opencl.codegen.prefetch import PanelAhead
 from eps.opencl.codegen.tiling import share_tiles
 from eps.opencl.expression import literal, vector_type
+from eps.opencl.tilings import Tile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.opencl.codegen.kernel import Finish
     from eps.opencl.device import Target
-    from eps.opencl.tilings import Problem, Tile, Tiling
+    from eps.opencl.tilings import Problem, Tiling
     from eps.opencl.views import Buffer
 
 
@@ -88,16 +89,24 @@ def float_sums(spec: Contraction) -> Sums:
 def write_contraction(
     spec: Contraction, tiling: Tiling, finish: Finish, target: Target, sums: Sums
 ) -> Kernel:
-    """The kernel; parameters are x, w, the epilogue's operands, y."""
-    sizes, tile = spec.sizes, tiling.tile
+    """The kernel; parameters are x, w, the epilogue's operands, y.
+
+    Adjacent items of a work-group have adjacent channels: they load adjacent weights.
+    """
+    sizes, tile, tasks = spec.sizes, tiling.tile, tiling.tasks
+    assert isinstance(tile, Tile), "no work-group shares it"
     panels = -(-sizes.width // tile.channels)
     down, across = -(-sizes.rows // tile.high), -(-sizes.columns // tile.wide)
     outer = sizes.batch * panels
-    groups, each = share_tiles(down * across, outer, tiling.tasks, sizes.work)
+    groups, each = share_tiles(down * across, outer, tasks, sizes.work)
     code = Code()
     code.add("const int id = get_global_id(0);")
-    names = decode(code, "id", [*spec.batch, panels, groups], "b")
-    *batch, panel, group = names
+    size = 1 if target.groups is None else target.groups.size
+    if size == 1:
+        *batch, panel, group = decode(code, "id", [*spec.batch, panels, groups], "b")
+    else:
+        code.add(f"if (id >= {outer * groups}) return;")
+        *batch, group, panel = decode(code, "id", [*spec.batch, groups, panels], "b")
     y_index = len(finish.views) + 2
     first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
     code.add(f"const int n0 = {first};")
@@ -121,8 +130,9 @@ def write_contraction(
             _write_store(code, spec, tile, finish, hoisted, batch, (i, j))
     code.close()
     operands = (spec.x[0], spec.w[0], *(v.buffer for v in finish.views), spec.y[0])
-    tasks, text = outer * groups, code.text()
-    return Kernel(text, operands, tasks, work=sizes.work, problem=sizes, label=sums.label)
+    items = -(-outer * groups // size) * size
+    text, label = code.text(), sums.label
+    return Kernel(text, operands, items, size, work=sizes.work, problem=sizes, label=label)
 
 
 def _at(batch: Sequence[str], place: tuple[Buffer, int, tuple[int, ...]]) -> str:

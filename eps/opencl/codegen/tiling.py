@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eps.opencl.codegen.group_tiling import choose_group_tiling, ranked_group_tiles
 from eps.opencl.tilings import Tile, Tiling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from eps.opencl.device import Target
-    from eps.opencl.tilings import Problem
+    from eps.opencl.tilings import GroupTile, Problem
 
 SMALLEST_TASK = 100_000
 """Operations below which starting a work-group costs more than it brings."""
@@ -19,11 +20,24 @@ MOST_PANELS = 3
 
 def choose_tiling(problem: Problem, target: Target) -> Tiling:
     """What was measured to be best on this device, else what the rule says."""
-    return target.tuned.get(problem) or Tiling(ranked_tiles(problem, target)[0], target.tasks)
+    measured = target.tuned.get(problem)
+    if measured is not None:
+        return measured
+    if problem.grouped:
+        assert target.groups is not None, "the target says which problems are grouped"
+        return choose_group_tiling(problem, target.groups)
+    return Tiling(_ranked(problem, target)[0], target.tasks)
 
 
-def ranked_tiles(problem: Problem, target: Target) -> list[Tile]:
-    """Tiles that fit into the registers, the least costly first."""
+def ranked_tiles(problem: Problem, target: Target) -> Sequence[Tile | GroupTile]:
+    """Tiles that fit into the registers, or into local memory, the least costly first."""
+    if problem.grouped:
+        assert target.groups is not None, "the target says which problems are grouped"
+        return ranked_group_tiles(problem, target.groups)
+    return _ranked(problem, target)
+
+
+def _ranked(problem: Problem, target: Target) -> list[Tile]:
     return sorted(_tiles(problem, target), key=lambda tile: _cost(tile, problem))
 
 

@@ -11,14 +11,13 @@ from eps.opencl.codegen.integer import integer_target, pack_taps, pairs, zipped
 from eps.opencl.codegen.kernel import (
     Code,
     Kernel,
-    decode,
     finish_of,
     load,
     offset_of,
     pointed,
-    share,
     store,
 )
+from eps.opencl.codegen.spread import Units
 from eps.opencl.expression import vector_type
 from eps.opencl.views import Buffer
 
@@ -52,31 +51,28 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     taps = by_tap.astype(np.float32).reshape(-1) if of_floats else pack_taps(by_tap)
     finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
     vector = _vector(channels, target if of_floats else integer_target(target))
-    units = n * rows
-    small = max(1, y.size * kh * kw // SMALLEST_TASK)
-    tasks, each = share(units, min(target.tasks, small))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
-    image, row = decode(code, "u", (n, rows), "d")
+    wide = min(WIDE, columns)
+    sizes = (n, rows, -(-channels // vector), -(-columns // wide))
+    strides = tuple(y.strides[a] for a in (0, 2, 1, 3))
+    units = Units(code, sizes, 2, strides, y.size * kh * kw // SMALLEST_TASK, target)
+    image, row = units.outer
     top, left = op.window.pads[:2]
     start = x.offset - top * x.strides[2] - left * x.strides[3]
     at = offset_of([(image, x.strides[0]), (row, op.window.strides[0] * x.strides[2])], start)
     code.add(f"__global const {pointed(x.buffer)}* xr = p0 + {at};")
-    code.open(f"for (int t = 0; t < {-(-channels // vector)}; ++t)")
-    code.add(f"const int n0 = min(t * {vector}, {channels - vector});")
-    wide = min(WIDE, columns)
-    code.open(f"for (int s = 0; s < {-(-columns // wide)}; ++s)")
-    code.add(f"const int c0 = min(s * {wide}, {columns - wide});")
+    panel, stretch = units.open_inner()
+    code.add(f"const int n0 = min({panel} * {vector}, {channels - vector});")
+    code.add(f"const int c0 = min({stretch} * {wide}, {columns - wide});")
     write_taps = _write_taps if of_floats else _write_tap_pairs
     write_taps(code, op, x, channels, (vector, wide))
     for i in range(wide):
         _write_pixel(code, finish, y, (image, row), (i, vector))
-    code.close(3)
+    units.close()
     buffers = (x.buffer, Buffer(taps.size, taps.dtype.name, taps))
     operands = (*buffers, *(v.buffer for v in finish.views), y.buffer)
-    label = "k" if of_floats else INTEGER_LABEL
-    return Kernel(code.text(), operands, tasks, work=2 * y.size * kh * kw, label=label)
+    work, label = 2 * y.size * kh * kw, "k" if of_floats else INTEGER_LABEL
+    return Kernel(code.text(), operands, *units.spread, work=work, label=label)
 
 
 def _vector(channels: int, target: Target) -> int:
@@ -160,18 +156,15 @@ def pool_kernel(op: Pool, step: Step, target: Target) -> Kernel:
     n, channels, rows, columns = y.shape
     vector = _vector(channels, target)
     kind = _kind(vector)
-    units = n * rows
-    small = max(1, y.size * op.window.kernel[0] * op.window.kernel[1] // SMALLEST_TASK)
-    tasks, each = share(units, min(target.tasks, small))
     code = Code()
-    code.add("const int id = get_global_id(0);")
-    code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
-    image, row = decode(code, "u", (n, rows), "d")
+    worth = y.size * op.window.kernel[0] * op.window.kernel[1] // SMALLEST_TASK
+    sizes = (n, rows, columns, -(-channels // vector))
+    units = Units(code, sizes, 2, tuple(y.strides[a] for a in (0, 2, 3, 1)), worth, target)
+    image, row = units.outer
     code.add(*_range("h", row, op, 0, x.shape[2]))
-    code.open(f"for (int c = 0; c < {columns}; ++c)")
-    code.add(*_range("w", "c", op, 1, x.shape[3]))
-    code.open(f"for (int t = 0; t < {-(-channels // vector)}; ++t)")
-    code.add(f"const int n0 = min(t * {vector}, {channels - vector});")
+    column, panel = units.open_inner()
+    code.add(*_range("w", column, op, 1, x.shape[3]))
+    code.add(f"const int n0 = min({panel} * {vector}, {channels - vector});")
     start = "-INFINITY" if op.kind == "max" else "0.0f"
     code.add(f"{kind} a = {f'({kind})({start})' if vector > 1 else start};")
     code.open(f"for (int i = h0; i < h1; i += {op.window.dilations[0]})")
@@ -184,10 +177,10 @@ def pool_kernel(op: Pool, step: Step, target: Target) -> Kernel:
     if op.kind == "mean":
         code.add(f"a = a / (float)({_divisor(op)});")
     sn, sc, sh, sw = y.strides
-    at = offset_of([(image, sn), (row, sh), ("c", sw), ("n0", sc)], y.offset)
+    at = offset_of([(image, sn), (row, sh), (column, sw), ("n0", sc)], y.offset)
     code.add(*store("p1", at, sc, vector, "a"))
-    code.close(3)
-    return Kernel(code.text(), (x.buffer, y.buffer), tasks)
+    units.close()
+    return Kernel(code.text(), (x.buffer, y.buffer), *units.spread)
 
 
 def _range(name: str, index: str, op: Pool, axis: int, size: int) -> list[str]:

@@ -30,7 +30,7 @@ from eps.opencl.codegen.kernel import (
 )
 from eps.opencl.codegen.linear import write_linear
 from eps.opencl.codegen.tiling import choose_tiling, share_tiles
-from eps.opencl.tilings import Problem, Tiling
+from eps.opencl.tilings import Problem, Tile
 from eps.opencl.views import Buffer, View
 from eps.opencl.winograd import WINDOW, Extent, Transform, choose_outputs, transform_of
 
@@ -175,9 +175,10 @@ class _Interpolation:
             operands=len(self.finish.views),
         )
         tiling = choose_tiling(self.sizes, target)
+        assert isinstance(tiling.tile, Tile), "no work-group shares it"
         self.tile = tiling.tile
         self.kind = floats(self.tile.vector)
-        self.block = self._block(tiling)
+        self.block = self._block(tiling.tasks)
         weights = step.inputs[1].buffer.constant
         assert weights is not None, "lowering takes constant weights"
         at_points = tiles.transform.weights_at_points(weights.reshape(step.inputs[1].shape))
@@ -188,11 +189,11 @@ class _Interpolation:
     def panels(self) -> int:
         return -(-self.sizes.width // self.tile.channels)
 
-    def _block(self, tiling: Tiling) -> int:
+    def _block(self, tasks: int) -> int:
         """Tiles of a work-item: a few times those that a contraction has in registers."""
-        wide, bytes_each = tiling.tile.wide, 4 * self.tiles.transform.points * self.tile.channels
+        wide, bytes_each = self.tile.wide, 4 * self.tiles.transform.points * self.tile.channels
         steps = -(-self.tiles.count // wide)
-        _, each = share_tiles(steps, self.panels, tiling.tasks, self.sizes.work)
+        _, each = share_tiles(steps, self.panels, tasks, self.sizes.work)
         most = min(MOST_TILES, MOST_BYTES // bytes_each) // wide
         return min(max(1, min(max(each, 2), most)) * wide, self.tiles.count)
 
