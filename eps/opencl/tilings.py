@@ -12,7 +12,7 @@ class Problem:
     Attributes:
         batch: Contractions of this size that one kernel does.
         rows, columns: Of the output's pixels; one row where they can be walked as one.
-        taps: Rows and columns of the window.
+        taps: Rows and columns of the window; (points, 1) of a convolution on transformed tiles.
         depth: Channels that are summed at each tap.
         width: Output channels.
         packed: Whether the weights are constants, packed for the tile.

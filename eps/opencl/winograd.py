@@ -28,11 +28,11 @@ Sums of 64 to 256 channels err with these by 2 to 3e-6 of the largest result, a 
 do with the usual 0, 1, -1, 2, -2. Their powers are exact in float32.
 """
 
-MOST_BYTES = 4 << 20
+BYTES_PER_TILE, MOST_BYTES = 192 << 10, 16 << 20
 """Of transformed weights of F(4 x 4, 3 x 3), which take 4 times the room of plain ones.
 
-What is larger comes from memory in each run, where F(2 x 2, 3 x 3) is as fast with 1.8 times the
-room of plain ones, and out of the payload in each start.
+With more weights for each tile that uses them a run waits for memory, and F(2 x 2, 3 x 3) with 1.8
+times the room of plain ones is as fast; the whole is also read out of the payload in each start.
 """
 
 WEIGHT_COST, TRANSFORM_COST, LAUNCH_COST = 15, 35, 1_000_000
@@ -118,7 +118,8 @@ def choose_outputs(extent: Extent) -> int | None:
 
 def _fits(extent: Extent, outputs: int) -> bool:
     weights = 4 * (outputs + 2) ** 2 * extent.depth * extent.width
-    small = outputs == min(POINTS) or weights <= MOST_BYTES
+    most = min(MOST_BYTES, BYTES_PER_TILE * prod(extent.grid(outputs)))
+    small = outputs == min(POINTS) or weights <= most
     return small and min(extent.rows, extent.columns) >= outputs
 
 

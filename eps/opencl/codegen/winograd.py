@@ -29,6 +29,7 @@ from eps.opencl.codegen.kernel import (
     store,
 )
 from eps.opencl.codegen.linear import write_linear
+from eps.opencl.codegen.prefetch import PanelAhead
 from eps.opencl.codegen.tiling import choose_tiling, share_tiles
 from eps.opencl.tilings import Problem, Tile
 from eps.opencl.views import Buffer, View
@@ -178,30 +179,54 @@ class _Interpolation:
         assert isinstance(tiling.tile, Tile), "no work-group shares it"
         self.tile = tiling.tile
         self.kind = floats(self.tile.vector)
-        self.block = self._block(tiling.tasks)
         weights = step.inputs[1].buffer.constant
         assert weights is not None, "lowering takes constant weights"
         at_points = tiles.transform.weights_at_points(weights.reshape(step.inputs[1].shape))
         packed = packed_panels(at_points[None, :, None], self.tile)
         self.weights = Buffer(packed.size, packed.dtype.name, packed)
+        self.block = self._block(tiling.tasks)
+        self.ahead = self._ahead() if target.prefetches else None
 
     @property
     def panels(self) -> int:
         return -(-self.sizes.width // self.tile.channels)
 
     def _block(self, tasks: int) -> int:
-        """Tiles of a work-item: a few times those that a contraction has in registers."""
+        """Tiles of a work-item: a few times those that a contraction has in registers.
+
+        As many as may be where that keeps weights from being read again.
+        """
         wide, bytes_each = self.tile.wide, 4 * self.tiles.transform.points * self.tile.channels
         steps = -(-self.tiles.count // wide)
-        _, each = share_tiles(steps, self.panels, tasks, self.sizes.work)
-        most = min(MOST_TILES, MOST_BYTES // bytes_each) // wide
-        return min(max(1, min(max(each, 2), most)) * wide, self.tiles.count)
+        most = max(1, min(MOST_TILES, MOST_BYTES // bytes_each) // wide)
+        if not self.has_large_weights:
+            _, each = share_tiles(steps, self.panels, tasks, self.sizes.work)
+            most = min(max(each, 2), most)
+        blocks = -(-steps // most)
+        return min(-(-steps // blocks) * wide, self.tiles.count)
+
+    @property
+    def has_large_weights(self) -> bool:
+        """Whether they are larger than the tiles' values: then these are what is read again."""
+        return self.weights.size > self.tiles.values.size
+
+    def _ahead(self) -> PanelAhead | None:
+        line = self.sizes.depth * self.tile.channels
+        steps = -(-self.block // self.tile.wide)
+        return PanelAhead.of(self.weights, line, self.sizes.depth // self._unroll, steps)
+
+    @property
+    def _unroll(self) -> int:
+        return next(u for u in (4, 2, 1) if self.sizes.depth % u == 0)
 
     def kernel(self) -> Kernel:
         code, tile, count = self.code, self.tile, self.tiles.count
         blocks = -(-count // self.block)
         code.add("const int id = get_global_id(0);")
-        block, panel = decode(code, "id", [blocks, self.panels], "b")
+        if self.has_large_weights:
+            panel, block = decode(code, "id", [self.panels, blocks], "b")
+        else:
+            block, panel = decode(code, "id", [blocks, self.panels], "b")
         code.add(
             f"const int n0 = min({panel} * {tile.channels}, {self.sizes.width - tile.channels});"
         )
@@ -226,16 +251,18 @@ class _Interpolation:
         code, tile, depth = self.code, self.tile, self.sizes.depth
         points, line = self.tiles.transform.points, depth * tile.channels
         code.open(f"for (int p = 0; p < {points}; ++p)")
-        code.open(f"for (int s = 0; s < count; s += {tile.wide})")
-        code.add(f"const int s0 = min(s, count - {tile.wide});")
+        code.add(f"__global const float* w = p1 + ({panel} * {points} + p) * {line};")
+        code.open(f"for (int s = 0; s * {tile.wide} < count; ++s)")
+        code.add(f"const int s0 = min(s * {tile.wide}, count - {tile.wide});")
         code.add(
             f"__global const float* xp = p0 + p * {self.tiles.plane} + (first + s0) * {depth};"
         )
-        code.add(f"__global const float* wp = p1 + ({panel} * {points} + p) * {line};")
+        code.add("__global const float* wp = w;", *([self.ahead.begin("s")] if self.ahead else []))
         for i in range(tile.wide):
             code.add(f"{self.kind} {', '.join(f'a{i}_{j} = 0.0f' for j in range(tile.panels))};")
-        unroll = next(u for u in (4, 2, 1) if depth % u == 0)
+        unroll = self._unroll
         code.open(f"for (int k = 0; k < {depth}; k += {unroll})")
+        code.add(*(self.ahead.step() if self.ahead else []))
         for u in range(unroll):
             self._write_step(u)
         code.add(f"xp += {unroll}; wp += {unroll * tile.channels};")

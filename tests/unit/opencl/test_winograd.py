@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from winograd_models import block, convolution, draw
 import ort_lite as ort
 from eps.opencl import FACTORY
 from eps.opencl.device import HALF, find_devices
-from eps.opencl.winograd import MOST_BYTES, POINTS, Extent, choose_outputs, transform_of
+from eps.opencl.winograd import (
+    BYTES_PER_TILE,
+    MOST_BYTES,
+    POINTS,
+    Extent,
+    choose_outputs,
+    transform_of,
+)
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -73,14 +81,18 @@ def extent(side: int, depth: int, width: int) -> Extent:
 
 
 def test_large_tiles_are_for_weights_that_stay_small() -> None:
-    """4 times the room is 4 MiB at most; beyond it is 16/9."""
+    """4 times the room is 192 KiB for each tile and 16 MiB at most; beyond it is 16/9."""
     assert choose_outputs(extent(56, 64, 64)) == 4
     assert choose_outputs(extent(28, 128, 128)) == 4
     assert choose_outputs(extent(14, 256, 256)) == 2
     assert choose_outputs(extent(7, 512, 512)) == 2
-    most = MOST_BYTES // (4 * 36 * 128)
-    assert choose_outputs(extent(56, 128, most)) == 4
-    assert choose_outputs(extent(56, 128, most + 1)) == 2
+    assert choose_outputs(extent(28, 256, 256)) == 4
+    most = MOST_BYTES // (4 * 36 * 256)
+    assert choose_outputs(extent(56, 256, most)) == 4
+    assert choose_outputs(extent(56, 256, most + 1)) == 2
+    each = 16 * BYTES_PER_TILE // (4 * 36 * 128)
+    assert choose_outputs(extent(14, 128, each)) == 4
+    assert choose_outputs(extent(14, 128, each + 1)) == 2
 
 
 def test_what_transforms_cost_more_than_they_save_stays_as_it_is() -> None:
@@ -135,6 +147,17 @@ def test_other_convolutions_are_computed_directly(device: str, attributes: dict[
     with opened(proto, device) as session:
         assert notes(session) == []
         assert_near(session.run(None, feed), proto, feed)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_its_products_are_tuned_like_others(device: str, tmp_path: Path) -> None:
+    """What was measured for them is in the cache, and another tile gives the same numbers."""
+    proto, feed = convolution((1, 40, 15, 21), 56), image(1, 40, 15, 21)
+    with opened(proto, device, tuning="fast", tuning_cache=str(tmp_path)) as session:
+        assert notes(session) == [by_winograd(4)]
+        assert_near(session.run(None, feed), proto, feed)
+    (kept,) = tmp_path.iterdir()
+    assert [row["taps"] for row in json.loads(kept.read_text())["tuned"]] == [[36, 1]]
 
 
 @pytest.mark.parametrize("device", DEVICES)
