@@ -1,9 +1,10 @@
-"""One process of startup.py: `one_start.py ENGINE MODEL CACHE [NAME ARRAY ...]`, timed from inside.
+"""One process of startup.py: `one_start.py ENGINE MODEL CACHE FIRST [NAME ARRAY ...]`.
 
 CACHE is the folder of the engine's own cache, or "" for none; each input is a name and an .npy
-file. It imports numpy and the engine, as programs do at their top, opens the model, reads its
-inputs and runs it. Before the first answer it imports nothing else that an engine does not import
-anyway: what comes in on all sides alike would only hide what an engine takes.
+file. With "numpy" for FIRST it imports numpy and the engine, as programs do at their top, opens the
+model, reads its inputs and runs it; with "session" it imports numpy where it reads the inputs, if
+the engine has not done so. Before the first answer it imports nothing else that an engine does not
+import anyway: what comes in on all sides alike would only hide what an engine takes.
 
 Prints a JSON object: `at`, the `perf_counter` at the first answer; `load`, the seconds that opening
 the model a second time and its first run took, all imports done; `peak_rss` after both.
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from engines import Engine
 
 
-def main(engine_name: str, model: str, cache: str, *inputs: str) -> int:
+def main(engine_name: str, model: str, cache: str, first: str, *inputs: str) -> int:
     """Open the model, run it once, say when and how long."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
-    import numpy as np  # noqa: F401, PLC0415 - see above
+    if first == "numpy":
+        import numpy as np  # noqa: F401, PLC0415 - see above
     from engines import ENGINES, AbsentError  # noqa: PLC0415 - no engine imports before this
 
     absent = ""

@@ -32,8 +32,17 @@ NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 compiled anew in every process (100 ms)."""
 
 
+NUMPY, SESSION = "numpy", "session"
+"""What a process does first; see one_start.py."""
+
+
 def start_variant(
-    engine: str, kind: str, sample: Sample, made: Path | str, cache: Path | None = None
+    engine: str,
+    kind: str,
+    sample: Sample,
+    made: Path | str,
+    cache: Path | None = None,
+    first: str = NUMPY,
 ) -> Variant:
     """A process that opens `made` with `engine`, and runs it on the sample's inputs.
 
@@ -43,12 +52,14 @@ def start_variant(
         sample: For its inputs.
         made: A model or context; or why there is none.
         cache: The folder of the engine's own cache, if it is to use that.
+        first: NUMPY or SESSION.
     """
     name = f"{engine} {kind}"
     if isinstance(made, str):
         return Variant(name, (), absent=made)
-    program = (sys.executable, str(HERE / "one_start.py"), engine, str(made), str(cache or ""))
-    return Variant(name, (*program, *written_inputs(sample)))
+    program = (sys.executable, str(HERE / "one_start.py"))
+    asked = (engine, str(made), str(cache or ""), first)
+    return Variant(name, (*program, *asked, *written_inputs(sample)))
 
 
 def written_inputs(sample: Sample) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from ctx_formats.decode_tensor import decode_sparse_tensor, decode_tensor
 from ctx_formats.decode_text import decode_text
 from ctx_formats.decode_type import decode_type
 from ctx_formats.errors import FormatError
@@ -152,10 +151,14 @@ def _values(  # one case a field of AttributeProto
         large = kind is AttributeType.STRING and b - a > LARGE_STRING
         return (data[a:b] if large else bytes(data[a:b]),)
     if kind in (AttributeType.TENSOR, AttributeType.TENSORS):
+        from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
+
         return (decode_tensor(data, a, b),)
     if kind in (AttributeType.GRAPH, AttributeType.GRAPHS):
         return (subgraph(a, b),)
     if kind in (AttributeType.SPARSE_TENSOR, AttributeType.SPARSE_TENSORS):
+        from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
+
         return (decode_sparse_tensor(data, a, b),)
     return (decode_type(data, a, b),)
 

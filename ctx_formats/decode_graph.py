@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_formats.decode_attribute import decode_attribute, is_plain
-from ctx_formats.decode_tensor import decode_sparse_tensor, decode_tensor
 from ctx_formats.decode_text import decode_entry, decode_text, not_text
 from ctx_formats.decode_type import TypeCache, decode_value_info
 from ctx_formats.errors import FormatError
@@ -65,11 +64,15 @@ class GraphDecoder:
             if tag == _NODE:
                 nodes.append(self._node(a, b, depth))
             elif tag == _INITIALIZER:
+                from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
+
                 tensor = decode_tensor(data, a, b)
                 initializers[tensor.name] = tensor
             elif tag in infos:
                 infos[tag].append(decode_value_info(data, a, b, self._types))
             elif tag == _SPARSE:
+                from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
+
                 found = decode_sparse_tensor(data, a, b)
                 sparse[found.values.name] = found
             elif tag == _METADATA:

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.context.shared_reading import SHARE_KEY
-from ort_lite.context.target import ENABLE_KEY, session_target
+from ort_lite.context.target import session_target
 from ort_lite.interim import InterimGraph, open_interim, quick_eps
 from ort_lite.load_report import BackgroundCompile, LoadClock
 from ort_lite.opening import BACKGROUND_KEY

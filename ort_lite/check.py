@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
-from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.mending import recompile
 from ort_lite.context.node_verdict import NodeVerdict, refusal
 from ort_lite.context.nodes import interface, is_context_node

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ort_lite.context.external_initializers import ExternalInitializers
+from ort_lite.context.keys import PATH_KEY, PREFIX_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.shared_contexts import staged
-from ort_lite.context.target import PATH_KEY, PREFIX_KEY, ContextTarget, check_target, output_path
+from ort_lite.context.target import ContextTarget, check_target, output_path
 from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.context.target import ENABLE_KEY
+from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.opening import compile_plain
 from ort_lite.planning.preparation import PreparedGraph

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ort_lite.context.keys import ENABLE_KEY, PROBE_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.context.target import ENABLE_KEY
 from ort_lite.load_report import CacheOutcome, LoadClock
 from ort_lite.planning.placement import check_placement
 from ort_lite.planning.workshop import Workshop
@@ -196,7 +196,7 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     Raises:
         OrtLiteError: As a session.
     """
-    from ort_lite.context.loader import PROBE_KEY, reload  # noqa: PLC0415 - not for plain models
+    from ort_lite.context.loader import reload  # noqa: PLC0415 - not for plain models
 
     probe = None
     if PROBE_KEY in opening.options.config:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from eps.openvino.binding import VERSION, ov
-from eps.openvino.runtime import Port, Ports
+from eps.openvino.ports import Port, Ports
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.openvino.c_api import CApi, Handle
-    from eps.openvino.runtime import Array, Port
+    from eps.openvino.ports import Port
+    from eps.openvino.runtime import Array
 
 _DTYPES = {
     "boolean": np.dtype(np.bool_),

@@ -9,7 +9,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from eps.openvino import c_api
-from eps.openvino.runtime import Port, Ports
+from eps.openvino.ports import Port, Ports
 from eps.openvino.sdk_errors import SDK_ERRORS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from eps.openvino.runtime import WIDE
+from eps.openvino.ports import WIDE
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail

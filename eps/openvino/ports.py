@@ -1,18 +1,19 @@
-"""Which port of an OpenVINO model is which input or output of a partition."""
+"""Ports of an OpenVINO model, and which is which input or output of a partition."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
+from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import DataType, TensorType
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ctx_formats.onnx_model import ValueInfo
-    from eps.openvino.runtime import Model, Port, Ports
+    from eps.openvino.runtime import Model
     from ort_lite.execution_provider import PartitionIo
 
 ELEMENT_TYPES = {
@@ -30,6 +31,42 @@ ELEMENT_TYPES = {
     "u64": DataType.UINT64,
 }
 """OpenVINO's names of the element types that numpy can hold."""
+
+
+WIDE = "i64"
+"""The element type that OpenVINO's CPU plug-in holds in 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of a compiled model.
+
+    Attributes:
+        names: Names of its tensor; of several one is enough, see `Ports.index_of`.
+        element_type: As OpenVINO calls it, for example "f32".
+        shape: Sizes, None for a free one; None where not even their number is known.
+    """
+
+    names: frozenset[str]
+    element_type: str
+    shape: tuple[int | None, ...] | None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size is known."""
+        return self.shape is not None and None not in self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """All inputs, or all outputs, in OpenVINO's order.
+
+    Attributes:
+        index_of: The index of the port that has a name, under any of its names; or None.
+    """
+
+    all: tuple[Port, ...]
+    index_of: Callable[[str], int | None]
 
 
 class PortError(Exception):

@@ -4,50 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from ctx_formats.lean_dataclass import dataclass
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     import numpy as np
 
+    from eps.openvino.ports import Port, Ports
+
     Array = np.ndarray[Any, Any]
-
-WIDE = "i64"
-"""The element type that OpenVINO's CPU plug-in holds in 32 bits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """An input or output of a compiled model.
-
-    Attributes:
-        names: Names of its tensor; of several one is enough, see `Ports.index_of`.
-        element_type: As OpenVINO calls it, for example "f32".
-        shape: Sizes, None for a free one; None where not even their number is known.
-    """
-
-    names: frozenset[str]
-    element_type: str
-    shape: tuple[int | None, ...] | None
-
-    @property
-    def is_static(self) -> bool:
-        """Whether every size is known."""
-        return self.shape is not None and None not in self.shape
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """All inputs, or all outputs, in OpenVINO's order.
-
-    Attributes:
-        index_of: The index of the port that has a name, under any of its names; or None.
-    """
-
-    all: tuple[Port, ...]
-    index_of: Callable[[str], int | None]
 
 
 class Request(Protocol):

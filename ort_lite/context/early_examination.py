@@ -11,8 +11,8 @@ from ort_lite.context.examination import (
     examine,
     primaries_of,
 )
+from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.payload_store import PayloadStore
-from ort_lite.context.shared_reading import SHARE_KEY
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.notes import read_notes
+from ort_lite.context.keys import PATH_KEY
 from ort_lite.context.mending import refused
 from ort_lite.context.nodes import all_nodes, is_context_node
-from ort_lite.context.target import PATH_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

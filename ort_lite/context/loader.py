@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ort_lite.planning.preparation import Partition, PreparedGraph
     from ort_lite.planning.workshop import Workshop
 
-PROBE_KEY = "session.ep_context_probe"
-
 
 def reload(
     loaded: LoadedModel,

@@ -9,8 +9,9 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
+from ort_lite.context.keys import SHARE_KEY, STOP_KEY
 from ort_lite.context.shared_generation import Stage
-from ort_lite.context.shared_reading import SHARE_KEY, STOP_KEY, Workspace
+from ort_lite.context.shared_reading import Workspace
 from ort_lite.status import EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp, MappedFile
+from ort_lite.context.keys import SHARE_KEY, STOP_KEY
 from ort_lite.context.shared_weights import WeightsFile
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
     from ctx_formats.container import Container
     from ort_lite.options import SessionOptions
-
-
-SHARE_KEY = "ep.share_ep_contexts"
-STOP_KEY = "ep.stop_share_ep_contexts"
 
 
 @contextmanager

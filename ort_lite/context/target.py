@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.context.keys import EMBED_KEY, PATH_KEY, PREFIX_KEY
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_generation import Stage
     from ort_lite.options import SessionOptions
 
-ENABLE_KEY = "ep.context_enable"
-PATH_KEY = "ep.context_file_path"
-EMBED_KEY = "ep.context_embed_mode"
-PREFIX_KEY = "ep.context_node_name_prefix"
 INITIALIZERS_KEY = "ep.context_model_external_initializers_file_name"
 
 

@@ -9,7 +9,6 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
 from ctx_formats.safe_path import resolve_payload
-from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -91,6 +90,8 @@ class ExternalFiles:
         where = tensor.data
         view = self._view(tensor.name, where.location)
         self.origins[tensor.name] = where
+        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - few models need it
+
         size = tensor_bytes(tensor.data_type, tensor.dims)
         if where.length is not None and where.length != size:
             raise Fail(

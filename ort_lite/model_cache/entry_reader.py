@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
-from ort_lite.context.target import PATH_KEY
+from ort_lite.context.keys import PATH_KEY
 from ort_lite.load_report import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.opening import reload_context

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context.shared_reading import SHARE_KEY
-from ort_lite.context.target import ENABLE_KEY as ENABLE_CONTEXT_KEY
+from ort_lite.context.keys import ENABLE_KEY as ENABLE_CONTEXT_KEY
+from ort_lite.context.keys import SHARE_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import TensorType
-from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.keys import PROBE_KEY
 from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.options import SessionOptions
 from ort_lite.probing.trial import MODEL, REQUEST

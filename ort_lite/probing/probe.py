@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import write_file
 from ctx_formats.errors import Reason
-from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.mending import recompile
 from ort_lite.model_cache.settings import cache_settings
 from ort_lite.probing.trial import Suspect, came_down

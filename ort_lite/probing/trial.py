@@ -19,7 +19,7 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.ep_context import DOMAIN, EpContextNode
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model
-from ort_lite.context.loader import PROBE_KEY
+from ort_lite.context.keys import PROBE_KEY
 from ort_lite.status import Fail
 from ort_lite.version import PRODUCER
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from eps.openvino.runtime import Model, Port, Runtime
+    from eps.openvino.ports import Port
+    from eps.openvino.runtime import Model, Runtime
 
 pytestmark = pytest.mark.skipif(
     c_library() is None or not openvino.__version__.startswith(c_api.VERSIONS),

@@ -1,0 +1,11 @@
+"""Session configuration entries about contexts that more than one module asks for."""
+
+from __future__ import annotations
+
+ENABLE_KEY = "ep.context_enable"
+PATH_KEY = "ep.context_file_path"
+EMBED_KEY = "ep.context_embed_mode"
+PREFIX_KEY = "ep.context_node_name_prefix"
+SHARE_KEY = "ep.share_ep_contexts"
+STOP_KEY = "ep.stop_share_ep_contexts"
+PROBE_KEY = "session.ep_context_probe"
