@@ -16,6 +16,8 @@ from onnx import helper
 from small_models import feed, model
 
 import ort_lite as ort
+from ort_lite.context.early_import import EarlyImport
+from ort_lite.context.importing import Imported
 from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
@@ -110,6 +112,27 @@ def test_what_was_imported_is_released_when_the_rest_fails(context: Path) -> Non
         load(context)
     ((_, partition),) = imported()
     assert partition.program is None
+
+
+def test_what_nobody_takes_is_released(context: Path) -> None:
+    load(context).close()
+    ((_, partition),) = imported()
+    partition.program = object()
+    early = EarlyImport(_Done(partition), graph=None)  # type: ignore[arg-type] # needs none
+    early.close()
+    assert partition.program is None
+
+
+class _Done:
+    """An importer that has nothing left to do."""
+
+    def __init__(self, partition: Any) -> None:
+        self._partition = partition
+
+    def import_all(self, graph: None) -> tuple[Imported, ...]:
+        ep: Any = None
+        node: Any = None
+        return (Imported(index=0, node=node, owner=0, ep=ep, compiled=self._partition),)
 
 
 def test_lines_logged_in_the_thread_are_the_session_s(
