@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from eps.opencl.views import Loop, View
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.opencl.codegen.fold import Combine
     from eps.opencl.device import Target
     from eps.opencl.ir import Reduce
     from eps.opencl.layout import Step
@@ -23,12 +23,14 @@ SMALLEST_TASK = 8192
 _STARTS = {"sum": "0", "mean": "0", "prod": "1"}
 
 
-def _combine(kind: str, a: str, b: str) -> str:
-    """Text of the combination; a maximum keeps NaN as ONNX does."""
-    if kind in ("max", "min"):
-        sign = ">" if kind == "max" else "<"
-        return f"select({b}, {a}, ({a} {sign} {b}) | isnan({a}))"
-    return f"{a} * {b}" if kind == "prod" else f"{a} + {b}"
+def combination(kind: str, dtype: str) -> Combine:
+    """How two values become one; a maximum of floats keeps NaN as ONNX does."""
+    if kind not in ("max", "min"):
+        return lambda a, b: f"{a} * {b}" if kind == "prod" else f"{a} + {b}"
+    sign = ">" if kind == "max" else "<"
+    if dtype != "float32":
+        return lambda a, b: f"{a} {sign} {b} ? {a} : {b}"
+    return lambda a, b: f"select({b}, {a}, ({a} {sign} {b}) | isnan({a}))"
 
 
 def reduce_kernel(op: Reduce, step: Step, target: Target) -> Kernel:
@@ -73,7 +75,8 @@ def _loops(x: View, axes: Sequence[int]) -> list[Loop]:
     )
 
 
-def _start(kind: str, dtype: str) -> str:
+def start_of(kind: str, dtype: str) -> str:
+    """A value that changes nothing; "" where that is one of the values themselves."""
     if kind in _STARTS:
         return _STARTS[kind]
     if dtype == "float32":
@@ -84,11 +87,11 @@ def _start(kind: str, dtype: str) -> str:
 def _across(
     code: Code, kind: str, loops: Sequence[Loop], y_stride: int, vector: int, count: int
 ) -> None:
-    code.add(f"float{vector} a = (float{vector})({_start(kind, 'float32')});")
+    code.add(f"float{vector} a = (float{vector})({start_of(kind, 'float32')});")
     names = loop_nest(code, loops, "r")
     at = offset_of([("x0", 1), *((n, v.strides[0]) for n, v in zip(names, loops, strict=True))])
     code.add(f"const float{vector} v = vload{vector}(0, p0 + {at});")
-    code.add(f"a = {_combine(kind, 'a', 'v')};")
+    code.add(f"a = {combination(kind, 'float32')('a', 'v')};")
     code.close(len(loops))
     value = f"a * {1.0 / count!r}f" if kind == "mean" else "a"
     code.add(f"const float{vector} result = {value};")
@@ -101,7 +104,8 @@ def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
     count = prod(loop.size for loop in loops)
     inner = loops[-1] if loops else Loop(1, (0,))
     vectors = dtype == "float32" and inner.strides[0] == 1 and inner.size >= vector
-    first = "p0[x0]" if not _start(kind, dtype) else _start(kind, dtype)
+    first = start_of(kind, dtype) or "p0[x0]"
+    combine = combination(kind, dtype)
     code.add(f"{c} a = {first};")
     if vectors:
         code.add(f"float{vector} av = (float{vector})({first});")
@@ -112,16 +116,13 @@ def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
     if vectors:
         code.open(f"for (; i + {vector} <= {inner.size}; i += {vector})")
         code.add(f"const float{vector} v = vload{vector}(0, p0 + b + i);")
-        code.add(f"av = {_combine(kind, 'av', 'v')};")
+        code.add(f"av = {combine('av', 'v')};")
         code.close()
     code.open(f"for (; i < {inner.size}; ++i)")
     code.add(f"const {c} v = p0[b + i * {inner.strides[0]}];")
-    if kind in ("max", "min") and dtype != "float32":
-        code.add(f"a = a {'>' if kind == 'max' else '<'} v ? a : v;")
-    else:
-        code.add(f"a = {_combine(kind, 'a', 'v')};")
+    code.add(f"a = {combine('a', 'v')};")
     code.close(1 + len(loops[:-1]) if loops else 1)
     if vectors:
-        found = fold_lanes(code, "av", vector, partial(_combine, kind))
-        code.add(f"a = {_combine(kind, 'a', found)};")
+        found = fold_lanes(code, "av", vector, combine)
+        code.add(f"a = {combine('a', found)};")
     code.add(f"p1[y0] = {f'a * {1.0 / count!r}f' if kind == 'mean' else 'a'};")

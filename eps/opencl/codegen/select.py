@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.codegen import lines, recurrent, scatter
+from eps.opencl.codegen import group_rows, lines, recurrent, scatter
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
 from eps.opencl.codegen.normalise import layer_norm_kernel
@@ -74,5 +74,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
 
 def kernels_of(step: Step, target: Target) -> list[Kernel]:
     """The kernel calls of one step, in order."""
-    made = GENERATORS[type(step.op)](step.op, step, target)
+    kind = type(step.op)
+    by_groups = group_rows.GENERATORS.get(kind) if target.groups is not None else None
+    made = (by_groups or GENERATORS[kind])(step.op, step, target)
     return made if isinstance(made, list) else [made]

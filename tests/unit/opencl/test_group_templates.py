@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from device_models import NodeSet
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from small_models import model
@@ -92,3 +93,50 @@ def test_a_product_is_right_with_every_tile(tile: GroupTile, tmp_path: Path) -> 
     for wanted in (1, 3 * whole):
         found = run_with_tiling(proto, x, Tiling(tile, wanted), problem, tmp_path)
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
+
+
+ROWS = ((3, 1), (2, 300), (700, 9), (2, 700, 40), (2, 3, 5, 130))
+"""From rows that a group shares among many to one that all of its items fold, along and across."""
+
+
+def folds(shape: tuple[int, ...]) -> NodeSet:
+    """Everything that folds, along each axis of floats and of integers, and over two axes."""
+    nodes = NodeSet()
+    x = random(*shape)
+    for axis in range(len(shape)):
+        axes = np.array([axis])
+        for kind in ("ReduceMean", "ReduceMax"):
+            nodes.add(kind, [x, axes], fixed=[1], keepdims=axis % 2)
+        nodes.add("ReduceMin", [(x * 100).astype(np.int32), axes], fixed=[1])
+        nodes.add("Softmax", [x], axis=axis)
+        equal = (x * 2).astype(np.int32).astype(np.float32)
+        nodes.add("ArgMax", [equal], axis=axis, select_last_index=axis % 2)
+    nodes.add("LogSoftmax", [x], axis=0)
+    nodes.add("ReduceSum", [x, np.array([0, len(shape) - 1])], fixed=[1])
+    nodes.add("LayerNormalization", [x, random(shape[-1]), random(shape[-1])], fixed=[1, 2])
+    return nodes
+
+
+@pytest.mark.parametrize("shape", ROWS, ids=str)
+def test_rows_of_every_length_fold_to_the_references_numbers(shape: tuple[int, ...]) -> None:
+    nodes = folds(shape)
+    right = ReferenceEvaluator(nodes.model).run(None, nodes.feeds)
+    found = nodes.run_with({"templates": "gpu"}, times=2)
+    for info, mine, theirs in zip(nodes.model.graph.output, found, right, strict=True):
+        assert mine.dtype == theirs.dtype, info.name
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=info.name)
+
+
+def test_the_first_of_several_nans_is_the_largest() -> None:
+    """As numpy has it, wherever they lie among the lanes of a row."""
+    x = random(6, 900)
+    for row, columns in enumerate([(0,), (899,), (3, 700), (511, 512), (64, 128, 256)]):
+        x[row, list(columns)] = np.nan
+    nodes = NodeSet()
+    nodes.add("ArgMax", [x], axis=1, keepdims=0)
+    nodes.add("ArgMin", [x], axis=1, keepdims=0, select_last_index=1)
+    nodes.add("ArgMax", [np.ascontiguousarray(x.T)], axis=0, keepdims=0)
+    largest, smallest, across = nodes.run_with({"templates": "gpu"})
+    np.testing.assert_array_equal(largest, np.argmax(x, 1))
+    np.testing.assert_array_equal(smallest, np.argmin(x, 1))
+    np.testing.assert_array_equal(across, np.argmax(x, 1))
