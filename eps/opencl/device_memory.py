@@ -1,4 +1,4 @@
-"""A device's memory, in large pages where it shares the host's."""
+"""A device's memory, in large pages where it is a CPU's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.opencl.cl.devices import CPU
 from eps.opencl.cl.objects import Buffer
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ LARGE_PAGE = 2 << 20
 
 
 def allocate(context: Context, flags: int, size: int) -> Buffer:
-    """Memory of one device; on Linux in large pages where the system has some left.
+    """Memory of one device; of a CPU on Linux in large pages where the system has some left.
 
     Drivers of CPUs take pages of 4 KiB, and each is a fault of its own when it is first written:
     that took four times as long as copying weights there (Intel 2026.22, PoCL 3.0).
+    A GPU's driver knows best how to place its memory, also where it shares the host's.
 
     Args:
         context: Of one device.
@@ -30,7 +32,9 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     Raises:
         OpenCLError: The device has not enough.
     """
-    able = hasattr(mmap, "MADV_HUGEPAGE") and context.device.host_unified_memory
+    device = context.device
+    shared = device.type & CPU and device.host_unified_memory
+    able = hasattr(mmap, "MADV_HUGEPAGE") and shared
     if not able or size < LARGE_PAGE:
         return Buffer.of(context, flags, size)
     try:

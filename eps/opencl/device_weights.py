@@ -13,7 +13,7 @@ from eps.opencl.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from eps.opencl.cl.objects import Context, Event
     from eps.opencl.weights import Weight
@@ -112,7 +112,26 @@ class DeviceWeights:
             (lent if self._mapped and self._can_map(weight) else copied).append(weight)
         with opencl_errors(f"placing {sum(w.data.nbytes for w in weights)} bytes of weights"):
             made = [self._lent(weight) for weight in lent]
-            return [*made, self._uploaded(copied)] if copied else made
+            return [*made, *(self._uploaded(part) for part in self._parted(copied))]
+
+    def _parted(self, weights: Sequence[Weight]) -> Iterator[list[Weight]]:
+        """For as few buffers as can be: a GPU's largest may be a quarter of its memory."""
+        most = self._context.device.max_mem_alloc_size
+        part: list[Weight] = []
+        size = 0
+        for weight in weights:
+            taken = self._taken(weight)
+            if part and size + taken > most:
+                yield part
+                part, size = [], 0
+            part.append(weight)
+            size += taken
+        if part:
+            yield part
+
+    def _taken(self, weight: Weight) -> int:
+        """Bytes from the start of a weight to where the next may start."""
+        return -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
 
     def _can_map(self, weight: Weight) -> bool:
         address = np.frombuffer(weight.data, np.uint8).ctypes.data
@@ -129,7 +148,7 @@ class DeviceWeights:
         places, end = [], 0
         for weight in weights:
             places.append(end)
-            end += -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
+            end += self._taken(weight)
         block = _Block(allocate(self._context, READ_ONLY, end))
         queue = Queue(self._context)
         for weight, at in zip(weights, places, strict=True):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 BUILD_OPTIONS = "-cl-mad-enable -w"
 """No warnings: PoCL writes to stderr of each vector that is longer than a register."""
-MAX_ELEMENTS = (1 << 31) - 1
+MAX_ELEMENTS = (1 << 31) - (1 << 21)
+"""Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
 
 
 def arrange(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from eps.opencl.cl.c_api import OpenCLError, made
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Owned
+from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.cl.objects import Buffer, Queue
     from eps.opencl.cl.program import Program
+
+_WORK_GROUP_SIZE = 0x11B0
 
 
 class Launch(Owned):
@@ -34,15 +37,29 @@ class Launch(Owned):
 
         Raises:
             OpenCLError: The program has no such kernel, or the driver refuses an argument.
+            EPFail: The device does not run the kernel in groups of that size.
         """
         kernel = made(api().clCreateKernel, program, name.encode())
         super().__init__(kernel, api().clReleaseKernel, (queue, tuple(buffers)))
+        if size[1] > 1:
+            self._require_group(name, size[1])
         for index, buffer in enumerate(buffers):
             value = c_void_p(buffer.handle)
             api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
         sizes = [(c_size_t * 1)(n) for n in size]
         self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
         self._enqueue = api().enqueue
+
+    def _require_group(self, name: str, size: int) -> None:
+        """A kernel that needs many registers may run in smaller groups than the device's most."""
+        most = c_size_t()
+        asked = ctypes.sizeof(most), ctypes.byref(most)
+        api().clGetKernelWorkGroupInfo(self, None, _WORK_GROUP_SIZE, *asked, None)
+        if most.value < size:
+            raise EPFail(
+                f"the device runs kernel {name} in work-groups of at most {most.value} items, and "
+                f"it was made for {size}; compile with provider option templates=cpu"
+            )
 
     def enqueue(self) -> None:
         """Launch it on its queue.

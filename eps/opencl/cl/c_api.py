@@ -102,6 +102,7 @@ _SHORT: Mapping[str, Sequence[Any]] = {
     "clGetDeviceInfo": _INFO,
     "clGetProgramBuildInfo": (_OBJECT, *_INFO),
     "clGetEventProfilingInfo": _INFO,
+    "clGetKernelWorkGroupInfo": (_OBJECT, *_INFO),
     "clSetKernelArg": (_OBJECT, _NUMBER, c_size_t, c_void_p),
     "clEnqueueFillBuffer": (
         *(_OBJECT, _OBJECT, c_void_p, c_size_t, c_size_t, c_size_t),

@@ -112,6 +112,11 @@ class Device(_Queried):
         return self._number(0x1002)
 
     @property
+    def max_mem_alloc_size(self) -> int:
+        """Bytes of the largest buffer."""
+        return self._number(0x1010)
+
+    @property
     def max_work_group_size(self) -> int:
         """Work-items of a group; a kernel may allow fewer."""
         return self._number(0x1004)
@@ -184,6 +189,20 @@ class Device(_Queried):
             OpenCLError: The device has none.
         """
         return self._bytes(0x106A)
+
+    @property
+    def chip(self) -> str:
+        """Of a GPU, what its driver compiles for, as far as the name does not say it.
+
+        NVIDIA's compute capability (cl_nv_device_attribute_query), Intel's IP version
+        (cl_intel_device_attribute_query); AMD's devices have the chip for a name.
+        """
+        extensions = self.extensions.split()
+        if "cl_nv_device_attribute_query" in extensions:
+            return f"sm_{self._number(0x4000)}{self._number(0x4001)}"
+        if "cl_intel_device_attribute_query" in extensions:
+            return f"ip_{self._number(0x4250):x}"
+        return ""
 
     @property
     def platform(self) -> Platform:
