@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.cl.objects import Context
 from eps.opencl.device_weights import DeviceWeights
-from eps.opencl.dynamic import DynamicPartition
-from eps.opencl.free_model import restored, value_signatures
 from eps.opencl.partition import StaticPartition
 from eps.opencl.ports import Signature, order_of, orders_of
 from eps.opencl.program import build, wake_compiler
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from eps.opencl.blueprint import Blueprint, Port
     from eps.opencl.cl.program import Program
     from eps.opencl.device import Found, Target
+    from eps.opencl.dynamic import DynamicPartition
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload import Payload, StoredGraph, Variant
     from eps.opencl.shapes import Shapes
@@ -85,6 +84,7 @@ class Builder:
         shapes = static_shapes(graph)
         if shapes is None:
             from eps.opencl.ahead import asked_shapes, prepare  # noqa: PLC0415 - a reload compiles nothing
+            from eps.opencl.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
 
             self._require_whole(fused)
             make = self._maker(graph, fused.name, self._weights(), self._tuned)
@@ -155,6 +155,9 @@ class Builder:
         own: bool,
     ) -> DynamicPartition:
         """Programs of the payload are loaded now, up to the bound, and again after it."""
+        from eps.opencl.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
+        from eps.opencl.free_model import restored, value_signatures  # noqa: PLC0415 - as above
+
         graph = restored(model)
         orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
         kept = {_shapes_of(v.blueprint, graph): v for v in payload.variants}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.cl.objects import READ_ONLY, Buffer, Queue
 from eps.opencl.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +68,7 @@ def show_intel_runtime(
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told
     for entry in sorted(system.glob("*.icd")) if system.is_dir() else ():
-        shutil.copyfile(entry, folder / entry.name)
+        (folder / entry.name).write_bytes(entry.read_bytes())
     (folder / "ort_lite_intel.icd").write_text(f"{library}\n", encoding="utf-8")
     environ[VARIABLE] = str(folder)
     return f"{library} shown to the loader"
@@ -95,7 +93,9 @@ def drivers_shown(package: Path) -> Iterator[str]:
     if sys.platform != "linux":
         yield "the system's loader"
         return
-    with tempfile.TemporaryDirectory(prefix="ort_lite_icd_") as folder:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - not before libraries load
+
+    with TemporaryDirectory(prefix="ort_lite_icd_") as folder:
         before = {key: os.environ.get(key) for key in (VARIABLE, HOME)}
         os.environ[HOME] = str(package)  # as pyopencl itself does
         note = show_intel_runtime(os.environ, Path(folder))

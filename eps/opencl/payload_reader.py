@@ -1,4 +1,4 @@
-"""What `payload` wrote, read without trusting one byte of it."""
+"""What `payload_writer` wrote, read without trusting one byte of it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from eps.opencl.payload import (
     Variant,
 )
 from eps.opencl.payload_table import array, blueprint_of, number, text
-from eps.opencl.tuning_rows import tuned_of
 from eps.opencl.weights import Weight
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from eps.opencl.tilings import Problem, Tiling
 
 MAX_HEADER = 1 << 26
 MAX_SOURCE = 1 << 26
@@ -52,7 +53,7 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
             raise FormatError("variant", str(row)[:40], "an object with a table")
         source = _inflated(_section(body, row.get("source"), "source"))
         mine = _picked(row.get("weights"), weights)
-        tuned = tuned_of(array(row.get("tuned", []), "tuned"))
+        tuned = _tuned(array(row.get("tuned", []), "tuned"))
         blueprint = replace(blueprint_of(row["table"], source, mine, alignment), tuned=tuned)
         variants.append(Variant(blueprint, _section(body, row.get("binary"), "binary")))
     model = _model(header.get("model"), body, weights)
@@ -125,6 +126,14 @@ def _weights(
 def _picked(indices: object, weights: Sequence[Weight]) -> tuple[Weight, ...]:
     last = len(weights) - 1
     return tuple(weights[number(i, "weight", 0, last)] for i in array(indices, "weights"))
+
+
+def _tuned(rows: Sequence[object]) -> Mapping[Problem, Tiling]:
+    if not rows:
+        return {}
+    from eps.opencl.tuning_rows import tuned_of  # noqa: PLC0415 - few payloads were tuned
+
+    return tuned_of(rows)
 
 
 def _model(row: object, body: memoryview, weights: Sequence[Weight]) -> StoredGraph | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
 from eps.opencl.expression import C_TYPES
 

@@ -8,11 +8,9 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from eps.opencl.builder import Builder
 from eps.opencl.device import choose, describe_target, find_devices
-from eps.opencl.dynamic import DynamicPartition
-from eps.opencl.free_model import stored
 from eps.opencl.identity import read_identity
 from eps.opencl.partition import StaticPartition
-from eps.opencl.payload import Payload, Variant, write_payload
+from eps.opencl.payload import Payload, Variant
 from eps.opencl.reload import (
     info_identity,
     info_text,
@@ -75,6 +73,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binaries, source, weights and tables of launches to `out`."""
+        from eps.opencl.payload_writer import write_payload  # noqa: PLC0415 - not for a reload
+
         write_payload(self._payload(compiled), out)
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
@@ -89,6 +89,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """As `export_model`, large weights to the file of a session group."""
+        from eps.opencl.payload_writer import write_payload  # noqa: PLC0415 - not for a reload
+
         write_payload(self._payload(compiled), out, weights)
         return True
 
@@ -99,6 +101,9 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return self._imported(payload, weights.data, io)
 
     def _payload(self, compiled: CompiledPartition) -> Payload:
+        from eps.opencl.dynamic import DynamicPartition  # noqa: PLC0415 - not for a reload
+        from eps.opencl.free_model import stored  # noqa: PLC0415 - not for a reload
+
         if isinstance(compiled, DynamicPartition):
             variants = tuple(map(self._variant, compiled.executables()))
             return Payload(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from blake3 import blake3
+
+from ctx_formats.lean_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ finds (docs/adr/0015-early-loading.md).
 
 from __future__ import annotations
 
+import _json  # noqa: F401 - see mmap
 import ctypes
 import mmap  # noqa: F401 - extension modules that a session needs: importing one takes the
 import os

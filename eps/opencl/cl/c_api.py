@@ -18,6 +18,8 @@ DEVICE_NOT_AVAILABLE = -2
 ALL_TYPES = 0xFFFFFFFF
 """Of devices."""
 
+_FEW = 16
+
 _FAILURES = (
     *("DEVICE_NOT_FOUND", "DEVICE_NOT_AVAILABLE", "COMPILER_NOT_AVAILABLE"),
     *("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY"),
@@ -181,16 +183,20 @@ def made(create: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - ctypes
 
 
 def listed(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
-    """The handles that `tell` gives; its last parameters are a count, an array, and how many.
+    """The handles that `tell` gives; its last parameters are room, an array, and how many.
+
+    One call where they are few: another thread may take Python's lock in each.
 
     Raises:
         OpenCLError: It gives none.
     """
-    count = c_uint32()
-    tell(*arguments, 0, None, count)
-    handles = (c_void_p * count.value)()
-    tell(*arguments, count, handles, None)
-    return [handle for handle in handles if handle]
+    room, count = _FEW, c_uint32()
+    while True:
+        handles = (c_void_p * room)()
+        tell(*arguments, room, handles, count)
+        if count.value <= room:
+            return [handle for handle in handles[: count.value] if handle]
+        room = count.value
 
 
 def _checked(status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG001 - ctypes' errcheck

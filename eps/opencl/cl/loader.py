@@ -7,30 +7,19 @@ after this shares the library, and with it the drivers and the memory behind it.
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
 
 from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
+from eps.opencl.cl.library import library_of, package_folder
 from eps.opencl.icd import drivers_shown
 from eps.opencl.pocl_threads import threads_on_cores
 from ort_lite.status import EPFail
 
-PACKAGE = "pyopencl"
 MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
 
 _looking = Lock()
-
-
-def package_folder() -> Path | None:
-    """Where pyopencl lies; None where it is not installed."""
-    spec = find_spec(PACKAGE)
-    folders = spec.submodule_search_locations if spec is not None else None
-    return Path(folders[0]) if folders else None
 
 
 def api() -> CApi:
@@ -63,9 +52,11 @@ def _opened_once() -> tuple[CApi, str]:
     folder = package_folder()
     if folder is None:
         raise EPFail(MISSING)
-    library = _library(folder)
+    library = library_of(folder)
+    if library is None:
+        raise EPFail(f"the pyopencl package in {folder} has no extension module")
     try:
-        found = CApi(library)
+        found = CApi(str(library))
     except OSError as exc:
         raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
     with drivers_shown(folder) as note, threads_on_cores(), suppress(OpenCLError):
@@ -73,19 +64,3 @@ def _opened_once() -> tuple[CApi, str]:
             with suppress(OpenCLError):  # who asks for its devices is told
                 listed(found.clGetDeviceIDs, platform, ALL_TYPES)
     return found, note
-
-
-def _library(folder: Path) -> str:
-    """The loader in pyopencl's wheel for Windows, and elsewhere what pyopencl's extension needs.
-
-    The loader's own file has another name in each wheel; but for Windows, a library gives the
-    functions of those that it needs as if they were its own.
-    """
-    if sys.platform == "win32":
-        bundled = sorted((folder.parent / f"{PACKAGE}.libs").glob("opencl*.dll"))
-        return str(bundled[0]) if bundled else "OpenCL.dll"
-    for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"_cl{suffix}"
-        if path.is_file():
-            return str(path)
-    raise EPFail(f"the pyopencl package in {folder} has no extension module")

@@ -16,12 +16,15 @@ import ort_lite as ort
 
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
+UNWANTED = {
+    *("dataclasses", "ctx_formats.model_writer", "eps.opencl.dynamic", "eps.opencl.tilings"),
+    *("eps.opencl.payload_writer", "ort_lite.planning.naming"),
+}
 COMPILER = ("eps.opencl.codegen", "eps.opencl.lower", "eps.opencl.draw", "eps.opencl.fuse")
 RELOAD = """
 import ort_lite as ort
 session = ort.InferenceSession({path!r}, providers=["OpenCLExecutionProvider"])
 answer = session.run(None, {{"x": np.ones((2, 4), np.float32)}})[0].tolist()
-assert session.explain().partitions[0].origin == "context"
 """
 PACKAGE = """
 import pyopencl as cl
@@ -66,6 +69,7 @@ def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> N
     assert "eps.opencl.runtime" in modules
     assert [name for name in modules if name.startswith(COMPILER)] == []
     assert [name for name in modules if name.split(".")[0] in {"onnx", "pyopencl"}] == []
+    assert UNWANTED & set(modules) == set()
 
 
 def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) -> None:
@@ -73,6 +77,31 @@ def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) 
     alone = child(reload)["answer"]
     assert alone == child(reload, PACKAGE, reload)["answer"]
     assert alone == child("import pyopencl\n", reload, PACKAGE)["answer"]
+
+
+BEGUN = """
+import threading
+from eps.opencl import FACTORY
+for options in {options!r}:
+    FACTORY.begin(options)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
+from eps.opencl.cl import loader
+began = loader._opened_once.cache_info().misses
+answer = [began, len(FACTORY.probe().devices), loader._opened_once.cache_info().misses]
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the other systems' loaders are left alone")
+@pytest.mark.parametrize(
+    "options", [[{}, {}], [{"device": "none of these"}], [{"precision": "fp7"}]]
+)
+def test_drivers_are_looked_for_while_python_goes_on(options: list[dict[str, str]]) -> None:
+    """Once; what is wrong with the options, `create` says."""
+    began, devices, later = child(BEGUN.format(options=options))["answer"]
+    assert began == later == 1
+    assert devices > 0
 
 
 LISTED = """
