@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from measure import MeasureError
@@ -13,8 +13,15 @@ if TYPE_CHECKING:
 
     from samples import Sample
 
-    KernelCall = tuple[str, float, int]
-    """Kernel, microseconds, floating-point operations."""
+
+class KernelCall(NamedTuple):
+    """One launch: floating-point operations where they are counted, and bytes that it may touch."""
+
+    kernel: str
+    microseconds: float
+    work: int
+    size: int
+
 
 PASSES = 5
 LOGGER = "ort_lite.eps.opencl.runtime"
@@ -60,8 +67,8 @@ class _Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line."""
         assert isinstance(record.args, tuple)
-        kernel, microseconds, work = record.args
-        self.calls.append((str(kernel), float(str(microseconds)), int(str(work))))
+        kernel, microseconds, work, size = map(str, record.args)
+        self.calls.append(KernelCall(kernel, float(microseconds), int(work), int(size)))
 
     def during(self, run: Callable[[], object]) -> list[KernelCall]:
         """What is logged while `run` runs."""

@@ -1,7 +1,8 @@
 """The OpenCL EP: compile, reload and run times over onnxruntime's CPU EP, and kernel rates.
 
 `python benchmarks/opencl.py [MODEL ...] [--turns N] [--json FILE]`. Free dimensions are fixed to
-the sizes of the inputs first. Below each model stand its kernels that take the most time.
+the sizes of the inputs first. Below the table stand, for each model, its kernels that take the most
+time, how far it is from the device's own limits, and the three kernels that lose most to them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+from device_limits import measure_limits, told_distance
 from engines import ENGINES, OURS_OPENCL, PEER_CPU
 from kernel_times import kernel_calls
 from measure import Measurement, Variant, interleave
@@ -46,6 +48,7 @@ def main() -> int:
     asked = ask(__doc__, TURNS)
     chosen = asked.models if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else MODELS
     rows, kernels, results = [], [], {}
+    limits = measure_limits()
     for name in chosen:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = fixed(make_sample(name, Path(folder)), Path(folder))
@@ -57,7 +60,10 @@ def main() -> int:
                 [variant(OURS_OPENCL, "session", reloaded), variant(PEER_CPU, "session", sample)],
                 asked.turns,
             )
-            kernels += [f"{name}: {line}" for line in slowest(sample)]
+            calls = kernel_calls(sample)
+            kernels += [
+                f"{name}: {line}" for line in (*slowest(calls), *told_distance(calls, limits))
+            ]
         rows.append((name, *cells(seconds, sessions, runs)))
         results[f"{name} run"], results[f"{name} session"] = runs, sessions
         sys.stderr.write(f"{name} done\n")
@@ -113,20 +119,15 @@ def cells(
     )
 
 
-def slowest(sample: Sample) -> list[str]:
-    """The kernels that take the most time, with the rate of those that count operations."""
-    return _told(kernel_calls(sample))
-
-
-def _told(passes: Sequence[Sequence[KernelCall]]) -> list[str]:
-    """Lines from the fastest time of each call; times in microseconds."""
+def slowest(passes: Sequence[Sequence[KernelCall]]) -> list[str]:
+    """The kernels that take the most time, by the fastest of each call; times in microseconds."""
     spent: dict[str, float] = defaultdict(float)
     work: dict[str, int] = defaultdict(int)
     count: dict[str, int] = defaultdict(int)
     for calls in zip(*passes, strict=True):
-        name = calls[0][0]
-        spent[name] += min(time for _, time, _ in calls)
-        work[name] += calls[0][2]
+        name = calls[0].kernel
+        spent[name] += min(call.microseconds for call in calls)
+        work[name] += calls[0].work
         count[name] += 1
     whole = sum(spent.values())
     lines = [f"{len(passes[0])} calls of {len(spent)} kernels, {whole / 1000:.2f} ms on the device"]

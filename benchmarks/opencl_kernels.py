@@ -167,7 +167,7 @@ def share_row(name: str, samples: Sequence[tuple[Sample, int]], turns: int) -> t
     for sample, moved in samples:
         copy = CopyPeer(moved)
         taken = kernel_calls(sample, turns, copy.once)
-        microseconds = min(sum(time for _, time, _ in calls) for calls in taken)
+        microseconds = min(sum(call.microseconds for call in calls) for calls in taken)
         rate = moved / microseconds / 1e3
         cells += [f"{moved / 1e6:.1f}", f"{microseconds:.0f}", f"{rate:.1f}", f"{copy.rate:.1f}"]
         cells.append(f"{rate / copy.rate:.0%}")

@@ -105,6 +105,13 @@ class Blueprint:
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
     fills: tuple[Fill, ...] = ()
 
+    def bytes_of(self, call: Call) -> int:
+        """Size of everything that a call may read and write, each once."""
+        return sum(
+            self.weights[a.index].data.nbytes if isinstance(a, Constant) else a.size
+            for a in set(call.arguments)
+        )
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person may want to know of how it computes; one line each."""

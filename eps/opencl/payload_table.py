@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from eps.opencl.weights import Weight
 
-_KERNEL = re.compile(r"(?:k|integer_|winograd[24]_)[0-9a-f]{12}")
+_KERNEL = re.compile(r"[a-z][a-z0-9_]{0,63}[0-9a-f]{12}")
+"""See `codegen/source.py`: a label, and the beginning of a digest."""
 MAX_TASKS = (1 << 31) - 1
 MAX_GROUP = 1 << 16
 MAX_RANK = 64
@@ -121,9 +122,7 @@ def _call(row: object, arguments: _Arguments) -> Call:
     kernel, tasks, items, places, checks, work = array(row, "call", 6)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
-        raise FormatError(
-            "call.kernel", name[:40], "k, integer_ or winograd4_, and 12 hexadecimal digits"
-        )
+        raise FormatError("call.kernel", name[:40], "a label and 12 hexadecimal digits")
     if not isinstance(checks, bool):
         raise FormatError("call.checks", str(checks)[:40], "true or false")
     group = number(items, "call.group", 1, MAX_GROUP)

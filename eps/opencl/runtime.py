@@ -185,8 +185,10 @@ class Executable:
 
     def _launch_timed(self) -> None:
         for launch, call in zip(self._launches, self.blueprint.calls, strict=True):
-            nanoseconds = launch.timed()
-            log.debug("%s: %.1f us, %d operations", call.kernel, nanoseconds / 1e3, call.work)
+            log.debug(
+                "%s: %.1f us, %d operations, %d bytes",
+                *(call.kernel, launch.timed() / 1e3, call.work, self.blueprint.bytes_of(call)),
+            )
 
     def release(self) -> None:
         """Give device memory back; waits for a run under way."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from eps.opencl.views import Buffer, Loop, View
 
 
+UNNAMED = "k"
+"""Label of a kernel that is named after its operation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel call.
@@ -37,7 +41,7 @@ class Kernel:
     checks: bool = False
     work: int = 0
     problem: Problem | None = None
-    label: str = "k"
+    label: str = UNNAMED
 
     def parameters(self) -> str:
         """The parameter list."""

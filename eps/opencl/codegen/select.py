@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.codegen import group_rows, lines, recurrent, scatter
 from eps.opencl.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
+from eps.opencl.codegen.kernel import UNNAMED
 from eps.opencl.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
 from eps.opencl.codegen.normalise import layer_norm_kernel
 from eps.opencl.codegen.pointwise import pointwise_kernel
@@ -77,4 +79,14 @@ def kernels_of(step: Step, target: Target) -> list[Kernel]:
     kind = type(step.op)
     by_groups = group_rows.GENERATORS.get(kind) if target.groups is not None else None
     made = (by_groups or GENERATORS[kind])(step.op, step, target)
-    return made if isinstance(made, list) else [made]
+    return [_named(kernel, step.op) for kernel in (made if isinstance(made, list) else [made])]
+
+
+def _named(kernel: Kernel, op: Op) -> Kernel:
+    """The kernel under a name that a profile is read by, where it has none of its own."""
+    if kernel.label != UNNAMED:
+        return kernel
+    if kernel.problem is None:
+        return replace(kernel, label=f"{type(op).__name__.lower()}_")
+    (kh, kw), sizes = kernel.problem.taps, kernel.problem
+    return replace(kernel, label=f"product{kh}x{kw}_{sizes.depth}to{sizes.width}_")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.kernel import (
+    UNNAMED,
     Code,
     Kernel,
     decode,
@@ -83,7 +84,7 @@ class Sums:
 def float_sums(spec: Contraction) -> Sums:
     """Floats, each product added to the sum before it."""
     unroll = next(u for u in (4, 2, 1) if spec.sizes.depth % u == 0)
-    return Sums(dtype="float32", depth=unroll, label="k", write=_write_depth)
+    return Sums(dtype="float32", depth=unroll, label=UNNAMED, write=_write_depth)
 
 
 def write_contraction(

@@ -9,6 +9,7 @@ import numpy as np
 from eps.opencl.blueprint import INTEGER_LABEL
 from eps.opencl.codegen.integer import integer_target, pack_taps, pairs, zipped
 from eps.opencl.codegen.kernel import (
+    UNNAMED,
     Code,
     Kernel,
     finish_of,
@@ -71,7 +72,7 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     units.close()
     buffers = (x.buffer, Buffer(taps.size, taps.dtype.name, taps))
     operands = (*buffers, *(v.buffer for v in finish.views), y.buffer)
-    work, label = 2 * y.size * kh * kw, "k" if of_floats else INTEGER_LABEL
+    work, label = 2 * y.size * kh * kw, UNNAMED if of_floats else INTEGER_LABEL
     return Kernel(code.text(), operands, *units.spread, work=work, label=label)
 
 

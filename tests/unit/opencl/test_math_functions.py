@@ -93,7 +93,7 @@ def run(found: Found, width: int) -> dict[str, np.ndarray]:
     queue = cl.Queue(context)
     x = cl.Buffer.over(context, cl.READ_ONLY, X)
     y = cl.Buffer.of(context, cl.READ_WRITE, 4 * total)
-    Launch(queue, build(context, source, BUILD_OPTIONS), name, [x, y], 1).enqueue()
+    Launch(queue, build(context, source, BUILD_OPTIONS), name, [x, y], (1, 1)).enqueue()
     result = np.empty((len(EXPECTED), X.size), np.float32)
     queue.read(result, y)
     return dict(zip(EXPECTED, result, strict=True))

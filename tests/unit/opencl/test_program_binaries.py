@@ -52,7 +52,7 @@ def result(context: Context, built: Program) -> np.ndarray[tuple[int], np.dtype[
     buffers = [Buffer.of(context, READ_WRITE, x.nbytes) for _ in range(2)]
     queue, found = Queue(context), np.empty_like(x)
     queue.write(buffers[0], x)
-    Launch(queue, built, KERNEL, buffers, 1).enqueue()
+    Launch(queue, built, KERNEL, buffers, (1, 1)).enqueue()
     queue.read(found, buffers[1])
     return found
 

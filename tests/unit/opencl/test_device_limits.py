@@ -1,0 +1,33 @@
+"""What benchmarks/opencl.py says of a model and its device's limits, by numbers made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+def test_the_kernels_that_lose_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 GB/s and 1,000 GFLOP/s: a microsecond is 100 kB, or a million operations."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from device_limits import Limits, told_distance  # noqa: PLC0415 - benchmarks are no package
+    from kernel_times import KernelCall  # noqa: PLC0415 - as above
+
+    first = [
+        KernelCall("copies", 10.0, 0, 800_000),  # 8 us at least
+        KernelCall("multiplies", 50.0, 20_000_000, 100_000),  # 20 us at least
+        KernelCall("cached", 1.0, 0, 400_000),  # beats the memory, and loses nothing
+        KernelCall("multiplies", 30.0, 20_000_000, 100_000),
+        KernelCall("waits", 9.0, 0, 100),
+    ]
+    second = [call._replace(microseconds=call.microseconds * 2) for call in first]
+    told = told_distance([second, first], Limits(100.0, 1000.0))
+    assert told[0].startswith(
+        "49% of the device's limits (100 GB/s, 1000 GFLOP/s): 0.05 of 0.10 ms"
+    )
+    assert [line.split(" in ")[1] for line in told[1:]] == ["multiplies", "waits", "copies"]
+    assert told[1] == "loses 40 us in multiplies"
