@@ -61,28 +61,41 @@ class _Field:
 
 
 class _Table:
-    """How instances of one class are made, compared and shown.
+    """How instances of one class are made, compared and shown; worked out with the first of them.
 
     Attributes:
         key: Gives what instances are compared by.
         late: Fields that no argument sets.
         settable: The others, as many as `positional` first.
+        stores: By name what sets a field.
+        post: Whether there is a __post_init__.
         twin: See `_twin_of`.
     """
 
     __slots__ = ("fields", "key", "late", "positional", "post", "settable", "stores", "twin")
 
-    def __init__(self, original: type, fields: Mapping[str, _Field]) -> None:
-        compared = [one.name for one in fields.values() if one.compare]
-        self.fields = tuple(fields.values())
-        self.key: Callable[[Any], object] = attrgetter(*compared) if compared else type
-        self.late = tuple(one for one in self.fields if not one.init)
-        self.positional = tuple(one for one in self.fields if one.init and not one.kw_only)
-        keywords = (one for one in self.fields if one.init and one.kw_only)
+    key: Callable[[Any], object]
+    late: tuple[_Field, ...]
+    settable: tuple[_Field, ...]
+    stores: dict[str, Callable[[object, object], None]]
+
+    def __init__(self, fields: tuple[_Field, ...], *, post: bool) -> None:
+        self.fields = fields
+        self.positional = tuple([one for one in fields if one.init and not one.kw_only])
+        self.post = post
+        self.twin: type | None = None
+
+    def __getattr__(self, name: str) -> object:
+        """What is not worked out yet; afterwards it is an attribute as any other."""
+        if name not in _Table.__slots__:
+            raise AttributeError(name)
+        compared = [one.name for one in self.fields if one.compare]
+        self.key = attrgetter(*compared) if compared else type
+        self.late = tuple([one for one in self.fields if not one.init])
+        keywords = [one for one in self.fields if one.init and one.kw_only]
         self.settable = (*self.positional, *keywords)
         self.stores = {one.name: one.store for one in self.settable}
-        self.post = hasattr(original, "__post_init__")
-        self.twin: type | None = None
+        return getattr(self, name)
 
 
 def _dataclass(
@@ -92,18 +105,13 @@ def _dataclass(
         raise TypeError("a lean dataclass has slots=True; else take the standard library's")
 
     def made(original: type) -> type:
-        fields = {one.name: one for one in _inherited(original)}
         own = _own_fields(original, kw_only=kw_only)
-        cls = _slotted(original, tuple(own))
+        fields = {one.name: one for one in _inherited(original)} | own
+        table = _Table(tuple(fields.values()), post=hasattr(original, "__post_init__"))
+        cls = _slotted(original, own, _members(table, frozen=frozen, eq=eq))
+        written = cls.__dict__
         for name, one in own.items():
-            one.store = cls.__dict__[name].__set__
-        table = _Table(original, {**fields, **own})
-        setattr(cls, _TABLE, table)
-        setattr(cls, _STANDARD, _OfTwin(_STANDARD))
-        written = original.__dict__
-        for name, member in _members(table, frozen=frozen, eq=eq).items():
-            if written.get(name) is None:  # a class with __eq__ has None for __hash__
-                setattr(cls, name, member)
+            one.store = written[name].__set__
         return cls
 
     return made
@@ -111,16 +119,18 @@ def _dataclass(
 
 def _members(table: _Table, *, frozen: bool, eq: bool) -> dict[str, object]:
     members: dict[str, object] = {
+        _TABLE: table,
+        _STANDARD: _FIELDS_OF_TWIN,
         "__init__": _init,
         "__repr__": _repr,
-        "__match_args__": tuple(one.name for one in table.positional),
-        "__signature__": _OfTwin("__signature__"),
+        "__match_args__": tuple([one.name for one in table.positional]),
+        "__signature__": _SIGNATURE_OF_TWIN,
     }
     if eq:
-        members |= {"__eq__": _eq, "__hash__": _hash if frozen else None}
+        members["__eq__"] = _eq
+        members["__hash__"] = _hash if frozen else None
     if frozen:
-        members |= {"__setattr__": _refuse_set, "__delattr__": _refuse_delete}
-        members |= {"__getstate__": _getstate, "__setstate__": _setstate}
+        members |= _FROZEN
     return members
 
 
@@ -165,11 +175,20 @@ def _inherited(original: type) -> tuple[_Field, ...]:
     return ()
 
 
-def _slotted(original: type, names: tuple[str, ...]) -> type:
-    """The class made anew with slots, as a class that is there cannot get any."""
-    left_out = {*names, "__dict__", "__weakref__"}
-    content = {key: value for key, value in original.__dict__.items() if key not in left_out}
-    cls = type(original)(original.__name__, original.__bases__, {**content, "__slots__": names})
+def _slotted(original: type, own: Mapping[str, _Field], members: dict[str, object]) -> type:
+    """The class made anew with slots, as a class that is there cannot get any.
+
+    What is written in it wins over `members`, but for the None that a class with __eq__ has for
+    __hash__.
+    """
+    content = members
+    for name, value in original.__dict__.items():
+        if name not in own and (value is not None or name not in members):
+            content[name] = value
+    content.pop("__dict__", None)
+    content.pop("__weakref__", None)
+    content["__slots__"] = tuple(own)
+    cls = type(original)(original.__name__, original.__bases__, content)
     cls.__qualname__ = original.__qualname__
     return cls
 
@@ -259,6 +278,15 @@ class _OfTwin:
         if table.twin is None:
             table.twin = _twin_of(owner, table)
         return getattr(table.twin, self._name)
+
+
+_FIELDS_OF_TWIN, _SIGNATURE_OF_TWIN = _OfTwin(_STANDARD), _OfTwin("__signature__")
+_FROZEN = {
+    "__setattr__": _refuse_set,
+    "__delattr__": _refuse_delete,
+    "__getstate__": _getstate,
+    "__setstate__": _setstate,
+}
 
 
 def _twin_of(cls: type, table: _Table) -> type:

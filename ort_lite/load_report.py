@@ -71,8 +71,9 @@ class LoadReport:
     """What it took to get a session ready, and to its first answer.
 
     Attributes:
-        phases: Seconds by phase, in the order in which phases began. Phases do not overlap;
-            what an execution provider does in the background meanwhile is in none.
+        phases: Seconds by phase, in the order in which phases began. Phases do not overlap:
+            what an execution provider does in the background meanwhile is in none, nor what a
+            session does beside the import of a payload.
         total: Seconds that making the session took.
         model_bytes: Size of the model file that was decoded: on a cache hit the context model.
         payload_bytes: Size of the payloads that were imported.
