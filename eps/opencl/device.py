@@ -69,6 +69,7 @@ class Target:
         tuned: Tilings that were measured on this device; others go by the rule.
         calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
+        units: Cores, or what else works at once.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
         groups: Work-groups that kernels are made for; None where each work-item works alone.
@@ -85,6 +86,7 @@ class Target:
     prefetches: bool = False
     multiplies_pairs: bool = False
     half: bool = False
+    units: int = 1
     winograd: bool = False
     groups: Groups | None = None
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
@@ -214,6 +216,7 @@ def _alone(found: Found) -> Target:
         alignment=max(128, device.mem_base_addr_align // 8),
         late_binaries=pocl,
         calls_builtins=pocl,
+        units=units,
         winograd=found.kind == "CPU",
         prefetches=on_cpu,
         multiplies_pairs=on_cpu and _has_avx2(device),

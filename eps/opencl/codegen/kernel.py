@@ -25,12 +25,13 @@ class Kernel:
 
     Attributes:
         body: OpenCL C of the body; operand i is the pointer `p<i>`.
-        operands: Buffers in the order of the parameters; the last is written, others read.
+        operands: Buffers in the order of the parameters; the last are written, others read.
         tasks: Global size, a multiple of `group`.
         group: Local size.
         checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
         work: Floating-point operations, for reports; 0 where nobody counted.
         problem: What a contraction's tiling was chosen for; None of other kernels.
+        written: How many operands are written.
         label: What its name in the program begins with.
     """
 
@@ -41,13 +42,14 @@ class Kernel:
     checks: bool = False
     work: int = 0
     problem: Problem | None = None
+    written: int = 1
     label: str = UNNAMED
 
     def parameters(self) -> str:
         """The parameter list."""
-        last = len(self.operands) - 1
+        read = len(self.operands) - self.written
         texts = [
-            f"__global {'' if i == last else 'const '}{pointed(buffer)}* p{i}"
+            f"__global {'const ' if i < read else ''}{pointed(buffer)}* p{i}"
             for i, buffer in enumerate(self.operands)
         ]
         return ", ".join([*texts, *(["__global int* wrong"] if self.checks else [])])

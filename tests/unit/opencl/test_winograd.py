@@ -111,6 +111,7 @@ def test_what_transforms_cost_more_than_they_save_stays_as_it_is() -> None:
         pytest.param((1, 64, 8, 40), 40, (0, 0, 0, 0), 4, id="no-pads-a-row-of-tiles-moved"),
         pytest.param((3, 64, 2, 29), 64, (1, 1, 1, 1), 2, id="rows-fewer-than-a-large-tile"),
         pytest.param((1, 200, 7, 9), 160, (1, 1, 1, 1), 2, id="large-weights"),
+        pytest.param((2, 32, 67, 101), 40, (1, 1, 1, 1), 4, id="more-tiles-than-a-cache-holds"),
     ],
 )
 def test_any_size_gives_onnxruntimes_numbers(
