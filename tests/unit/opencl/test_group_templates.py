@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from small_models import model
 
+from ctx_formats.errors import FormatError
 from eps.opencl import FACTORY
 from eps.opencl.codegen.group_tiling import SHAPES, STEPS
 from eps.opencl.device import choose, find_devices
@@ -18,6 +20,7 @@ from eps.opencl.identity import read_identity
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.tilings import GroupTile, Problem, Tiling
 from eps.opencl.tuning_cache import TuningCache
+from eps.opencl.tuning_rows import rows_of, tuned_of
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -93,6 +96,79 @@ def test_a_product_is_right_with_every_tile(tile: GroupTile, tmp_path: Path) -> 
     for wanted in (1, 3 * whole):
         found = run_with_tiling(proto, x, Tiling(tile, wanted), problem, tmp_path)
         np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
+
+
+GROUPED = Problem(
+    batch=1, rows=1, columns=75, taps=(1, 1), depth=133, width=90, packed=True, operands=0,
+    grouped=True,
+)  # fmt: skip
+TILE = GroupTile(down=8, across=8, pixels=4, panels=2, vector=2, step=16)
+
+
+def plain_product() -> onnx.ModelProto:
+    """y = x w, as `GROUPED` says."""
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    return model([node], [("x", [75, 133])], [("y", [75, 90])], {"w": random(133, 90)})
+
+
+def compiled(**options: str) -> tuple[Any, list[tuple[Any, ...]]]:
+    """The product's partition in work-groups, and what was told of its progress."""
+    told: list[tuple[Any, ...]] = []
+    node = FusedNode(
+        name="one", graph=graph_of(plain_product()), progress=lambda *what: told.append(what)
+    )
+    (partition,) = FACTORY.create({"templates": "gpu", **options}).compile([node])
+    return partition, [what for what in told if what[0] == "tuning kernels"]
+
+
+def test_tuning_measures_tiles_of_work_groups_once(tmp_path: Path) -> None:
+    options = {"tuning": "full", "tuning_cache": str(tmp_path)}
+    first, measured = compiled(**options)
+    second, again = compiled(**options)
+    assert (len(measured), len(again)) == (1, 0)
+    (tiling,) = first.executable.blueprint.tuned.values()
+    assert list(first.executable.blueprint.tuned) == [GROUPED]
+    assert isinstance(tiling.tile, GroupTile)
+    assert first.executable.blueprint.source == second.executable.blueprint.source
+    x = random(75, 133)
+    (right,) = ReferenceEvaluator(plain_product()).run(None, {"x": x})
+    for partition in (first, second):
+        np.testing.assert_allclose(partition.run([x])[0], right, rtol=1e-4, atol=1e-4)
+        partition.release()
+
+
+def test_by_the_rule_the_same_model_gives_the_same_kernels_of_work_groups() -> None:
+    sources = []
+    for _ in range(2):
+        partition, measured = compiled()
+        assert not measured
+        sources.append(partition.executable.blueprint.source)
+        partition.release()
+    assert sources[0] == sources[1]
+    assert "barrier(CLK_LOCAL_MEM_FENCE)" in sources[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"down": 1 << 8}, "a tile of a work-group"),
+        ({"pixels": 1 << 10}, "a tile of a work-group"),
+        ({"step": 1 << 8}, "a tile of a work-group"),
+        ({"step": 6}, "a tile of a work-group"),
+        ({"vector": 4}, "a tile of a work-group"),
+        ({"vector": 3}, "a tile of a work-group"),
+        ({"across": 0}, r"tuned\.across"),
+        ({"grouped": None}, r"tuned\.grouped"),
+        ({"grouped": False}, r"tuned\.high"),
+    ],
+)
+def test_a_tiling_of_groups_that_cannot_be_is_refused(
+    changed: dict[str, object], told: str
+) -> None:
+    (row,) = rows_of({GROUPED: Tiling(TILE, 4)})
+    assert tuned_of([json.loads(json.dumps(row))]) == {GROUPED: Tiling(TILE, 4)}
+    with pytest.raises(FormatError, match=told):
+        tuned_of([{**json.loads(json.dumps(row)), **changed}])
 
 
 ROWS = ((3, 1), (2, 300), (700, 9), (2, 700, 40), (2, 3, 5, 130))
