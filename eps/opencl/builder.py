@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.cl.objects import Context
 from eps.opencl.device_weights import DeviceWeights
+from eps.opencl.launches import GroupTooLarge
 from eps.opencl.partition import StaticPartition
 from eps.opencl.ports import Signature, order_of, orders_of
 from eps.opencl.program import build, wake_compiler
@@ -16,6 +17,7 @@ from eps.opencl.runtime import Executable
 from eps.opencl.sdk_errors import opencl_errors
 from eps.opencl.shapes import sizes_of, static_shapes
 from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from eps.opencl.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
     from ort_lite.model.graph import Graph
+
+log = get_logger(__name__)
 
 IMPORTED = "an imported partition"
 
@@ -98,15 +102,13 @@ class Builder:
             )
             prepare(partition, asked, fused.progress)
             return partition
-        from eps.opencl.draw import draw  # noqa: PLC0415 - a reload compiles nothing
-        from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see above
+        from eps.opencl.ir import Unsupported  # noqa: PLC0415 - a reload compiles nothing
 
         try:
             target = self._tuned(graph, shapes, fused.progress)
-            blueprint = draw(graph, shapes, target)
+            executable = self._drawn(graph, shapes, target, self._weights(), fused)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
-        executable = self._built(blueprint, self._weights(), fused)
         return StaticPartition(executable, fused.name)
 
     def _require_whole(self, fused: FusedNode) -> None:
@@ -206,17 +208,41 @@ class Builder:
         names = [info.name for info in graph.inputs]
 
         def make(shapes: Shapes) -> Executable:
-            from eps.opencl.draw import draw  # noqa: PLC0415 - see compiled
             from eps.opencl.ir import Unsupported  # noqa: PLC0415 - see compiled
 
             named = dict(zip(names, shapes, strict=True))
             try:
-                blueprint = draw(graph, named, target_for(graph, named))
+                return self._drawn(graph, named, target_for(graph, named), weights)
             except Unsupported as exc:
                 raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
-            return self._built(blueprint, weights)
 
         return make
+
+    def _drawn(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, tuple[int, ...]],
+        target: Target,
+        weights: DeviceWeights,
+        fused: FusedNode | None = None,
+    ) -> Executable:
+        """Compiled; in smaller work-groups where a kernel needs too many registers for large ones.
+
+        Raises:
+            EPFail: The driver fails.
+            Unsupported: A node is not supported with these shapes.
+        """
+        from eps.opencl.draw import draw  # noqa: PLC0415 - see compiled
+        from eps.opencl.smaller_groups import in_smaller_groups  # noqa: PLC0415 - see compiled
+
+        try:
+            return self._built(draw(graph, shapes, target), weights, fused)
+        except GroupTooLarge as exc:
+            smaller = in_smaller_groups(target, exc.most)
+            if smaller is None:
+                raise
+            log.info("%s: compiled once more, for smaller ones", exc.message)
+        return self._drawn(graph, shapes, smaller, weights, fused)
 
     def _loaded(self, variant: Variant, weights: DeviceWeights, *, own: bool) -> Executable:
         """A program that a payload holds.

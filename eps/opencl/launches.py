@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 _WORK_GROUP_SIZE = 0x11B0
 
 
+class GroupTooLarge(EPFail):
+    """A kernel whose work-groups the device cannot run.
+
+    Attributes:
+        most: Work-items of a group of it that the device runs.
+    """
+
+    def __init__(self, name: str, size: int, most: int) -> None:
+        """Say how many were asked for."""
+        self.most = most
+        super().__init__(
+            f"the device runs kernel {name} in work-groups of at most {most} items, and it was "
+            f"made for {size}; compile with provider option templates=cpu"
+        )
+
+
 class Launch(Owned):
     """One kernel with its arguments; holds the queue and the buffers, which the driver may not."""
 
@@ -37,7 +53,7 @@ class Launch(Owned):
 
         Raises:
             OpenCLError: The program has no such kernel, or the driver refuses an argument.
-            EPFail: The device does not run the kernel in groups of that size.
+            GroupTooLarge: The device does not run the kernel in groups of that size.
         """
         kernel = made(api().clCreateKernel, program, name.encode())
         super().__init__(kernel, api().clReleaseKernel, (queue, tuple(buffers)))
@@ -56,10 +72,7 @@ class Launch(Owned):
         asked = ctypes.sizeof(most), ctypes.byref(most)
         api().clGetKernelWorkGroupInfo(self, None, _WORK_GROUP_SIZE, *asked, None)
         if most.value < size:
-            raise EPFail(
-                f"the device runs kernel {name} in work-groups of at most {most.value} items, and "
-                f"it was made for {size}; compile with provider option templates=cpu"
-            )
+            raise GroupTooLarge(name, size, most.value)
 
     def enqueue(self) -> None:
         """Launch it on its queue.

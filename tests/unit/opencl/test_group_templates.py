@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from onnx.reference import ReferenceEvaluator
 from small_models import model
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
+from eps.opencl import device as device_module
+from eps.opencl import groups as groups_module
 from eps.opencl.codegen.group_tiling import SHAPES, STEPS
-from eps.opencl.device import choose, find_devices
+from eps.opencl.device import Target, choose, describe_target, find_devices
+from eps.opencl.groups import Groups
 from eps.opencl.identity import read_identity
 from eps.opencl.options import OpenCLOptions
+from eps.opencl.smaller_groups import in_smaller_groups
 from eps.opencl.tilings import GroupTile, Problem, Tiling
 from eps.opencl.tuning_cache import TuningCache
 from eps.opencl.tuning_rows import rows_of, tuned_of
@@ -102,6 +108,7 @@ GROUPED = Problem(
     batch=1, rows=1, columns=75, taps=(1, 1), depth=133, width=90, packed=True, operands=0,
     grouped=True,
 )  # fmt: skip
+LARGE = GroupTile(down=16, across=16, pixels=4, panels=2, vector=2, step=16)
 TILE = GroupTile(down=8, across=8, pixels=4, panels=2, vector=2, step=16)
 
 
@@ -146,6 +153,47 @@ def test_by_the_rule_the_same_model_gives_the_same_kernels_of_work_groups() -> N
         partition.release()
     assert sources[0] == sources[1]
     assert "barrier(CLK_LOCAL_MEM_FENCE)" in sources[0]
+
+
+def test_kernels_are_made_again_where_the_device_runs_smaller_groups(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a GPU with too few registers for a kernel: here by groups beyond the device's most."""
+    most = FOUND.device.max_work_group_size
+    real = groups_module.with_groups
+
+    def with_too_large(*arguments: Any) -> Target:
+        target = real(*arguments)
+        assert target.groups is not None
+        return replace(target, groups=replace(target.groups, size=2 * most, local=0))
+
+    monkeypatch.setattr(device_module, "with_groups", with_too_large)
+    with caplog.at_level(logging.INFO):
+        partition, _ = compiled()
+    assert f"of at most {most} items" in caplog.text
+    assert {call.group for call in partition.executable.blueprint.calls} == {most}
+    x = random(75, 133)
+    (right,) = ReferenceEvaluator(plain_product()).run(None, {"x": x})
+    np.testing.assert_allclose(partition.run([x])[0], right, rtol=1e-4, atol=1e-4)
+    partition.release()
+
+
+def test_smaller_groups_forget_what_was_measured_for_larger_ones() -> None:
+    groups = Groups(size=256, units=8, local=1 << 15)
+    target = replace(
+        describe_target(FOUND, "gpu"),
+        groups=groups,
+        tuned={GROUPED: Tiling(TILE, 4), replace(GROUPED, depth=7): Tiling(LARGE, 4)},
+    )
+    smaller = in_smaller_groups(target, 100)
+    assert smaller is not None
+    assert smaller.groups == replace(groups, size=64)
+    assert list(smaller.tuned) == [GROUPED]
+    alone = in_smaller_groups(target, 1)
+    assert alone is not None
+    assert alone.groups == Groups(size=1, units=8, local=0)
+    assert in_smaller_groups(target, 256) is None
+    assert in_smaller_groups(describe_target(FOUND, "cpu"), 1) is None
 
 
 @pytest.mark.parametrize(
