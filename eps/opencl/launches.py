@@ -14,6 +14,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Queue
     from eps.opencl.cl.program import Program
 
@@ -58,7 +59,7 @@ class Launch(Owned):
         kernel = made(api().clCreateKernel, program, name.encode())
         super().__init__(kernel, api().clReleaseKernel, (queue, tuple(buffers)))
         if size[1] > 1:
-            self._require_group(name, size[1])
+            self._require_group(name, size[1], program.device)
         for index, buffer in enumerate(buffers):
             value = c_void_p(buffer.handle)
             api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
@@ -66,11 +67,11 @@ class Launch(Owned):
         self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
         self._enqueue = api().enqueue
 
-    def _require_group(self, name: str, size: int) -> None:
+    def _require_group(self, name: str, size: int, device: Device) -> None:
         """A kernel that needs many registers may run in smaller groups than the device's most."""
         most = c_size_t()
         asked = ctypes.sizeof(most), ctypes.byref(most)
-        api().clGetKernelWorkGroupInfo(self, None, _WORK_GROUP_SIZE, *asked, None)
+        api().clGetKernelWorkGroupInfo(self, device, _WORK_GROUP_SIZE, *asked, None)
         if most.value < size:
             raise GroupTooLarge(name, size, most.value)
 

@@ -21,11 +21,11 @@ _BUILD_LOG = 0x1183
 class Program(Owned):
     """Kernels of one device, once it is built."""
 
-    __slots__ = ("_device",)
+    __slots__ = ("device",)
 
     def __init__(self, handle: c_void_p, device: Device) -> None:
         """Take over `handle`."""
-        self._device = device
+        self.device = device
         super().__init__(handle, api().clReleaseProgram)
 
     @classmethod
@@ -55,7 +55,7 @@ class Program(Owned):
         Raises:
             OpenCLError: The driver refuses it; has the compiler's log.
         """
-        devices = (c_void_p * 1)(self._device.handle)
+        devices = (c_void_p * 1)(self.device.handle)
         try:
             api().clBuildProgram(self, 1, devices, options.encode(), None, None)
         except OpenCLError as exc:
@@ -72,9 +72,9 @@ class Program(Owned):
 
     def _log(self) -> str:
         size = c_size_t()
-        api().clGetProgramBuildInfo(self, self._device, _BUILD_LOG, 0, None, size)
+        api().clGetProgramBuildInfo(self, self.device, _BUILD_LOG, 0, None, size)
         text = ctypes.create_string_buffer(size.value + 1)
-        api().clGetProgramBuildInfo(self, self._device, _BUILD_LOG, size, text, None)
+        api().clGetProgramBuildInfo(self, self.device, _BUILD_LOG, size, text, None)
         return text.value.decode(errors="replace")
 
     def binary(self) -> bytes:

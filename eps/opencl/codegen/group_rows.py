@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 EACH = 4
 """Elements of a row that an item takes at least, where there are as many."""
-TOGETHER = 32
-"""Adjacent items that load together on every GPU there is, and more on some."""
+TOGETHER = 8
+"""Adjacent items at least: memory gives 32 bytes at once, and a few long rows want many lanes."""
 
 
 @dataclass(frozen=True, slots=True)
