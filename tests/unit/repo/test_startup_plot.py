@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[3]
 SVG = "{http://www.w3.org/2000/svg}"
 VARIANTS = {
     "ort_lite external": 0.2,
+    "ort_lite external, opened first": 0.15,
     "ort_lite embedded": 0.3,
     "ort_lite cache": 0.25,
     "ort_lite plain": 0.7,
