@@ -22,6 +22,7 @@ from kernel_times import kernel_calls
 from measure import interleave
 from onnx import helper, numpy_helper
 from opencl import variant
+from quantised_chains import quantised
 from report import milliseconds, over, text_table
 from samples import Sample
 
@@ -35,6 +36,8 @@ TURNS = 9
 CHAIN = 8
 PRODUCTS = ((64, 384), (128, 384), (128, 768), (768, 768))
 """Rows, and channels in and out."""
+QUANTISED = "int8"
+"""What the names of chains of 8-bit integers end with."""
 CONVOLUTIONS = ((64, 56, 3), (128, 28, 3), (256, 14, 3), (512, 7, 3), (256, 28, 1))
 """Channels in and out, rows and columns, kernel."""
 ROWS = {"memory": (4096, 1024), "cache": (128, 1024)}
@@ -81,18 +84,18 @@ def chains(folder: Path) -> list[tuple[Sample, int]]:
     found = []
     for rows, width in PRODUCTS:
         weight = _weights((width, width))
-        made = chain(folder, f"MatMul {rows}x{width}", [rows, width], weight)
-        found.append((made, 2 * rows * width * width * CHAIN))
+        shape, name = [rows, width], f"MatMul {rows}x{width}"
+        made = chain(folder, name, shape, weight), quantised_chain(folder, name, shape, weight)
+        found += [(one, 2 * rows * width * width * CHAIN) for one in made]
     for channels, size, kernel in CONVOLUTIONS:
         weight = _weights((channels, channels, kernel, kernel))
-        made = chain(
-            folder,
-            f"Conv {channels}@{size} {kernel}x{kernel}",
-            [1, channels, size, size],
-            weight,
-            pads=[kernel // 2] * 4,
+        shape, name = [1, channels, size, size], f"Conv {channels}@{size} {kernel}x{kernel}"
+        pads = [kernel // 2] * 4
+        made = (
+            chain(folder, name, shape, weight, pads),
+            quantised_chain(folder, name, shape, weight, pads),
         )
-        found.append((made, 2 * size * size * channels * channels * kernel * kernel * CHAIN))
+        found += [(one, 2 * size * size * weight.size * CHAIN) for one in made]
     return found
 
 
@@ -112,6 +115,15 @@ def chain(
             node.attribute.append(helper.make_attribute("pads", pads))
     constants = [numpy_helper.from_array(weight, f"w{i}") for i in range(CHAIN)]
     return saved(folder, name, nodes, shape, constants)
+
+
+def quantised_chain(
+    folder: Path, name: str, shape: list[int], weight: Array, pads: list[int] | None = None
+) -> Sample:
+    """The same of 8-bit integers."""
+    kind = "MatMul" if pads is None else "Conv"
+    nodes, constants = quantised(kind, [weight] * CHAIN, pads or ())
+    return saved(folder, f"{name} {QUANTISED}", nodes, shape, constants)
 
 
 def rowwise(folder: Path, name: str, size: str) -> tuple[Sample, int]:

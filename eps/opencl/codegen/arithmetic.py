@@ -14,6 +14,8 @@ from eps.opencl.codegen.integer import (
     pack_pairs,
     packed_line,
 )
+from eps.opencl.codegen.quads import ACCUMULATORS as QUAD_ACCUMULATORS
+from eps.opencl.codegen.quads import fits_quads, pack_quads, quad_line, quad_panel, quad_sums
 from eps.opencl.codegen.tile import float_sums
 
 if TYPE_CHECKING:
@@ -41,12 +43,19 @@ class Arithmetic(Protocol):
         """The device with its registers as this kind fills them."""
         ...
 
-    def packed(self, weights: Array, tile: Tile, target: Target) -> Array:
-        """[b, i, j, k, n] panel by panel, flat; the last panel overlaps."""
+    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:
+        """[b, i, j, k, n] panel by panel, flat; the last panel overlaps.
+
+        `taps` are steps in the input from a tap to the next in a column, and in a row.
+        """
         ...
 
     def line(self, depth: int, tile: Tile) -> int:
         """Elements of packed weights at one tap of one panel."""
+        ...
+
+    def panel(self, taps: int, depth: int, tile: Tile) -> int:
+        """Elements of packed weights from one panel to the next."""
         ...
 
     def sums(self, spec: Contraction) -> Sums:
@@ -61,18 +70,21 @@ class _Floats:
     def target(self, target: Target) -> Target:
         return target
 
-    def packed(self, weights: Array, tile: Tile, target: Target) -> Array:
+    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
         return packed_panels(weights, tile, half=target.half)
 
     def line(self, depth: int, tile: Tile) -> int:
         return depth * tile.channels
+
+    def panel(self, taps: int, depth: int, tile: Tile) -> int:
+        return taps * self.line(depth, tile)
 
     def sums(self, spec: Contraction) -> Sums:
         return float_sums(spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Integers:
+class _Pairs:
     quads: bool
     constant: bool
     bits: int
@@ -80,22 +92,48 @@ class _Integers:
     def target(self, target: Target) -> Target:
         return integer_target(target)
 
-    def packed(self, weights: Array, tile: Tile, target: Target) -> Array:  # noqa: ARG002 - as Arithmetic says
+    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
         return pack_pairs(weights, tile, quads=self.quads)
 
     def line(self, depth: int, tile: Tile) -> int:
         return packed_line(depth, tile)
 
+    def panel(self, taps: int, depth: int, tile: Tile) -> int:
+        return taps * self.line(depth, tile)
+
     def sums(self, spec: Contraction) -> Sums:  # noqa: ARG002 - as Arithmetic says
         return integer_sums(quads=self.quads, packed=self.constant)
 
 
-def arithmetic_of(x: View, axis: int, *, constant: bool) -> Arithmetic:
-    """For an input whose channels lie along `axis`; `constant` says whether weights are known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Quads:
+    signed: bool
+    bits: int = 8
+
+    def target(self, target: Target) -> Target:
+        return integer_target(target, QUAD_ACCUMULATORS)
+
+    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
+        return pack_quads(weights, tile, taps, signed=self.signed)
+
+    def line(self, depth: int, tile: Tile) -> int:
+        return quad_line(depth, tile)
+
+    def panel(self, taps: int, depth: int, tile: Tile) -> int:
+        return quad_panel(taps, depth, tile)
+
+    def sums(self, spec: Contraction) -> Sums:  # noqa: ARG002 - as Arithmetic says
+        return quad_sums()
+
+
+def arithmetic_of(x: View, axis: int, weights: Array | None) -> Arithmetic:
+    """For an input whose channels lie along `axis`, and weights if they are known."""
     if x.buffer.dtype == "float32":
         return _Floats()
+    if fits_quads(x, axis, weights):
+        return _Quads(signed=x.buffer.dtype == "int8")
     bits = 16 if x.buffer.dtype == "int16" else 8
-    return _Integers(quads=has_quads(x, axis), constant=constant, bits=bits)
+    return _Pairs(quads=has_quads(x, axis), constant=weights is not None, bits=bits)
 
 
 def packed_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:

@@ -36,7 +36,7 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     k = a.shape[-1]
     constant = b.buffer.constant
     finish = finish_of(op.epilogue, step.inputs, y.shape, 2)
-    numbers = arithmetic_of(a, -1, constant=constant is not None)
+    numbers = arithmetic_of(a, -1, None if constant is None else constant.reshape(b.shape))
     sizes = Problem(
         batch=prod(batch),
         rows=1,
@@ -53,7 +53,7 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed, each, w_steps = _laid_out(whole, tiling.tile, numbers, target)
+        packed, each, w_steps = _laid_out(whole, tiling.tile, (0, 0), numbers, target)
         w = (packed, 0, _packed_batch(batch, each))
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
@@ -90,25 +90,35 @@ def _with_row(view: View) -> View:
 
 
 def _laid_out(
-    weights: Array, tile: Tile | GroupTile, numbers: Arithmetic, target: Target
+    weights: Array,
+    tile: Tile | GroupTile,
+    x_taps: tuple[int, int],
+    numbers: Arithmetic,
+    target: Target,
 ) -> tuple[Buffer, int, tuple[int, int, int, int]]:
-    """[b, i, j, k, n] as the tile's kernel reads it: a buffer, elements of each b, `w_steps`."""
+    """[b, i, j, k, n] as the tile's kernel reads it: a buffer, elements of each b, `w_steps`.
+
+    `x_taps` are steps in the input from a tap to the next in a column, and in a row.
+    """
     count, kh, kw, depth, width = weights.shape
     channels = tile.channels
-    line = depth * channels
+    line, panels = depth * channels, -(-width // channels)
     if isinstance(tile, GroupTile):
         packed = pack_for_groups(weights, tile, weights_dtype(weights, half=target.half))
-        panel = packed.size // (count * -(-width // channels))
+        panel = packed.size // (count * panels)
+        each = panels * panel
     elif target.groups is not None and numbers.bits == FLOAT_BITS:
         dtype = weights_dtype(weights, half=target.half)
         packed = np.ascontiguousarray(weights, dtype).reshape(-1)
         panel, channels, line = 0, width, depth * width  # adjacent items load adjacent channels
+        each = packed.size // max(count, 1)
     else:
-        packed = numbers.packed(weights, tile, target)
+        packed = numbers.packed(weights, tile, target, x_taps)
         line = numbers.line(depth, tile)
-        panel = kh * kw * line
+        panel = numbers.panel(kh * kw, depth, tile)
+        each = panels * panel
     buffer = Buffer(packed.size, packed.dtype.name, packed)
-    return buffer, packed.size // max(count, 1), (kw * line, line, channels, panel)
+    return buffer, each, (kw * line, line, channels, panel)
 
 
 def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
@@ -165,7 +175,7 @@ def _contract(
     if groups == 1 and x.strides[1] == 1 and dilations[1] * x.strides[3] == depth:
         weights = weights.reshape(kh, 1, kw * depth, total)  # a window's columns are one run
         taps, depth = (kh, 1), kw * depth
-    numbers = arithmetic_of(x, 1, constant=True)
+    numbers = arithmetic_of(x, 1, weights.reshape(*taps, depth, total))
     sizes = Problem(
         batch=x.shape[0] * groups,
         rows=rows,
@@ -180,7 +190,8 @@ def _contract(
     )
     tiling = choose_tiling(sizes, numbers.target(target))
     by_group = weights.reshape(*taps, depth, groups, width).transpose(3, 0, 1, 2, 4)
-    packed, each, w_steps = _laid_out(by_group, tiling.tile, numbers, target)
+    x_taps = dilations[0] * x.strides[2], dilations[1] * x.strides[3]
+    packed, each, w_steps = _laid_out(by_group, tiling.tile, x_taps, numbers, target)
     spec = Contraction(
         sizes=sizes,
         batch=(x.shape[0], groups),
@@ -190,8 +201,7 @@ def _contract(
         x_steps=(
             x_row,
             x_column,
-            dilations[0] * x.strides[2],
-            dilations[1] * x.strides[3],
+            *x_taps,
             x.strides[1],
         ),
         w_steps=w_steps,

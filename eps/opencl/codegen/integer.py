@@ -32,15 +32,18 @@ if TYPE_CHECKING:
 
 MOST_LANES = 8
 """Of int32: the pairs of a vector are twice as many, and OpenCL C has no more than 16."""
-ACCUMULATORS = 10
-"""Vectors of sums where a CPU has 16 registers: weights take more than where they are floats."""
+ACCUMULATORS = 8
+"""Vectors of sums where a CPU has 16 registers: two vectors of weights for each panel take more."""
+MANY_ACCUMULATORS = 16
+"""What only a device with more registers can have."""
 QUAD = 4
 """Neighbours that are one load of 32 bits."""
 
 
-def integer_target(target: Target) -> Target:
-    """The device with the registers that integers leave."""
-    most = ACCUMULATORS if target.accumulators <= 2 * ACCUMULATORS else target.accumulators
+def integer_target(target: Target, accumulators: int = ACCUMULATORS) -> Target:
+    """The device with so many accumulators, or more where it has many registers."""
+    few = target.accumulators < MANY_ACCUMULATORS
+    most = accumulators if few else target.accumulators
     return replace(target, vector=min(MOST_LANES, target.vector), accumulators=most)
 
 

@@ -32,7 +32,7 @@ def write_source(kernels: Sequence[Kernel], target: Target) -> tuple[str, list[s
 def _shared(body: str, target: Target) -> str:
     """What `body` needs before it."""
     lines = [inlined()] if target.calls_builtins else []
-    if "ol_madd" in body:
+    if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
     if "double" in body:
         lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")

@@ -73,12 +73,16 @@ class Sums:
         label: What the kernel's name begins with.
         write: Adds what sums over the channels at one tap, from `xp` and `wp` into
             a<pixel>_<panel>; the lines that it is given go into each step.
+        begin: Declares a<pixel>_<panel>, which starts as zeros if it is None.
+        end: Adds what is summed after all taps, if anything is, from `xt`.
     """
 
     dtype: str
     depth: int
     label: str
     write: Callable[[Code, Contraction, Tile, Sequence[str]], None]
+    begin: Callable[[Code, Contraction, Tile], None] | None = None
+    end: Callable[[Code, Contraction, Tile], None] | None = None
 
 
 def float_sums(spec: Contraction) -> Sums:
@@ -192,9 +196,12 @@ def _write_sums(
     row, column, tap_row, tap_column, _ = spec.x_steps
     x_type = pointed(spec.x[0])
     code.add(f"__global const {x_type}* xt = x + r0 * {row} + c0 * {column};")
-    for i in range(tile.high * tile.wide):
-        names = ", ".join(f"a{i}_{j} = {zero}" for j in range(tile.panels))
-        code.add(f"{kind} {names};")
+    if sums.begin is not None:
+        sums.begin(code, spec, tile)
+    else:
+        for i in range(tile.high * tile.wide):
+            names = ", ".join(f"a{i}_{j} = {zero}" for j in range(tile.panels))
+            code.add(f"{kind} {names};")
     blocks = 0
     xp, wp = "xt", "w"
     for name, count, x_step, w_step in (
@@ -209,6 +216,10 @@ def _write_sums(
     code.add(f"__global const {pointed(spec.w[0])}* wp = {wp};")
     sums.write(code, spec, tile, ahead.step() if ahead else [])
     code.close(blocks)
+    if sums.end is not None:
+        code.open("")
+        sums.end(code, spec, tile)
+        code.close()
 
 
 def _write_depth(code: Code, spec: Contraction, tile: Tile, extra: Sequence[str]) -> None:

@@ -9,7 +9,11 @@ import pytest
 from device_models import NodeSet
 from onnx.reference import ReferenceEvaluator
 
-from eps.opencl.device import find_devices
+from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.draw import draw
+from eps.opencl.options import OpenCLOptions
+from ort_lite.model import loader
+from ort_lite.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +32,17 @@ def integers(random: np.random.Generator, kind: type[np.integer[Any]], *shape: i
     return np.asarray(np.where(random.random(shape) < 0.2, ends, drawn), kind)
 
 
+def weights(random: np.random.Generator, kind: type[np.integer[Any]], *shape: int) -> Array:
+    """As `integers`, or as trained ones: most are small and signed, with neighbours at the ends."""
+    if kind is np.uint8 or random.random() < 0.4:
+        return integers(random, kind, *shape)
+    drawn = np.clip(np.rint(random.standard_normal(shape) * 20), -60, 60)
+    flat = drawn.reshape(-1)
+    for at in range(0, flat.size, max(37, flat.size // 9)):
+        flat[at : at + 2] = random.choice([-128, 127, 100, -1], 2)[: flat[at : at + 2].size]
+    return np.asarray(drawn, np.int8)
+
+
 def product_cases() -> tuple[NodeSet, list[Array]]:
     """MatMulInteger over types, ranks, zero points, known weights and weights that are inputs."""
     random = np.random.default_rng(1)
@@ -36,11 +51,13 @@ def product_cases() -> tuple[NodeSet, list[Array]]:
         ((5, 7), (7, 9)), ((3, 8), (8, 16)), ((1, 33), (33, 40)), ((2, 3, 12), (12, 5)),
         ((2, 6, 4), (2, 4, 3)), ((11,), (11, 4)), ((9, 130), (130, 1)), ((4, 1), (1, 6)),
         ((2, 1, 5, 6), (3, 6, 2)), ((20, 64), (64, 24)),
+        ((7, 256), (256, 33)), ((5, 403), (403, 16)), ((3, 255), (255, 48)),
+        ((2, 5, 90), (2, 90, 17)),
     ]  # fmt: skip
     for index, (left, below) in enumerate(shapes):
         for known in ((), (1,)):
             a_kind, b_kind = KINDS[index % 2], KINDS[(index // 2 + len(known)) % 2]
-            a, b = integers(random, a_kind, *left), integers(random, b_kind, *below)
+            a, b = integers(random, a_kind, *left), weights(random, b_kind, *below)
             zeros = integers(random, a_kind, 1)[0], integers(random, b_kind, 1)[0]
             given = [np.array(z) for z in zeros[: index % 3]]
             fixed = (*known, *range(2, 2 + len(given) * (index % 2)))
@@ -100,7 +117,7 @@ def convolution_cases(op_type: str) -> NodeSet:
     nodes = NodeSet()
     for index, (left, below, attributes) in enumerate(CONVOLUTIONS):
         x_kind, w_kind = KINDS[index % 2], KINDS[(index + 1) // 2 % 2]
-        x, w = integers(random, x_kind, *left), integers(random, w_kind, *below)
+        x, w = integers(random, x_kind, *left), weights(random, w_kind, *below)
         zero = np.array(integers(random, x_kind, 1)[0])
         away = np.array(integers(random, w_kind, 1)[0])
         if op_type == "ConvInteger":
@@ -153,3 +170,55 @@ def test_requantised_convolutions_are_those_of_the_reference(device: str) -> Non
     steps = np.concatenate(away)
     assert steps.max() <= 1
     assert np.count_nonzero(steps) <= steps.size // 1000
+
+
+def trained(random: np.random.Generator, *shape: int) -> Array:
+    """Weights of which few neighbours are over 128 together: the kernel of quads, with a rest."""
+    drawn = np.rint(random.standard_normal(shape) * 24).clip(-127, 127)
+    drawn[0, ..., :2] = 127
+    drawn[1, ..., :1] = -128
+    return np.asarray(drawn, np.int8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_quads_with_a_rest_are_exact(device: str, kind: type[np.integer[Any]]) -> None:
+    """At the ends of both ranges, where two products do not fit into 16 bits."""
+    random = np.random.default_rng(11)
+    nodes, right = NodeSet(), []
+    for depth, width in ((64, 40), (66, 24), (131, 17), (1021, 9), (4, 8)):
+        a, b = integers(random, kind, 9, depth), trained(random, depth, width)
+        a[:3] = np.iinfo(kind).max
+        a[3:5] = np.iinfo(kind).min
+        nodes.add("MatMulInteger", [a, b, np.array(3, kind)], (1, 2))
+        right.append((a.astype(np.int32) - 3) @ b.astype(np.int32))
+    for mine, theirs in zip(nodes.run_on(device, times=2), right, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    images = NodeSet()
+    for shape, group, attributes in (
+        ((16, 24, 3, 3), 1, {"pads": [1, 1, 1, 1]}),
+        ((24, 9, 3, 2), 2, {"pads": [1, 0, 0, 2], "strides": [2, 1]}),
+        ((8, 30, 2, 2), 1, {"dilations": [2, 2], "pads": [1, 1, 1, 1]}),
+    ):
+        w = np.moveaxis(trained(random, *shape[1:], shape[0]), -1, 0)
+        x = integers(random, kind, 2, shape[1] * group, 9, 8)
+        images.add("ConvInteger", [x, w, np.array(5, kind)], (1, 2), group=group, **attributes)
+    for mine, theirs in zip(images.run_on(device, times=2), reference(images), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_the_kernel_of_quads_is_what_trained_weights_get() -> None:
+    """And pairs of 16-bit integers those of which every quad would be multiplied twice."""
+    random = np.random.default_rng(12)
+    target = describe_target(choose(find_devices(), OpenCLOptions()))
+    for b, called in (
+        (trained(random, 64, 40), "ol_dot"),
+        (integers(random, np.int8, 64, 40), "ol_madd"),
+    ):
+        nodes = NodeSet()
+        nodes.add("MatMulInteger", [integers(random, np.uint8, 9, 64), b], (1,))
+        loaded = loader.load(nodes.model.SerializeToString(), SessionOptions())
+        whole = loader.resolve(loaded.model, {})
+        found = draw(whole.extract(range(1), "product"), {"MatMulInteger0.0": (9, 64)}, target)
+        body = found.source[found.source.index("__kernel") :]
+        assert called in body
