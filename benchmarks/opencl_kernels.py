@@ -83,29 +83,33 @@ def chains(folder: Path) -> list[tuple[Sample, int]]:
     """Models of equal nodes one after the other, and the operations of each."""
     found = []
     for rows, width in PRODUCTS:
-        weight = _weights((width, width))
+        weights = _weights((width, width))
         shape, name = [rows, width], f"MatMul {rows}x{width}"
-        made = chain(folder, name, shape, weight), quantised_chain(folder, name, shape, weight)
+        made = chain(folder, name, shape, weights), quantised_chain(folder, name, shape, weights)
         found += [(one, 2 * rows * width * width * CHAIN) for one in made]
     for channels, size, kernel in CONVOLUTIONS:
-        weight = _weights((channels, channels, kernel, kernel))
+        weights = _weights((channels, channels, kernel, kernel))
         shape, name = [1, channels, size, size], f"Conv {channels}@{size} {kernel}x{kernel}"
         pads = [kernel // 2] * 4
         made = (
-            chain(folder, name, shape, weight, pads),
-            quantised_chain(folder, name, shape, weight, pads),
+            chain(folder, name, shape, weights, pads),
+            quantised_chain(folder, name, shape, weights, pads),
         )
-        found += [(one, 2 * size * size * weight.size * CHAIN) for one in made]
+        found += [(one, 2 * size * size * weights[0].size * CHAIN) for one in made]
     return found
 
 
-def _weights(shape: tuple[int, ...]) -> Array:
-    """Small enough that a chain's values stay where they are."""
-    return np.random.default_rng(0).standard_normal(shape, np.float32) / np.float32(shape[0])
+def _weights(shape: tuple[int, ...]) -> list[Array]:
+    """Of each node in a chain; small enough that its values stay where they are.
+
+    No two are equal: the OpenCL EP keeps equal ones once, and would find them in the cache.
+    """
+    one = np.random.default_rng(0).standard_normal(shape, np.float32) / np.float32(shape[0])
+    return [np.roll(one, i) for i in range(CHAIN)]
 
 
 def chain(
-    folder: Path, name: str, shape: list[int], weight: Array, pads: list[int] | None = None
+    folder: Path, name: str, shape: list[int], weights: list[Array], pads: list[int] | None = None
 ) -> Sample:
     """`CHAIN` nodes, each with weights of its own as in a network."""
     kind = "MatMul" if pads is None else "Conv"
@@ -113,16 +117,16 @@ def chain(
     if pads is not None:
         for node in nodes:
             node.attribute.append(helper.make_attribute("pads", pads))
-    constants = [numpy_helper.from_array(weight, f"w{i}") for i in range(CHAIN)]
+    constants = [numpy_helper.from_array(one, f"w{i}") for i, one in enumerate(weights)]
     return saved(folder, name, nodes, shape, constants)
 
 
 def quantised_chain(
-    folder: Path, name: str, shape: list[int], weight: Array, pads: list[int] | None = None
+    folder: Path, name: str, shape: list[int], weights: list[Array], pads: list[int] | None = None
 ) -> Sample:
     """The same of 8-bit integers."""
     kind = "MatMul" if pads is None else "Conv"
-    nodes, constants = quantised(kind, [weight] * CHAIN, pads or ())
+    nodes, constants = quantised(kind, weights, pads or ())
     return saved(folder, f"{name} {QUANTISED}", nodes, shape, constants)
 
 
