@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from contexts import prepare
 from engines import OURS_OPENCL, PEER_CPU
 from opencl import fixed
-from report import absences, mebibytes, milliseconds, over, text_table, write_json
+from report import (
+    absences,
+    mebibytes,
+    milliseconds,
+    over,
+    over_peak,
+    text_table,
+    write_json,
+)
 from samples import ask, make_sample
 from starts import LOAD, measure_starts, start_variant
 
@@ -29,24 +37,26 @@ MODELS = ("squeezenet_rw", "resnet50_rw", "minilm_l6_w8", "magika", "ppocrv4_det
 CACHE_OFF = {"POCL_KERNEL_CACHE": "0"}
 RELOAD, COMPILE, PEER = f"{OURS_OPENCL} external", f"{OURS_OPENCL} plain", f"{PEER_CPU} plain"
 COLUMNS = (
-    *("model", "reload", "compile", "faster", "vs CPU", "RSS"),
+    *("model", "reload", "compile", "faster", "vs CPU", "payload", "RSS", "vs CPU"),
     *("reload again", "compile again", "faster", "vs CPU"),
 )
 LEGEND = """
 Milliseconds from before a process is started to its first answer, medians; again: session and first
 run once more in the same process. faster: compiling over reloading, medians over turns.
-vs CPU: reloading over onnxruntime's CPU EP on the plain model. RSS: peak of the reload in MiB.
+vs CPU: over onnxruntime's CPU EP on the plain model. payload: its size in MiB. RSS: peak of the
+reload in MiB, with what it has mapped: the payload, and the drivers' libraries.
 """
 
 
 def main() -> int:
     """Measure and print."""
     asked = ask(__doc__, TURNS, default=MODELS)
-    results = {}
+    results, payloads = {}, {}
     for name in asked.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = fixed(make_sample(name, Path(folder)), Path(folder))
             made = prepare(OURS_OPENCL, sample, kinds=("external",))["external"]
+            payloads[name] = sum(path.stat().st_size for path in Path(folder).glob("*.bin"))
             variants = [
                 start_variant(OURS_OPENCL, "external", sample, made),
                 start_variant(OURS_OPENCL, "plain", sample, sample.path),
@@ -55,16 +65,17 @@ def main() -> int:
             results[name] = measure_starts(variants, asked.turns, name, CACHE_OFF)
         if asked.json is not None:
             write_json(asked.json, results)
-    rows = [(name, *cells(found)) for name, found in results.items()]
+    rows = [(name, *cells(found, payloads[name])) for name, found in results.items()]
     sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
     return 0
 
 
-def cells(found: Mapping[str, Measurement]) -> tuple[str, ...]:
-    """One row of the table, but for the model's name."""
+def cells(found: Mapping[str, Measurement], payload: int) -> tuple[str, ...]:
+    """One row of the table, but for the model's name; `payload` is in bytes."""
     whole = _compared(found, RELOAD, COMPILE, PEER)
     again = _compared(found, *(f"{name} {LOAD}" for name in (RELOAD, COMPILE, PEER)))
-    return (*whole, mebibytes(found, RELOAD), *again)
+    memory = f"{payload / 2**20:.0f}", mebibytes(found, RELOAD), over_peak(found, RELOAD, PEER)
+    return (*whole, *memory, *again)
 
 
 def _compared(
