@@ -9,7 +9,7 @@ from eps.opencl.fold import evaluate
 from eps.opencl.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.lower import LOWERINGS
 from eps.opencl.lower.node import NodeView, constant
-from eps.opencl.lower.quantised import origin
+from eps.opencl.lower.quantised import dequantized
 from ort_lite.model.tensor_values import numpy_dtype, to_numpy
 
 if TYPE_CHECKING:
@@ -85,14 +85,15 @@ class Tracer:
         return NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
 
     def _folded(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+        if node.op_type == "DequantizeLinear":
+            held = dequantized(self._view(node, inputs))
+            if held is not None:
+                return [held]
         values = [None if x is None else x.constant for x in inputs]
         found = evaluate(node, values, self.graph.opset_imports)
         if any(v.size > MAX_FOLDED for v in found):
             raise Unsupported("its constant value is too large")
-        results = [constant(v) for v in found]
-        if node.op_type == "DequantizeLinear":
-            results[0].quantised = origin(self._view(node, inputs))
-        return results
+        return [constant(v) for v in found]
 
 
 def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:

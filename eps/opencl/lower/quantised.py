@@ -57,11 +57,30 @@ def _dequantize(node: NodeView) -> Tensor:
         return call("mul", call("cast", whole, dtype="float32"), scale)
 
     output = node.pointwise(write, operands, "float32")
-    output.quantised = origin(node)
+    output.quantised = _origin(node)
     return output
 
 
-def origin(node: NodeView) -> Quantised | None:
+def dequantized(node: NodeView) -> Tensor | None:
+    """The value of a DequantizeLinear of constants; None of types that no kernel takes.
+
+    onnx.reference has the operator from opset 19 on, and would forget the integers.
+    """
+    x, scale = node.input(0), node.input(1)
+    plain = x.dtype in (*_RANGES, "int32") and scale.dtype == "float32"
+    if not plain or node.attr("output_dtype") not in (None, 0, 1):
+        return None
+    scales = _along_axis(node, scale, x).constant
+    zeros = _along_axis(node, node.input(2), x).constant if node.has(2) else np.zeros((), np.int32)
+    if x.constant is None or scales is None or zeros is None:
+        return None
+    whole = x.constant.astype(np.int32) - zeros.astype(np.int32)
+    output = constant(np.asarray(whole.astype(np.float32) * scales, np.float32))
+    output.quantised = _origin(node)
+    return output
+
+
+def _origin(node: NodeView) -> Quantised | None:
     """What a DequantizeLinear makes its result of, where kernels can go back to that."""
     steps = _known_steps(node, node.input(0).dtype)
     return None if steps is None else Quantised(node.input(0), steps)

@@ -77,14 +77,16 @@ class QdqGraph:
         values = self.constant(self.random.integers(-2000, 2000, n).astype(np.int32))
         return self.node("DequantizeLinear", [values, self.constant(np.array(2e-4, np.float32))])
 
-    def model(self) -> Any:
+    def model(self, opset: int = 20) -> Any:
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
         ends = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
             for name in self.ends or [self.last]
         ]
         graph = helper.make_graph(self.nodes, "qdq", [x], ends, self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9
+        )
 
     def feed(self) -> dict[str, Array]:
         return {"x": np.random.default_rng(9).standard_normal(self.shape, np.float32)}
@@ -201,3 +203,20 @@ def test_a_layer_is_one_kernel_over_bytes() -> None:
     assert len(weights) == 3
     assert max(weights) <= 16 * 16 * 9 * 1.05
     assert found.fills
+
+
+@pytest.mark.parametrize("opset", [13, 19])
+def test_weights_are_known_at_every_opset(opset: int) -> None:
+    """What onnxruntime's quantiser writes is mostly of opset 13."""
+    graph = QdqGraph((1, 8, 6, 6), signed=True, seed=6)
+    made = graph.node("Conv", [graph.last, graph.weight((9, 8, 3, 3), 0), graph.bias(9)])
+    graph.last = graph.quantized(made, 0.05)
+    data = graph.model(opset).SerializeToString()
+    peer = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    with ort.InferenceSession(data, providers=[OPENCL]) as session:
+        explained = session.explain()
+        assert set(explained.node_counts()) == {OPENCL}
+        assert explained.partitions[0].notes == ("products and convolutions of 8-bit integers: 1",)
+        (found,) = session.run(None, graph.feed())
+    (right,) = peer.run(None, graph.feed())
+    assert np.abs(found - right).max() <= 1.01 * 0.05
