@@ -155,10 +155,8 @@ def _open_rows(
 def softmax_by_groups(op: Softmax, step: Step, target: Target) -> Kernel:
     """Maximum, sum of exponentials, results: three passes, the second and third out of caches."""
     assert target.groups is not None, "select asks for groups"
-    n, sx, sy = (
-        step.inputs[0].shape[op.axis],
-        *(v.strides[op.axis] for v in (step.inputs[0], step.output)),
-    )
+    x, y = step.inputs[0], step.output
+    n, sx, sy = x.shape[op.axis], x.strides[op.axis], y.strides[op.axis]
     rows, starts = _open_rows(step, (op.axis,), ("float32",), target.groups)
     code = rows.code
     code.add(f"__global const float* x = p0 + {starts[0]};", "float top = -INFINITY, sum = 0.0f;")
