@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.ir import LayerNorm, Pool, Reduce, Softmax, Tensor, Unsupported, Window
+from eps.opencl.ir import LayerNorm, Pool, Reduce, Softmax, Tensor, Unsupported
 from eps.opencl.lower.node import NodeView, call, constant, normal_axis, number
-from eps.opencl.lower.windows import explicit_pads, pair, window_output
+from eps.opencl.lower.windows import pair, window_output, window_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,8 @@ def _pool(kind: str) -> Callable[[NodeView], Tensor]:
         x = given if len(given.shape) == 4 else node.reshape(given, (*given.shape[:2], 1, -1))
         if len(given.shape) == 3:
             x = node.reshape(given, (*given.shape[:2], 1, given.shape[2]))
-        window, ceil = _pool_window(node, x), bool(node.attr("ceil_mode", 0))
+        window = window_over(node, x, pair(node, "kernel_shape", 1))
+        ceil = bool(node.attr("ceil_mode", 0))
         rows, columns = window_output(x.shape, window, ceil=ceil)
         output = Tensor((*x.shape[:2], rows, columns), "float32")
         count_pads = bool(node.attr("count_include_pad", 0))
@@ -40,22 +41,6 @@ def _pool(kind: str) -> Callable[[NodeView], Tensor]:
         return output
 
     return lower
-
-
-def _pool_window(node: NodeView, x: Tensor) -> Window:
-    kernel = pair(node, "kernel_shape", 1)
-    strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
-    mode = node.attr("auto_pad", "NOTSET")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        sides = []
-        for n, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-            total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
-            small, large = total // 2, total - total // 2
-            sides.append((small, large) if mode == "SAME_UPPER" else (large, small))
-        pads = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
-    else:
-        pads = explicit_pads(node, node.attr("pads") if mode == "NOTSET" else None)
-    return Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
 
 
 def _global_pool(kind: str) -> Callable[[NodeView], Tensor]:

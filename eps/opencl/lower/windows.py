@@ -52,11 +52,9 @@ def window_output(shape: Sequence[int], window: Window, *, ceil: bool = False) -
     return sizes[0], sizes[1]
 
 
-def conv_window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
-    """ONNX Conv's window over x [N, C, H, W] with weights [O, C/groups, kh, kw]."""
-    kernel = (weights.shape[2], weights.shape[3])
+def window_over(node: NodeView, x: Tensor, kernel: tuple[int, int]) -> Window:
+    """ONNX Conv's or a pooling's window over x [N, C, H, W], by `auto_pad` or `pads`."""
     strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
-    pads = explicit_pads(node, None)
     mode = node.attr("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         sides = []
@@ -65,9 +63,14 @@ def conv_window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
             small, large = total // 2, total - total // 2
             sides.append((small, large) if mode == "SAME_UPPER" else (large, small))
         pads = (sides[0][0], sides[1][0], sides[0][1], sides[1][1])
-    elif mode == "NOTSET":
-        pads = explicit_pads(node, node.attr("pads"))
+    else:
+        pads = explicit_pads(node, node.attr("pads") if mode == "NOTSET" else None)
     return Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
+
+
+def conv_window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
+    """ONNX Conv's window with weights [O, C/groups, kh, kw]; else as `window_over`."""
+    return window_over(node, x, (weights.shape[2], weights.shape[3]))
 
 
 def as_image(node: NodeView, x: Tensor) -> Tensor:
