@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -26,12 +28,14 @@ class _Factory:
 
         return probe_devices()
 
-    def begin(self, options: Mapping[str, str]) -> None:
-        """Load drivers, and wake the device's, while Python goes on; see `EpFactory`."""
-        from eps.opencl.early_start import libraries, wake_device
+    def begin(self, options: Mapping[str, str]) -> None:  # noqa: ARG002 - every driver is shown to the loader
+        """Load Intel's runtime while Python goes on; see `EpFactory`."""
+        from eps.opencl.icd import intel_runtime
         from ort_lite.providers.early_loading import load_early
 
-        load_early(libraries(), lambda: wake_device(options))
+        library = intel_runtime(os.environ) if sys.platform == "linux" else None
+        if library is not None:
+            load_early([library])
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""

@@ -41,9 +41,7 @@ def loader_note() -> str:
 
 
 def _opened() -> tuple[CApi, str]:
-    with (
-        _looking
-    ):  # a thread that came first may be loading drivers (docs/adr/0015-early-loading.md)
+    with _looking:  # threads may open their first sessions at once
         return _opened_once()
 
 

@@ -79,31 +79,6 @@ def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) 
     assert alone == child("import pyopencl\n", reload, PACKAGE)["answer"]
 
 
-BEGUN = """
-import threading
-from eps.opencl import FACTORY
-for options in {options!r}:
-    FACTORY.begin(options)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join()
-from eps.opencl.cl import loader
-began = loader._opened_once.cache_info().misses
-answer = [began, len(FACTORY.probe().devices), loader._opened_once.cache_info().misses]
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the other systems' loaders are left alone")
-@pytest.mark.parametrize(
-    "options", [[{}, {}], [{"device": "none of these"}], [{"precision": "fp7"}]]
-)
-def test_drivers_are_looked_for_while_python_goes_on(options: list[dict[str, str]]) -> None:
-    """Once; what is wrong with the options, `create` says."""
-    began, devices, later = child(BEGUN.format(options=options))["answer"]
-    assert began == later == 1
-    assert devices > 0
-
-
 LISTED = """
 import os, sys
 sys.path.insert(0, {folder!r})
