@@ -226,13 +226,16 @@ class BackgroundJob:
         """Swap, or let go of what the session does not get."""
         with self._lock:
             install = self._wanted_by()
-            phases = dict(task.opening.clock.phases)
+            clock = task.opening.clock
+            came_to = replace(
+                self._outcome, phases=dict(clock.phases), payload_bytes=clock.payload_bytes
+            )
             if install is not None and opened is not None and problem is None:
                 _swap(task.first, opened, install)
-                self._outcome = replace(self._outcome, state="done", phases=phases)
+                self._outcome = replace(came_to, state="done")
                 return
             told = _failure(problem) if install is not None else _CLOSED
-            self._outcome = replace(told, interim=self._outcome.interim, phases=phases)
+            self._outcome = replace(came_to, state=told.state, reason=told.reason, error=told.error)
             self._has_let_go = install is None
         task.let_go(opened, everything=install is None)
         if install is not None:

@@ -12,6 +12,7 @@ from ctx_formats.lean_dataclass import dataclass, field
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+IMPORTS = "imports"
 FIRST_RUN = "first run"
 
 
@@ -41,7 +42,9 @@ class BackgroundCompile:
             session runs what was compiled); "failed" or "canceled" (it goes on as it began).
         reason: Why it is off, failed or was canceled; "" where there is nothing to say.
         interim: Names of the execution providers that answer, or answered, meanwhile.
-        phases: Seconds by phase of the compile, as in `LoadReport`; empty before it ends.
+        phases: Seconds by phase of the compile, as in `LoadReport` but without `imports`; empty
+            before it ends.
+        payload_bytes: Size of the payloads that it found compiled and imported.
         error: What it failed with.
     """
 
@@ -49,6 +52,7 @@ class BackgroundCompile:
     reason: str = ""
     interim: tuple[str, ...] = ()
     phases: Mapping[str, float] = field(default_factory=dict)
+    payload_bytes: int = 0
     error: Exception | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +77,9 @@ class LoadReport:
     Attributes:
         phases: Seconds by phase, in the order in which phases began. Phases do not overlap:
             what an execution provider does in the background meanwhile is in none, nor what a
-            session does beside the import of a payload.
+            session does beside the import of a payload. `imports` is what is in no other phase,
+            which is nearly all Python importing modules; so phases add up to `total` and, from
+            the first call of `run` on that succeeds, `first run`.
         total: Seconds that making the session took.
         model_bytes: Size of the model file that was decoded: on a cache hit the context model.
         payload_bytes: Size of the payloads that were imported.
@@ -146,6 +152,12 @@ class LoadClock:
     def stop(self) -> None:
         """The session is ready."""
         self.total = perf_counter() - self.began
+        rest = self.total - sum(self.phases.values())
+        self.phases = {IMPORTS: max(0.0, rest), **self.phases}
+
+    def note_first_run(self, seconds: float) -> None:
+        """A run has succeeded; of many at once the one that ends first counts."""
+        self.phases.setdefault(FIRST_RUN, seconds)
 
 
 def peak_rss() -> int | None:

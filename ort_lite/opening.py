@@ -206,7 +206,21 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     shop, clock = opening.workshop(), opening.clock
     prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
     opened = Opened(loaded=loaded, prepared=prepared, eps=tuple(opening.eps))
-    return _placed(opened, opening)
+    return placed(opened, opening.options)
+
+
+def placed(opened: Opened, options: SessionOptions) -> Opened:
+    """What was opened, if the session's rules let every node run where it would.
+
+    Raises:
+        Fail: They do not; the graph is released.
+    """
+    try:
+        check_placement(opened.prepared, options)
+    except BaseException:
+        opened.prepared.release()
+        raise
+    return opened
 
 
 def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
@@ -230,7 +244,8 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
 
 def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None) -> Opened:
     stage = target.stage if target is not None else None
-    opened = _placed(_compiled(loaded, opening, {} if stage is None else stage.names), opening)
+    opened = _compiled(loaded, opening, {} if stage is None else stage.names)
+    opened = placed(opened, opening.options)
     try:
         with opening.clock.phase("write"):
             _write(opened, target, opening)
@@ -274,13 +289,3 @@ def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> No
         from ort_lite.optimized_model import write_optimized  # noqa: PLC0415 - if asked for
 
         write_optimized(opened.prepared, opened.loaded.model, opening.options)
-
-
-def _placed(opened: Opened, opening: Opening) -> Opened:
-    """What was opened, if the session's rules let every node run where it would."""
-    try:
-        check_placement(opened.prepared, opening.options)
-    except BaseException:
-        opened.prepared.release()
-        raise
-    return opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite.execution.run_forms import RunForms
@@ -150,13 +151,13 @@ class InferenceSession(RunForms):
             EPFail: An execution provider failed.
         """
         prepared = self._present().prepared
+        began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         if run_options is not None or self._is_watched:
             results = self._run_watched(prepared, input_feed, run_options)
-        elif FIRST_RUN not in self._clock.phases:
-            with self._clock.phase(FIRST_RUN):
-                results = prepared.run(self._signature.feeds.ordered(input_feed))
         else:
             results = prepared.run(self._signature.feeds.ordered(input_feed))
+        if began is not None:
+            self._clock.note_first_run(perf_counter() - began)
         if not output_names:
             return list(results)
         return [results[self._signature.position(name)] for name in output_names]
@@ -320,15 +321,15 @@ class InferenceSession(RunForms):
         Raises:
             Fail: The session is closed.
         """
-        opened = self._present()
+        opened, background = self._present(), self.background_compile()
         return LoadReport(
             phases=dict(self._clock.phases),
             total=self._clock.total,
             model_bytes=len(opened.loaded.data),
-            payload_bytes=self._clock.payload_bytes,
+            payload_bytes=self._clock.payload_bytes + background.payload_bytes,
             peak_rss=peak_rss(),
             cache=opened.cache,
-            background=self.background_compile(),
+            background=background,
         )
 
     def _open_surroundings(self) -> Surroundings:

@@ -92,6 +92,7 @@ def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
         "config": dict(choice.config),
         "providers": choice.providers,
         "dimensions": dict(choice.dimensions),
+        "policy": choice.policy,
         "feed": str(feed),
     }
     command = [sys.executable, "-m", "ort_lite.startup", json.dumps(asked)]

@@ -19,6 +19,7 @@ from ort_lite.model_cache.sources import SourceStamps, read_source
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.opening import compile_plain, examine_early, make_ready
 from ort_lite.session_log import get_logger
+from ort_lite.status import ModelRequiresCompilation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +85,7 @@ class CachedModel:
             self.source = read_source(self.loaded)
             if self.source is not None:
                 with suppress(OSError):  # where writing fails the model is digested again
+                    self.store.prepare()
                     self._stamps.remember(self.source, self._weights, now_ns=now)
 
     def _load(self) -> LoadedModel:
@@ -159,13 +161,15 @@ class CachedModel:
         identity = self._identity(opening, source)
         made = Made(identity, source)
         key = key_of(identity)
+        with suppress(OSError):  # what is wrong is told when the result cannot be kept
+            self.store.prepare()
         with single_flight(self.store.lock_path(key), opening.canceled):
             found = self._entries.found(key, opening)
             if found is not None:
                 return found
-            why = miss_reason(self._known(), identity, self._described)
+            why = self._entries.trouble or miss_reason(self._known(), identity, self._described)
             loaded = self.plain()
-            opened = compile_plain(loaded, opening)
+            opened = _compiled(loaded, opening, why)
             try:
                 with self._clock.phase("keep in cache"):
                     problem = keep(self.store, self._settings.quota, opened, opening, made)
@@ -217,6 +221,14 @@ class CachedModel:
             return self.store.sound_entries()
         except OSError:
             return []
+
+
+def _compiled(loaded: LoadedModel, opening: Opening, miss: str) -> Opened:
+    """As compile_plain; where that is forbidden the error says why the cache was of no help."""
+    try:
+        return compile_plain(loaded, opening)
+    except ModelRequiresCompilation as exc:
+        raise ModelRequiresCompilation(f"{exc.message} Model cache: {miss}.") from exc
 
 
 def _path_of(source: object) -> Path | None:

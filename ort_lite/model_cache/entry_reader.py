@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -11,7 +12,8 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import PATH_KEY
 from ort_lite.load_report import CacheOutcome
 from ort_lite.model import loader
-from ort_lite.opening import reload_context
+from ort_lite.opening import placed, reload_context
+from ort_lite.planning.placement import NO_FALLBACK_KEY
 from ort_lite.session_log import get_logger
 from ort_lite.status import (
     Fail,
@@ -47,16 +49,24 @@ class OpenEntry:
     loaded: LoadedModel
 
     def options(self, session: SessionOptions) -> SessionOptions:
-        """The session's, with payloads looked for in the cache and nowhere else."""
+        """The session's, with payloads looked for in the cache and nowhere else.
+
+        Where nodes may run is no matter of the entry's: `EntryReader.reloaded` looks at it.
+        """
         options = session.snapshot()
         options.clear_ep_context_data_read_func()
         options.add_session_config_entry(PATH_KEY, str(self.loaded.path))
         options.add_session_config_entry("session.require_payload_digest", "1")
+        options.add_session_config_entry(NO_FALLBACK_KEY, "0")
         return options
 
 
 class EntryReader:
-    """Reads entries for one session."""
+    """Reads entries for one session.
+
+    Attributes:
+        trouble: What was wrong with the last one that was of no use; "" so far.
+    """
 
     def __init__(self, store: CacheStore, options: SessionOptions, model: str) -> None:
         """Read nothing yet.
@@ -66,6 +76,7 @@ class EntryReader:
             options: The session's.
             model: What messages call the plain model; "" for one from memory.
         """
+        self.trouble = ""
         self._store = store
         self._options = options
         self._model = model
@@ -75,7 +86,8 @@ class EntryReader:
         try:
             found = self.opened(key, opening.clock)
         except OSError as exc:
-            log.warning("the model cache cannot be read: %s", exc)
+            self.trouble = f"the model cache cannot be read: {exc}"
+            log.warning("%s", self.trouble)
             return None
         except (FormatError, *REFUSED) as exc:
             self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)
@@ -106,21 +118,27 @@ class EntryReader:
         return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
 
     def reloaded(self, found: OpenEntry, opening: Opening) -> Opened | None:
-        """The model ready to run; `found` is its, or closed."""
+        """The model ready to run; `found` is its, or closed.
+
+        Raises:
+            Fail: The session forbids where the entry's nodes run, which is no fault of the entry.
+        """
         loaded, key = found.loaded, found.entry.key
-        try:
-            opened = reload_context(loaded, opening.with_options(found.options(opening.options)))
-        except REFUSED as exc:
-            loaded.close()
-            self._drop(key, exc.message)
-            return None
-        except BaseException:
-            loaded.close()
-            raise
-        self._store.used(key)
+        with ExitStack() as undo:
+            undo.callback(loaded.close)
+            try:
+                options = found.options(opening.options)
+                opened = reload_context(loaded, opening.with_options(options))
+            except REFUSED as exc:
+                self._drop(key, exc.message)
+                return None
+            self._store.used(key)
+            opened = placed(opened, opening.options)
+            undo.pop_all()
         return replace(opened, cache=CacheOutcome(state="hit", key=key))
 
     def _drop(self, key: str, why: str) -> None:
+        self.trouble = f"what was there is dropped: {why}"
         log.warning(
             "what the model cache has of %s is dropped and compiled again: %s",
             self._model or "a model from memory",

@@ -72,6 +72,23 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
     for path in (*store.aimless_guesses(), *SourceStamps(store.sources).outdated()):
         path.unlink(missing_ok=True)
         removed.append(path)
+    return removed + remove_old_files(store, now=now)
+
+
+def remove_old_files(store: CacheStore, *, now: float) -> list[Path]:
+    """Remove what processes left that were killed: temporary files, and objects without an entry.
+
+    Args:
+        store: The cache.
+        now: In seconds since 1970.
+
+    Returns:
+        What was removed.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    removed = []
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
     for folder in store.folders:
         for path in _files(folder):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.target import ContextTarget
 from ort_lite.context.writer import context_partitions, context_pieces, source_of
-from ort_lite.model_cache.entry import Entry
-from ort_lite.model_cache.eviction import evict
+from ort_lite.model_cache.entry import Entry, key_of
+from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.status import EPFail, Fail
 
@@ -40,32 +42,47 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
         made: Under which identity it is found again.
 
     Returns:
-        Why it was not kept, or "".
+        Why it was not kept, and then nothing is left of it; or "".
     """
-    loaded, prepared, source = opened.loaded, opened.prepared, made.source
-    if not context_partitions(prepared):
+    if not context_partitions(opened.prepared):
         return "no execution provider that keeps compiled models took any node"
+    writer = ObjectWriter(store.objects)
     try:
         store.prepare()
-        writer = ObjectWriter(store.objects)
-        target = ContextTarget(model_path=None, payload_base=None, embed=False, place=writer)
-        origin = source_of(loaded)
-        with context_pieces(prepared, origin, target, opening.provider_options) as pieces:
-            model = writer.write_model(pieces)
-        if not source.is_unchanged():
-            return "the model changed while it was compiled"
-        entry = Entry(
-            identity=made.identity,
-            model=model,
-            payloads=tuple(writer.payloads),
-            source=source.files[0].path if source.files else "",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        store.commit(entry)
-        if entry.size > quota:
-            store.drop(entry.key)
-            return f"it takes {entry.size} bytes, the quota is {quota}"
-        evict(store, quota, keep=entry.key)
-    except (OSError, Fail, EPFail) as exc:
-        return str(exc)
+        entry = _written(writer, opened, opening, made)
+        problem = _committed(store, quota, entry, made.source)
+    except (Fail, EPFail) as exc:
+        problem = exc.message
+    except OSError as exc:
+        problem = str(exc)
+    with suppress(OSError):  # what cannot be written to is left as it is
+        if problem:
+            store.discard(writer.written)
+        else:
+            evict(store, quota, keep=key_of(made.identity))
+            remove_old_files(store, now=time.time())
+    return problem
+
+
+def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:
+    target = ContextTarget(model_path=None, payload_base=None, embed=False, place=writer)
+    origin, source = source_of(opened.loaded), made.source
+    with context_pieces(opened.prepared, origin, target, opening.provider_options) as pieces:
+        model = writer.write_model(pieces)
+    return Entry(
+        identity=made.identity,
+        model=model,
+        payloads=tuple(writer.payloads),
+        source=source.files[0].path if source.files else "",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _committed(store: CacheStore, quota: int, entry: Entry, source: Source) -> str:
+    """Why the entry must not be there; "" if it is."""
+    if not source.is_unchanged():
+        return "the model changed while it was compiled"
+    if entry.size > quota:
+        return f"it takes {entry.size} bytes, the quota is {quota}"
+    store.commit(entry)
     return ""

@@ -26,23 +26,27 @@ POLL = 0.02
 def single_flight(path: Path, canceled: Callable[[], bool]) -> Iterator[bool]:
     """Hold the lock file `path`; gives whether it is held.
 
-    It is not where the file cannot be made, the file system has no locks, or its holder takes
-    longer than `PATIENCE`. The system lets go of a lock whose holder dies. The file stays: to
-    delete it would let two processes hold two files of one name.
+    It is not where the file cannot be made (its folder is not there, or not ours), the file
+    system has no locks, or its holder takes longer than `PATIENCE`. The system lets go of a
+    lock whose holder dies. The file stays: to delete it would let two processes hold two files
+    of one name.
 
     Raises:
         ModelLoadCanceled: `canceled` said so while waiting.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o664)
     except OSError:
         yield False
         return
+    held = False
     try:
-        yield _acquired(descriptor, canceled)
+        held = _acquired(descriptor, canceled)
+        yield held
     finally:
-        os.close(descriptor)  # and with it goes the lock
+        if held and sys.platform != "win32":  # closing is not enough: a fork may hold a copy
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
 
 
 def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:

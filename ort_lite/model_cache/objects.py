@@ -32,10 +32,12 @@ class ObjectWriter:
     Attributes:
         folder: Where objects lie.
         payloads: Containers written so far.
+        written: All that was written so far.
     """
 
     folder: Path
     payloads: list[CacheObject] = field(default_factory=list)
+    written: list[CacheObject] = field(default_factory=list)
 
     def store(self, payloads: Sequence[tuple[str, Exporter]]) -> Stored:
         """Put payloads into a container; see PayloadPlace.
@@ -47,8 +49,7 @@ class ObjectWriter:
             entries = write_container(file, payloads, PRODUCER)
             size = file.tell()
             name = f"{_head_digest(file, min(entry.offset for entry in entries))}.bin"
-        self._publish(temporary, name)
-        self.payloads.append(CacheObject(name, size))
+        self.payloads.append(self._published(temporary, name, size))
         return Stored({entry.name: entry for entry in entries}, name.encode())
 
     def write_model(self, pieces: Sequence[bytes | memoryview]) -> CacheObject:
@@ -63,13 +64,13 @@ class ObjectWriter:
                 file.write(piece)
                 digest.update(piece)
             size = file.tell()
-        name = f"{digest.hexdigest()}.onnx"
-        self._publish(temporary, name)
-        return CacheObject(name, size)
+        return self._published(temporary, f"{digest.hexdigest()}.onnx", size)
 
-    def _publish(self, temporary: Path, name: str) -> None:
+    def _published(self, temporary: Path, name: str, size: int) -> CacheObject:
         temporary.chmod(READ_ONLY)
         publish(temporary, self.folder / name, replace=True)
+        self.written.append(CacheObject(name, size))
+        return self.written[-1]
 
 
 def _head_digest(file: BinaryIO, size: int) -> str:

@@ -22,6 +22,7 @@ QUOTA_KEY = "session.ep_context_cache_max_bytes"
 FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
 QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"
 DEFAULT_QUOTA = 10_000_000_000
+QUOTA_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
         config.get(FOLDER_KEY) or environment.get(FOLDER_VARIABLE) or user_cache_folder(environment)
     )
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
-    if not (quota.isascii() and quota.isdigit()):
-        raise InvalidArgument(f"the cache's quota is '{quota}', expected a number of bytes")
+    if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
+        raise InvalidArgument(f"the cache's quota is '{quota[:40]}', expected a number of bytes")
     return CacheSettings(Path(folder).absolute(), int(quota))
 
 

@@ -139,7 +139,7 @@ class SourceStamps:
             now_ns: The time before the digest was made; younger files are not remembered.
 
         Raises:
-            OSError: The cache cannot be written to.
+            OSError: The folder is not there, or cannot be written to.
         """
         if not source.files or _youngest(source.files) > now_ns - YOUNG_NS:
             return
@@ -149,11 +149,10 @@ class SourceStamps:
             "files": [file.to_json() for file in source.files],
         }
         content["check"] = _check(content)
-        from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - not where a digest is known
+        from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - not where it is known
 
         stamp = self._stamp(Path(source.files[0].path), weights)
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        write_file(stamp, json.dumps(content).encode(), replace=True)
+        write_record(stamp, json.dumps(content).encode())
 
     def _stamp(self, path: Path, weights: str) -> Path:
         name = json.dumps([str(path.absolute()), str(Path(weights).absolute()) if weights else ""])

@@ -23,10 +23,14 @@ from ctx_formats.errors import FormatError
 from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from ort_lite.model_cache.entry import CacheObject
+
 LAYOUT = "v1"
+FOLDER_MODE = 0o775
+"""Whatever the umask, not everybody can write into a folder that we make: see `exposed`."""
 SUFFIX = ".json"
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -39,7 +43,7 @@ class CacheStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        root = folder / LAYOUT
+        self.root = root = folder / LAYOUT
         self.objects = root / "objects"
         self.entries_folder = root / "entries"
         self.pins = root / "pins"
@@ -48,10 +52,10 @@ class CacheStore:
         self.locks = root / "locks"
 
     def prepare(self) -> None:
-        """Make the folders, for this user alone."""
+        """Make the folders before anything is written; a new cache is this user's alone."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (*self.folders, self.locks):
-            folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self.root, *self.folders, self.locks):
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -61,9 +65,11 @@ class CacheStore:
     def exposed(self) -> str:
         """Why files in the folder cannot be trusted; "" if they can, or it is not there.
 
-        A payload is code: where everybody can write, anybody could put some.
+        A payload is code: where everybody can write, anybody could put some, or say that it is
+        this model's.
         """
-        for folder in (self.folder, self.folder / LAYOUT, self.entries_folder, self.objects):
+        named = (self.entries_folder, self.objects, self.sources)
+        for folder in (self.folder, self.root, *named):
             try:
                 mode = folder.stat().st_mode
             except OSError:
@@ -86,19 +92,22 @@ class CacheStore:
             return None
         return read_entry(data, key)
 
-    def entries(self) -> Iterator[Entry | tuple[str, FormatError]]:
-        """Every entry in the order of keys, or the key of a damaged one with its problem."""
+    def entries(self) -> Iterator[Entry | tuple[str, FormatError | OSError]]:
+        """Every entry in the order of keys; for one that cannot be read its key and the problem.
+
+        An OSError may be somebody else's entry in a cache that users share.
+        """
         for key in self.entry_keys():
             try:
                 found = self.entry(key)
-            except FormatError as exc:
+            except (FormatError, OSError) as exc:
                 yield key, exc
                 continue
             if found is not None:
                 yield found
 
     def sound_entries(self) -> list[Entry]:
-        """Every entry that is not damaged."""
+        """Every entry that can be read and is not damaged."""
         return [found for found in self.entries() if isinstance(found, Entry)]
 
     def entry_keys(self) -> list[str]:
@@ -115,7 +124,7 @@ class CacheStore:
 
     def commit(self, entry: Entry) -> None:
         """Publish an entry whose objects are there; an older one of its key gives way."""
-        _write(self._entry_path(entry.key), entry.to_bytes())
+        write_record(self._entry_path(entry.key), entry.to_bytes())
 
     def guess(self, request: str) -> str:
         """The key of the entry that `request` led to last; "" where there is none.
@@ -139,21 +148,26 @@ class CacheStore:
     def remember_guess(self, request: str, key: str) -> None:
         """Note the entry that `request` led to; a cache that is read-only forgets it."""
         with suppress(OSError):
-            self.guesses.mkdir(exist_ok=True)
-            _write(self.guesses / request, key.encode())
+            self.prepare()
+            write_record(self.guesses / request, key.encode())
 
     def drop(self, key: str) -> None:
-        """Remove an entry and the objects that no other entry names."""
+        """Remove an entry and the objects that no other entry names.
+
+        Its pin stays, for when the same is compiled again.
+        """
         try:
             doomed = self.entry(key)
         except FormatError:
             doomed = None
         self._entry_path(key).unlink(missing_ok=True)
-        (self.pins / key).unlink(missing_ok=True)
-        if doomed is None:
-            return
+        if doomed is not None:
+            self.discard(doomed.objects)
+
+    def discard(self, objects: Iterable[CacheObject]) -> None:
+        """Remove those of `objects` that no entry names."""
         kept = {found.name for entry in self.sound_entries() for found in entry.objects}
-        for found in doomed.objects:
+        for found in objects:
             if found.name not in kept:
                 (self.objects / found.name).unlink(missing_ok=True)
 
@@ -184,7 +198,7 @@ class CacheStore:
 
     def pin(self, key: str) -> None:
         """Keep an entry whatever the quota says."""
-        _write(self.pins / key, b"")
+        write_record(self.pins / key, b"")
 
     def unpin(self, key: str) -> None:
         """Leave an entry to eviction again."""
@@ -198,7 +212,11 @@ class CacheStore:
         return self.entries_folder / f"{key}{SUFFIX}"
 
 
-def _write(path: Path, data: bytes) -> None:
-    from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - no start that is a hit writes
+def write_record(path: Path, data: bytes) -> None:
+    """Publish a small file of the cache, which not everybody can write to, whatever the umask."""
+    from ctx_formats import atomic_write  # noqa: PLC0415 - no start that is a hit writes
 
-    write_file(path, data, replace=True)
+    with atomic_write.written_beside(path) as (file, temporary):
+        file.write(data)
+    temporary.chmod(temporary.stat().st_mode & ~stat.S_IWOTH)
+    atomic_write.publish(temporary, path, replace=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ort_lite.planning.preparation import Partition, PreparedGraph
 
 SHOWN = 5
+NO_FALLBACK_KEY = "session.disable_cpu_ep_fallback"
 
 
 def all_partitions(prepared: PreparedGraph) -> Iterator[Partition]:
@@ -31,7 +32,7 @@ def check_placement(prepared: PreparedGraph, options: SessionOptions) -> None:
     Raises:
         Fail: A node is on the default EP.
     """
-    if not options.flag("session.disable_cpu_ep_fallback"):
+    if not options.flag(NO_FALLBACK_KEY):
         return
     fallen = [
         n for p in all_partitions(prepared) if p.ep.name == DEFAULT_PROVIDER for n in p.graph.nodes

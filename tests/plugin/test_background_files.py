@@ -135,4 +135,8 @@ def test_of_two_sessions_one_compiles_and_the_other_reloads(gate: Gate, tmp_path
             assert session.run(None, fed)[0].shape == (2, 3)
             check(session)
         states = sorted(s.load_report().cache.state for s in (one, other))
+        imported = {
+            s.load_report().cache.state: s.load_report().payload_bytes for s in (one, other)
+        }
     assert (states, gate.count) == (["hit", "stored"], 1)
+    assert imported["hit"] > imported["stored"] == 0

@@ -29,6 +29,7 @@ class TestSourceStamps:
         return found
 
     def remembered(self, saved: Path, folder: Path) -> sources.SourceStamps:
+        folder.mkdir()
         stamps = sources.SourceStamps(folder)
         later = saved.stat().st_ctime_ns + 10 * sources.YOUNG_NS
         stamps.remember(self.source(saved), "", now_ns=later)
@@ -50,6 +51,7 @@ class TestSourceStamps:
         assert stamps.outdated() == [stamp]
 
     def test_a_file_that_is_young_is_not_remembered(self, saved: Path, cache: Path) -> None:
+        cache.mkdir()
         stamps = sources.SourceStamps(cache)
         stamps.remember(self.source(saved), "", now_ns=saved.stat().st_ctime_ns)
         assert stamps.known(saved, "") is None

@@ -1,0 +1,107 @@
+"""The cache's folder: who may write there, and what failures and killed processes leave in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from cached_starts import only_entry, start, store
+
+from ort_lite.model_cache.eviction import LEFTOVER_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORKED = """
+import os, sys
+from pathlib import Path
+from ort_lite.model_cache.lock import single_flight
+lock = Path(sys.argv[1])
+forbidden, ended = lambda: True, os.pipe()
+with single_flight(lock, lambda: False) as held:
+    assert held
+    if not os.fork():
+        os.close(ended[1])
+        os.read(ended[0], 1)  # until the parent is gone
+        os._exit(0)
+with single_flight(lock, forbidden) as held:
+    print(held)
+"""
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def lasting_files(cache: Path) -> list[str]:
+    """Those of entries and objects."""
+    folders = (store(cache).entries_folder, store(cache).objects)
+    return [path.name for folder in folders for path in folder.iterdir() if path.is_file()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+@pytest.mark.usefixtures("no_umask")
+def test_a_new_cache_is_its_user_s_alone_whatever_the_umask(saved: Path, cache: Path) -> None:
+    assert start(saved, cache)[0] == "stored"
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert start(saved, cache)[0] == "hit"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+@pytest.mark.usefixtures("no_umask")
+def test_a_cache_in_a_folder_of_the_user_s_own_making_stays_trusted(
+    saved: Path, cache: Path
+) -> None:
+    cache.mkdir(mode=0o755)
+    assert start(saved, cache)[0] == "stored"
+    assert start(saved, cache)[0] == "hit"
+    assert not any(path.stat().st_mode & 0o002 for path in cache.rglob("*"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+@pytest.mark.parametrize("name", ["entries", "objects", "sources"])
+def test_no_folder_that_decides_what_is_loaded_may_be_everybody_s(
+    saved: Path, cache: Path, name: str
+) -> None:
+    start(saved, cache)
+    (store(cache).root / name).chmod(0o777)
+    state, reason, _ = start(saved, cache)
+    assert (state, "everybody can write" in reason) == ("missed", True)
+
+
+def test_an_entry_that_cannot_be_committed_leaves_no_objects(saved: Path, cache: Path) -> None:
+    start(saved, cache)
+    key = only_entry(cache).key
+    store(cache).drop(key)
+    in_the_way = store(cache).entries_folder / f"{key}.json"
+    in_the_way.mkdir()
+    state, reason, _ = start(saved, cache)
+    assert (state, "Is a directory" in reason) == ("missed", True)
+    assert lasting_files(cache) == []
+
+
+def test_what_killed_processes_left_goes_with_the_next_entry(saved: Path, cache: Path) -> None:
+    start(saved, cache)
+    names = [f"{'a' * 64}.bin", ".payload.1.tmp", f"{'b' * 64}.bin", ".payload.2.tmp"]
+    for name, age in zip(names, (2, 2, 0.5, 0.5), strict=True):
+        left = store(cache).objects / name
+        left.write_bytes(b"half an entry")
+        written = left.stat().st_mtime - age * LEFTOVER_SECONDS
+        os.utime(left, (written, written))
+    before = set(lasting_files(cache))
+    assert start(saved, cache, ep__number="7")[0] == "stored"
+    assert before - set(lasting_files(cache)) == set(names[:2])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_lock_ends_with_its_work_though_a_fork_holds_the_file(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKED, str(tmp_path / "lock")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("True\n", "")
