@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from start_programs import cpu_devices
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -30,10 +32,6 @@ class Engine(ABC):
     def open(self, model: Path) -> Any:  # noqa: ANN401 - each engine's own session
         """A session with onnxruntime's `run`."""
 
-    def use_cache(self, folder: Path) -> None:
-        """Open plain models through the engine's own cache from now on."""
-        raise AbsentError(f"{type(self).__name__} has no cache to put into {folder}")
-
     @abstractmethod
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:
         """Compile `model` and write the context model `target`."""
@@ -48,21 +46,10 @@ class OrtLite(Engine):
         import ort_lite  # noqa: PLC0415 - one engine a process, and nothing of the others
 
         self._ort = ort_lite
-        self._config: dict[str, str] = {}
-
-    def use_cache(self, folder: Path) -> None:
-        """See Engine."""
-        self._config = {
-            "session.ep_context_cache": "1",
-            "session.ep_context_cache_dir": str(folder),
-        }
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
         """See Engine."""
-        options = self._options()
-        for key, value in self._config.items():
-            options.add_session_config_entry(key, value)
-        return self._ort.InferenceSession(model, options, providers=self.providers)
+        return self._ort.InferenceSession(model, self._options(), providers=self.providers)
 
     def _options(self) -> Any:  # noqa: ANN401 - ort_lite is imported by the constructor
         return self._ort.SessionOptions()
@@ -137,12 +124,7 @@ class OnnxRuntimeOpenVino(Engine):
         library = onnxruntime_ep_openvino.get_library_path()
         onnxruntime.register_execution_provider_library(EP, library)
         self._ort = onnxruntime
-        self._devices = [
-            device
-            for device in onnxruntime.get_ep_devices()
-            if device.ep_metadata.get("ov_device") == "CPU"
-            and "ov_meta_device" not in device.ep_metadata  # AUTO is the same device again
-        ]
+        self._devices = cpu_devices(onnxruntime)
         if not self._devices:
             raise AbsentError(
                 "onnxruntime-ep-openvino lists no CPU device here: it takes Intel's CPUs only"
@@ -185,10 +167,6 @@ class RawOpenVino(Engine):
         self._core = openvino.Core()
         self._tensor = openvino.Tensor
         self._map = np.memmap
-
-    def use_cache(self, folder: Path) -> None:
-        """See Engine."""
-        self._core.set_property({"CACHE_DIR": str(folder)})
 
     def open(self, model: Path) -> RawSession:
         """A plain model, or a payload that `write_context` left."""

@@ -1,93 +1,133 @@
-"""The least that a start can take: OpenVINO's C API in bare Python: `floor.py [MODEL ...]`.
+"""How little a start can take, against what was asked of ours: `floor.py [MODEL ...]`.
 
-Every turn starts a process of each variant: a program that calls the C API through ctypes, with and
-without numpy, ort_lite from its context, and openvino with its cache_dir. Models whose inputs have
-free dimensions are left out: the program leaves inputs as they are.
+Whole processes, as startup.py starts them. The floor is a program that imports the same blob
+through OpenVINO's C API and nothing else, with and without numpy, with and without a digest of
+the blob; it has no sessions, no model and no checks. Where it lies above a ratio that was asked,
+no program can reach that in Python.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contexts import prepare
-from engines import OURS, RAW
-from report import text_table
-from samples import HERE, Sample, ask, make_sample
-from starts import NO_BYTECODE, written_inputs
+from engines import OURS, PEER, RAW
+from measure import ratio
+from report import NOTHING, absences, milliseconds, text_table, write_json
+from samples import Sample, ask, make_sample
+from starts import (
+    SESSION,
+    Start,
+    measure_starts,
+    module_variant,
+    start_variant,
+    written_inputs,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-TURNS = 9
-MODELS = ("squeezenet_rw", "resnet50_rw")
-BARE, WITH_NUMPY = "C API", "C API, numpy"
-OURS_CONTEXT, RAW_CACHE = "ort_lite context", "openvino cache_dir"
-STEPS = ("numpy", "feed", "libraries", "import", "run")
+    from measure import Measurement, Variant
+
+TURNS = 5
+MODELS = (
+    *("magika", "squeezenet_rw", "nudenet_yolov8n", "minilm_l6_w8"),
+    *("ppocrv4_rec", "resnet50_rw"),
+)
+CACHE, EXTERNAL, EMBEDDED = f"{RAW} cache", f"{PEER} external", f"{PEER} embedded"
+ASKED = {CACHE: 0.65, EXTERNAL: 0.8, EMBEDDED: 0.4}
+"""By peer the most that ort_lite's start is to take of the peer's."""
+
+BARE, FLOOR = "C API, no numpy", "C API, numpy first"
+CHECKED, MEANWHILE = f"{FLOOR}, digest", "C API, digest, numpy meanwhile"
+FLOORS = {
+    BARE: ("-", "never"),
+    FLOOR: ("-", "first"),
+    CHECKED: ("digest", "first"),
+    MEANWHILE: ("digest", "meanwhile"),
+}
+"""What floor_start.py is told besides the blob and the inputs."""
+
+OPENED_FIRST = f"{OURS} external, numpy meanwhile"
+PROGRAMS = {
+    **{name: name for name in FLOORS},
+    f"{OURS} external": f"{OURS} external, numpy first",
+    OPENED_FIRST: OPENED_FIRST,
+    f"{OURS} embedded": f"{OURS} embedded, numpy first",
+    CACHE: f"{RAW} with cache_dir",
+    EXTERNAL: f"{PEER} external context",
+    EMBEDDED: f"{PEER} embedded context",
+}
+"""The rows: by variant what it is called."""
+
+COLUMNS = ("program", "answer", "vs OVc", "vs EP", "vs EP emb.")
 LEGEND = """
-Milliseconds from before a process is started to its first answer, and of its steps, medians;
-vs OVc: median over turns of the ratio to openvino with its cache_dir.
-libraries: what comes before the vendor's import; in ort_lite's row all of ort_lite is in it.
+Milliseconds from before a process is started to its first answer, medians. vs OVc: median over
+turns of the ratio to openvino with its cache_dir; vs EP, vs EP emb.: to onnxruntime with
+onnxruntime-ep-openvino from its external and its embedded context. >: more than was asked.
+C API: OpenVINO's C API in bare Python, inputs set, outputs left where they are. digest: of the
+blob, before OpenVINO sees it, while a thread loads OpenVINO. numpy first: imported before anything
+else; meanwhile: while OpenVINO imports the blob.
 """
 
 
 def main() -> int:
     """Measure and print."""
     asked = ask(__doc__, TURNS, default=MODELS)
-    rows = []
+    results = {}
     for name in asked.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            commands = _commands(make_sample(name, Path(folder)))
-            rows += [(name, *row) for row in _rows(commands, asked.turns)]
-    columns = ("model", "program", "answer", "vs OVc", *STEPS)
-    sys.stdout.write(text_table(columns, rows) + LEGEND)
+            sample = make_sample(name, Path(folder))
+            results[name] = measure_starts(variants(sample), asked.turns, name)
+        if asked.json is not None:
+            write_json(asked.json, results)
+    sys.stdout.write(table(results))
     return 0
 
 
-def _commands(sample: Sample) -> dict[str, tuple[str, ...]]:
+def variants(sample: Sample) -> list[Variant]:
+    """Every program, with contexts that its engine wrote."""
+    ours, theirs = prepare(OURS, sample), prepare(PEER, sample)
     blob = prepare(RAW, sample)["external"]
-    context = prepare(OURS, sample)["external"]
-    if isinstance(blob, str) or isinstance(context, str):
-        raise SystemExit(f"{sample.name}: {blob} {context}")
-    script, inputs = str(HERE / "floor_start.py"), written_inputs(sample)
-    cache = str(sample.feed.parent / "openvino_cache")
-    programs = {
-        BARE: ("c_api", str(blob), ""),
-        WITH_NUMPY: ("c_api", str(blob), "", *inputs),
-        OURS_CONTEXT: ("ort_lite", str(context), "", *inputs),
-        RAW_CACHE: ("openvino", str(sample.path), cache, *inputs),
-    }
-    return {name: (sys.executable, script, *program) for name, program in programs.items()}
+    inputs = written_inputs(sample)
+    once, first = Start(loads=1), Start(loads=1, first=SESSION)
+    cached = Start(loads=1, cache=sample.feed.parent / "openvino_cache")
+    external = ours["external"]
+    return [
+        *(
+            module_variant(name, "floor_start", str(blob), *told, *inputs)
+            for name, told in FLOORS.items()
+        ),
+        *(start_variant(OURS, kind, sample, made, once) for kind, made in ours.items()),
+        start_variant(OURS, OPENED_FIRST.removeprefix(f"{OURS} "), sample, external, first),
+        start_variant(RAW, "cache", sample, sample.path, cached),
+        *(start_variant(PEER, kind, sample, made, once) for kind, made in theirs.items()),
+    ]
 
 
-def _rows(commands: Mapping[str, Sequence[str]], turns: int) -> list[tuple[str, ...]]:
-    for command in commands.values():
-        _start(command)  # fills the caches, and the system's
-    told = [{name: _start(command) for name, command in commands.items()} for _ in range(turns)]
-    rows = []
-    for name in commands:
-        ratio = median(turn[name]["answer"] / turn[RAW_CACHE]["answer"] for turn in told)
-        steps = [median(turn[name].get(step, 0.0) for turn in told) for step in STEPS]
-        answer = median(turn[name]["answer"] for turn in told)
-        shown = (f"{seconds * 1000:.1f}" if seconds else "-" for seconds in steps)
-        rows.append((name, f"{answer * 1000:.1f}", f"{ratio:.2f}", *shown))
-    return rows
+def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
+    """For each model what was asked, then a row for each program."""
+    rows = [("asked", "", *(f"{most:.2f}" for most in ASKED.values()))]
+    for model, found in results.items():
+        rows.append((f"{model}:", "", *("",) * len(ASKED)))
+        rows += [
+            (f"  {name}", milliseconds(found, variant), *_ratios(found, variant))
+            for variant, name in PROGRAMS.items()
+        ]
+    return text_table(COLUMNS, rows) + LEGEND + absences(results)
 
 
-def _start(command: Sequence[str]) -> dict[str, Any]:
-    environment = {name: text for name, text in os.environ.items() if name != NO_BYTECODE}
-    began = perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    found["answer"] = found.pop("at") - began
-    return found
+def _ratios(found: Mapping[str, Measurement], variant: str) -> tuple[str, ...]:
+    """To each peer, with a mark where it is more than was asked."""
+    cells = []
+    for peer, most in ASKED.items():
+        value = ratio(found, variant, peer)
+        over = value is not None and variant not in ASKED and value > most
+        cells.append(NOTHING if value is None else f"{'>' if over else ''}{value:.2f}")
+    return tuple(cells)
 
 
 if __name__ == "__main__":

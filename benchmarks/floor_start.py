@@ -1,116 +1,206 @@
-"""One process of floor.py: `floor_start.py c_api|ort_lite|openvino MODEL CACHE [NAME ARRAY ...]`.
+"""One process of floor.py: `launch.py floor_start BLOB CHECK NUMPY [NAME ARRAY ...]`.
 
-Prints a JSON object: `at`, the `perf_counter` at the first answer, and the seconds of each step.
+The least that a Python program can do to import BLOB and run it once: OpenVINO's C API, through
+ctypes. With "digest" for CHECK it hashes the blob before OpenVINO sees it, while a thread loads
+OpenVINO. NUMPY is "first"; "meanwhile": imported while a thread does all of that; or "never".
+Outputs stay in OpenVINO's memory, and no error but a status is looked at.
+
+Prints a JSON object as one_start.py does. `steps` follow each other and make up the answer:
+numpy, before (the import of the blob), import, after, feed, run; libraries and digest are parts
+of what comes before.
 """
 
+import os
 import sys
 from time import perf_counter
 
 TYPE_CHECKING = False  # typing is no program's import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    import numpy as np
+    Pointer = Any
+    """A c_void_p."""
+    Call = Callable[..., None]
+    """Calls a function of the library, by name."""
 
-STEPS: "dict[str, float]" = {}
+NUMBERS = {"<f4": 4, "<i4": 9, "<i8": 10, "|u1": 16}
+"""ov_element_type_e of OpenVINO 2026.4, by what .npy files call the types."""
 
 
-def main(program: str, model: str, cache: str, *inputs: str) -> int:
-    """Open the model, run it once, say when and how long."""
-    arrays = _arrays(inputs) if inputs else {}
-    if program == "c_api":
-        kept: Any = _c_api(model)
-    elif program == "ort_lite":
-        kept = _ort_lite(model, arrays)
+def main(started: float, blob: str, check: str, numpy: str, *inputs: str) -> int:
+    """Import the blob, run it once, say when and how long."""
+    if numpy == "first":
+        import numpy as np  # noqa: F401, PLC0415 - what is measured
+    imported = perf_counter()
+    opening = Opening(blob, check)
+    if numpy == "meanwhile":
+        _beside(opening.run, _import_numpy)
     else:
-        kept = _openvino(model, arrays, cache)
+        opening.run()
+    opened = perf_counter()
+    kept = _feed(opening, inputs, _read_alone if numpy == "never" else _read)
+    fed = perf_counter()
+    opening.call("ov_infer_request_infer", opening.request)
     at = perf_counter()
-    import json  # noqa: PLC0415 - after the clock
+    from told import tell  # noqa: PLC0415 - after the clock
 
-    sys.stdout.write(json.dumps({"at": at, **STEPS}) + "\n")
+    steps = {
+        "numpy": imported - started,
+        "before": opening.began - imported,
+        "import": opening.ended - opening.began,
+        "after": opened - opening.ended,
+        "feed": fed - opened,
+        "run": at - fed,
+        **opening.parts,
+    }
+    tell(1, started=started, at=at, steps=steps)
     del kept
     return 0
 
 
-def _arrays(inputs: "tuple[str, ...]") -> "dict[str, np.ndarray[Any, Any]]":
-    began = perf_counter()
-    import numpy as np  # noqa: PLC0415 - see _c_api
+class Opening:
+    """From the library to a request.
 
-    STEPS["numpy"] = perf_counter() - began
-    began = perf_counter()
-    found = dict(zip(inputs[::2], map(np.load, inputs[1::2]), strict=True))
-    STEPS["feed"] = perf_counter() - began
-    return found
+    Attributes:
+        call: Calls a function of the library; raises where it gives anything but 0.
+        request: The request.
+        began: The `perf_counter` when OpenVINO got the blob.
+        ended: That when the request was there.
+        parts: Seconds of what came before.
+    """
 
+    call: "Call"
+    request: "Pointer"
+    began: float
+    ended: float
 
-def _c_api(blob: str) -> object:
-    """import_model of a map, a request and a run, through ctypes."""
-    began = perf_counter()
-    import ctypes  # noqa: PLC0415 - its time is part of the answer
-    import mmap  # noqa: PLC0415 - see above
-    import os  # noqa: PLC0415 - see above
+    def __init__(self, blob: str, check: str) -> None:
+        """Remember them."""
+        self._blob, self._check = blob, check
+        self.parts: dict[str, float] = {}
 
-    folder = next(p for p in sys.path if p.endswith("site-packages")) + "/openvino/libs/"
-    name = next(n for n in os.listdir(folder) if n.startswith("libopenvino_c.so"))  # noqa: PTH208 - see above
-    api = ctypes.CDLL(folder + name)
+    def run(self) -> None:
+        """Open it."""
+        import ctypes  # noqa: PLC0415 - its time is part of the answer
+        import mmap  # noqa: PLC0415 - see above
 
-    def call(function: str, *arguments: object) -> None:
-        status = getattr(api, function)(*arguments)
-        if status:
-            raise RuntimeError(f"{function} gives {status}")
+        with open(self._blob, "rb") as file:  # noqa: PTH123 - pathlib takes a while to import
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        if self._check == "digest":
+            import blake3  # noqa: PLC0415, F401 - an extension: not while libraries are loaded
 
-    core, compiled, request = (ctypes.c_void_p() for _ in range(3))
-    call("ov_core_create", ctypes.byref(core))
-    STEPS["libraries"] = perf_counter() - began
-    began = perf_counter()
-    with open(blob, "rb") as file:  # noqa: PTH123 - see above
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    first = ctypes.addressof(ctypes.c_char.from_buffer(data))
-    call(
-        "ov_core_import_model",
-        *(core, ctypes.c_void_p(first), ctypes.c_size_t(len(data)), b"CPU"),
-        ctypes.byref(compiled),
-    )
-    call("ov_compiled_model_create_infer_request", compiled, ctypes.byref(request))
-    STEPS["import"] = perf_counter() - began
-    began = perf_counter()
-    call("ov_infer_request_infer", request)
-    STEPS["run"] = perf_counter() - began
-    return api, core, compiled, request, data
+            _beside(self._load, self._digest)
+        else:
+            self._load()
+        self._compiled, self.request = ctypes.c_void_p(), ctypes.c_void_p()
+        first = ctypes.addressof(ctypes.c_char.from_buffer(self._data))
+        span = (ctypes.c_void_p(first), ctypes.c_size_t(len(self._data)))
+        self.began = perf_counter()
+        self.call(
+            *("ov_core_import_model", self._core, *span, b"CPU"), ctypes.byref(self._compiled)
+        )
+        self.call(
+            *("ov_compiled_model_create_infer_request", self._compiled),
+            ctypes.byref(self.request),
+        )
+        self.ended = perf_counter()
 
+    def _load(self) -> None:
+        """The library, and a core that has loaded the plug-in for CPUs."""
+        import ctypes  # noqa: PLC0415 - see run
 
-def _ort_lite(context: str, arrays: "dict[str, Any]") -> object:
-    began = perf_counter()
-    import ort_lite  # noqa: PLC0415 - its time is part of the answer
+        began = perf_counter()
+        folder = next(f for p in sys.path if os.path.isdir(f := f"{p}/openvino/libs"))  # noqa: PTH112 - see run
+        name = next(n for n in os.listdir(folder) if n.startswith("libopenvino_c.so"))  # noqa: PTH208 - see run
+        library = ctypes.CDLL(f"{folder}/{name}")
 
-    session = ort_lite.InferenceSession(context, providers=["OpenVINOExecutionProvider"])
-    vendor = session.load_report().phases["vendor import"]
-    STEPS["libraries"] = perf_counter() - began - vendor
-    STEPS["import"] = vendor
-    began = perf_counter()
-    session.run(None, arrays)
-    STEPS["run"] = perf_counter() - began
-    return session
+        def call(function: str, *arguments: object) -> None:
+            status = getattr(library, function)(*arguments)
+            if status:
+                raise RuntimeError(f"{function} gives {status}")
 
+        self._core, text = ctypes.c_void_p(), ctypes.c_void_p()
+        call("ov_core_create", ctypes.byref(self._core))
+        name_of = (self._core, b"CPU", b"FULL_DEVICE_NAME")
+        call("ov_core_get_property", *name_of, ctypes.byref(text))
+        self.call = call
+        self.parts["libraries"] = perf_counter() - began
 
-def _openvino(model: str, arrays: "dict[str, Any]", cache: str) -> object:
-    began = perf_counter()
-    import openvino  # noqa: PLC0415 - its time is part of the answer
+    def _digest(self) -> None:
+        from blake3 import blake3  # noqa: PLC0415 - imported before
 
-    core = openvino.Core()
-    core.set_property({"CACHE_DIR": cache})
-    STEPS["libraries"] = perf_counter() - began
-    began = perf_counter()
-    compiled = core.compile_model(model, "CPU")
-    request = compiled.create_infer_request()
-    STEPS["import"] = perf_counter() - began
-    began = perf_counter()
-    for name, array in arrays.items():
-        request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
-    request.infer()
-    STEPS["run"] = perf_counter() - began
-    return core, compiled, request
+        began = perf_counter()
+        blake3(self._data, max_threads=blake3.AUTO).digest()
+        self.parts["digest"] = perf_counter() - began
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def _import_numpy() -> None:
+    import numpy as np  # noqa: F401, PLC0415 - what is measured
+
+
+def _beside(work: "Callable[[], None]", meanwhile: "Callable[[], None]") -> None:
+    """Do `work` in a thread and `meanwhile` here.
+
+    A thread that fails says so on stderr; what it did not make is then missed here.
+    """
+    import _thread  # noqa: PLC0415 - threading takes a millisecond
+
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            done.release()
+
+    _thread.start_new_thread(run, ())
+    meanwhile()
+    done.acquire()
+
+
+def _feed(
+    opening: Opening,
+    inputs: "tuple[str, ...]",
+    read: "Callable[[str], tuple[int, list[int], int, object]]",
+) -> "list[object]":
+    """Set the inputs; what OpenVINO reads them from, which must stay."""
+    import ctypes  # noqa: PLC0415 - imported before
+
+    class Shape(ctypes.Structure):
+        _fields_ = (("rank", ctypes.c_int64), ("dims", ctypes.POINTER(ctypes.c_int64)))
+
+    kept = []
+    for name, path in zip(inputs[::2], inputs[1::2], strict=True):
+        kind, shape, address, owner = read(path)
+        sizes = Shape(len(shape), (ctypes.c_int64 * len(shape))(*shape))
+        tensor = ctypes.c_void_p()
+        place = (ctypes.c_void_p(address), ctypes.byref(tensor))
+        opening.call("ov_tensor_create_from_host_ptr", kind, sizes, *place)
+        opening.call("ov_infer_request_set_tensor", opening.request, name.encode(), tensor)
+        kept.append(owner)
+    return kept
+
+
+def _read(path: str) -> "tuple[int, list[int], int, object]":
+    """Type, shape, address and owner of an array."""
+    import numpy as np  # noqa: PLC0415 - not in all processes
+
+    array = np.load(path)
+    place = array.__array_interface__["data"][0]
+    return NUMBERS[array.dtype.str], list(array.shape), place, array
+
+
+def _read_alone(path: str) -> "tuple[int, list[int], int, object]":
+    """The same without numpy: an .npy file of version 1.0 in C order, as numpy.save writes it."""
+    import ctypes  # noqa: PLC0415 - imported before
+
+    with open(path, "rb") as file:  # noqa: PTH123 - see Opening.run
+        raw = file.read()
+    begin = 10 + int.from_bytes(raw[8:10], "little")
+    head = raw[10:begin].decode()
+    sizes = head.partition("(")[2].partition(")")[0].split(",")
+    memory = ctypes.create_string_buffer(raw[begin:])
+    shape = [int(size) for size in sizes if size.strip()]
+    return NUMBERS[head.split("'")[3]], shape, ctypes.addressof(memory), memory

@@ -1,7 +1,8 @@
 """Whole processes in turns, each from its start to its first answer.
 
 In each turn one process of each variant is started after the other, in an order drawn anew and
-after a rest, as measure.py does it. A process is one of one_start.py.
+after a rest, as measure.py does it. A process is one of one_start.py, or of another module that
+answers as that does.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from statistics import median_low
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from installed import installed_python
 from measure import REST, Measurement, Variant
 from samples import HERE, Sample
 
@@ -27,39 +30,57 @@ if TYPE_CHECKING:
 LOAD = "load"
 """After a variant's name: what opening it once more in the same process took."""
 
+INTERPRETER = "interpreter"
+"""As LOAD, of every variant: what the interpreter took until the program's first line."""
+
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for these processes: pip compiles what it installs, but not a checkout, which would then be
 compiled anew in every process (100 ms)."""
-
 
 NUMPY, SESSION = "numpy", "session"
 """What a process does first; see one_start.py."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a process of one_start.py opens its model.
+
+    Attributes:
+        cache: The folder of the engine's own cache, if it is to use that.
+        first: NUMPY or SESSION.
+        loads: How often; the second time is what LOAD is.
+    """
+
+    cache: Path | None = None
+    first: str = NUMPY
+    loads: int = 2
+
+
+WITHOUT_CACHE = Start()
+
+
 def start_variant(
-    engine: str,
-    kind: str,
-    sample: Sample,
-    made: Path | str,
-    cache: Path | None = None,
-    first: str = NUMPY,
+    engine: str, kind: str, sample: Sample, made: Path | str, how: Start = WITHOUT_CACHE
 ) -> Variant:
     """A process that opens `made` with `engine`, and runs it on the sample's inputs.
 
     Args:
-        engine: One of engines.ENGINES.
+        engine: One of start_programs.PROGRAMS.
         kind: What `made` is; with the engine the variant's name.
         sample: For its inputs.
         made: A model or context; or why there is none.
-        cache: The folder of the engine's own cache, if it is to use that.
-        first: NUMPY or SESSION.
+        how: What it does besides.
     """
     name = f"{engine} {kind}"
     if isinstance(made, str):
         return Variant(name, (), absent=made)
-    program = (sys.executable, str(HERE / "one_start.py"))
-    asked = (engine, str(made), str(cache or ""), first)
-    return Variant(name, (*program, *asked, *written_inputs(sample)))
+    asked = (engine, str(made), str(how.cache or ""), how.first, str(how.loads))
+    return module_variant(name, "one_start", *asked, *written_inputs(sample))
+
+
+def module_variant(name: str, module: str, *arguments: str) -> Variant:
+    """A process of a module of this folder; its Python is `measure_starts`'."""
+    return Variant(name, (str(HERE / "launch.py"), module, *arguments))
 
 
 def written_inputs(sample: Sample) -> tuple[str, ...]:
@@ -88,49 +109,61 @@ def measure_starts(
         environment: Variables besides those that are set.
 
     Returns:
-        By name the first answer, counted from before the process was started; by name and LOAD
-        what opening and running once more took in it. Both have the process's peak memory.
+        By name the first answer, counted from before the process was started; by name and what
+        the process calls a step of its own, such as LOAD, what that took. All have the process's
+        peak memory.
 
     Raises:
         subprocess.CalledProcessError: A process failed.
     """
-    surroundings = {k: v for k, v in os.environ.items() if k != NO_BYTECODE} | dict(
-        environment or {}
-    )
-    answers: dict[str, list[dict[str, Any]]] = {variant.name: [] for variant in variants}
-    absent = {variant.name: variant.absent for variant in variants}
+    surroundings = _surroundings(environment or {})
+    present = [variant for variant in variants if not variant.absent]
+    answers: dict[str, list[dict[str, Any]]] = {variant.name: [] for variant in present}
     order = random.Random(0)  # the same orders in every run
-    for turn in range(turns + 1):
-        present = [variant for variant in variants if not absent[variant.name]]
-        for variant in order.sample(present, len(present)):
-            time.sleep(REST)
-            answer = _start(variant, surroundings)
-            absent[variant.name] = answer["absent"]
-            if turn:
-                answers[variant.name].append(answer)
-        sys.stderr.write(f"{label}: {turn} of {turns} turns\n")
+    with installed_python() as python:
+        for turn in range(turns + 1):
+            for variant in order.sample(present, len(present)):
+                time.sleep(REST)
+                answer = _answer((str(python), *variant.command), surroundings)
+                if turn:
+                    answers[variant.name].append(answer)
+            sys.stderr.write(f"{label}: {turn} of {turns} turns\n")
     found = {}
-    for name, told in answers.items():
-        found[name] = _measurement(told, "answered", absent[name])
-        found[f"{name} {LOAD}"] = _measurement(told, "load", absent[name])
+    for variant in variants:
+        told = answers.get(variant.name, [])
+        for step in ("", *(told[0]["steps"] if told else (INTERPRETER, LOAD))):
+            found[f"{variant.name} {step}".rstrip()] = _measurement(told, step, variant.absent)
     return found
 
 
-def _measurement(told: Sequence[dict[str, Any]], what: str, absent: str) -> Measurement:
+def answer_once(variant: Variant) -> dict[str, Any]:
+    """All that one process of a variant told.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    with installed_python() as python:
+        return _answer((str(python), *variant.command), _surroundings({}))
+
+
+def _surroundings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k != NO_BYTECODE} | dict(environment)
+
+
+def _measurement(told: Sequence[dict[str, Any]], step: str, absent: str) -> Measurement:
     if absent:
         return Measurement(absent=absent)
     return Measurement(
-        turns=tuple(answer[what] for answer in told),
+        turns=tuple(answer["steps"][step] if step else answer["answered"] for answer in told),
         peak_rss=median_low(answer["peak_rss"] for answer in told),
     )
 
 
-def _start(variant: Variant, environment: Mapping[str, str]) -> dict[str, Any]:
+def _answer(command: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """One process's answer; when it had it, counted from here."""
     began = perf_counter()
-    done = subprocess.run(
-        variant.command, stdout=subprocess.PIPE, text=True, check=True, env=environment
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     answer["answered"] = answer["at"] - began
+    answer["steps"][INTERPRETER] = answer["started"] - began
     return answer

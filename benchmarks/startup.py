@@ -15,7 +15,7 @@ from contexts import prepare
 from engines import EP, OURS, PEER, PEER_CPU, RAW
 from report import absences, mebibytes, milliseconds, over, over_peak, text_table, write_json
 from samples import Sample, ask, make_sample
-from starts import LOAD, SESSION, measure_starts, start_variant
+from starts import LOAD, SESSION, Start, measure_starts, start_variant
 from synthetic import GIGABYTE, make_gigabyte
 
 from ctx_formats.container_reader import read_container
@@ -115,16 +115,20 @@ def measure_model(
         plain: The model for processes that compile it; or why there are none.
     """
     folder = sample.feed.parent
+    ours, raw = Start(cache=folder / "ort_lite_cache"), Start(cache=folder / "openvino_cache")
+    context, blob = made[OURS]["external"], made[RAW]["external"]
+    peer = made[PEER]["external"]
     variants = [
         *(start_variant(OURS, kind, sample, made[OURS][kind]) for kind in made[OURS]),
-        start_variant(OURS, OPENED_FIRST, sample, made[OURS]["external"], first=SESSION),
+        start_variant(OURS, OPENED_FIRST, sample, context, Start(first=SESSION)),
         start_variant(OURS, "plain", sample, plain),
-        start_variant(OURS, "cache", sample, sample.path, folder / "ort_lite_cache"),
+        start_variant(OURS, "cache", sample, sample.path, ours),
         *(start_variant(PEER, kind, sample, made[PEER][kind]) for kind in made[PEER]),
-        start_variant(PEER, "plain", sample, plain),
-        start_variant(RAW, "external", sample, made[RAW]["external"]),
-        start_variant(RAW, "plain", sample, plain),
-        start_variant(RAW, "cache", sample, sample.path, folder / "openvino_cache"),
+        # Where an engine keeps no context of a model, it does not take the model either.
+        start_variant(PEER, "plain", sample, peer if isinstance(peer, str) else plain),
+        start_variant(RAW, "external", sample, blob),
+        start_variant(RAW, "plain", sample, blob if isinstance(blob, str) else plain),
+        start_variant(RAW, "cache", sample, blob if isinstance(blob, str) else sample.path, raw),
         start_variant(PEER_CPU, "plain", sample, sample.path),
     ]
     return measure_starts(variants, turns, sample.name)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pytest
-
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+from device_limits import Limits, told_distance
+from kernel_times import KernelCall
 
 
-def test_the_kernels_that_lose_most_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_that_lose_most_are_named() -> None:
     """100 GB/s and 1,000 GFLOP/s: a microsecond is 100 kB, or a million operations."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from device_limits import Limits, told_distance  # noqa: PLC0415 - benchmarks are no package
-    from kernel_times import KernelCall  # noqa: PLC0415 - as above
-
     first = [
         KernelCall("copies", 10.0, 0, 800_000),  # 8 us at least
         KernelCall("multiplies", 50.0, 20_000_000, 100_000),  # 20 us at least

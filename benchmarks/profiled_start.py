@@ -1,0 +1,76 @@
+"""One process of start_profile.py: `launch.py profiled_start CONTEXT FIRST [NAME ARRAY ...]`.
+
+The program of one_start.py for ort_lite, with a note of when the vendor gets the payload, and of
+the modules that are there by then.
+
+Prints a JSON object as one_start.py does, with `modules` besides: those that ort_lite brought in
+before the vendor's import. `steps` follow each other as those of floor_start.py do; digest, a part
+of what comes before, is the wait for it.
+"""
+
+import sys
+from time import perf_counter
+
+TYPE_CHECKING = False  # typing is no program's import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ort_lite.load_report import LoadClock
+
+VENDOR, DIGEST = "vendor import", "payload digest"
+
+
+def main(started: float, context: str, first: str, *inputs: str) -> int:
+    """Open the context, run it once, say when and how long."""
+    if first == "numpy":
+        import numpy as np  # noqa: F401, PLC0415 - see one_start
+    imported = perf_counter()
+    known = set(sys.modules)
+    import ort_lite as ort  # noqa: PLC0415 - its time is part of the answer
+
+    noted = _note_phases()
+    session = ort.InferenceSession(context, providers=["OpenVINOExecutionProvider"])
+    opened = perf_counter()
+    from one_start import read_arrays  # noqa: PLC0415 - as one_start has it there by then
+
+    feed = read_arrays(inputs)
+    fed = perf_counter()
+    session.run(None, feed)
+    at = perf_counter()
+    from told import tell  # noqa: PLC0415 - after the clock
+
+    began, ended, modules = noted[VENDOR]
+    digest_began, digest_ended, _ = noted[DIGEST]
+    steps = {
+        "numpy": imported - started,
+        "before": began - imported,
+        "import": ended - began,
+        "after": opened - ended,
+        "feed": fed - opened,
+        "run": at - fed,
+        "digest": digest_ended - digest_began,
+    }
+    brought = [name for name in modules if name not in known and name != "one_start"]
+    tell(1, started=started, at=at, steps=steps, modules=brought)
+    return 0
+
+
+def _note_phases() -> "dict[str, tuple[float, float, list[str]]]":
+    """By phase when it began and ended, and the modules that were there when it began."""
+    from contextlib import contextmanager  # noqa: PLC0415 - ort_lite.load_report imports it
+
+    from ort_lite.load_report import LoadClock  # noqa: PLC0415 - the session imports it first
+
+    noted: dict[str, tuple[float, float, list[str]]] = {}
+    phase = LoadClock.phase
+
+    @contextmanager
+    def noting(self: "LoadClock", name: str) -> "Iterator[None]":
+        modules = list(sys.modules)
+        began = perf_counter()
+        with phase(self, name):
+            yield
+        noted[name] = began, perf_counter(), modules
+
+    LoadClock.phase = noting  # type: ignore[method-assign] # this process is there for that
+    return noted
