@@ -31,12 +31,12 @@ def print_json(fields: Mapping[str, Any]) -> None:
 
 def print_line(text: str) -> None:
     """One line of a result."""
-    click.echo(text)
+    click.echo(printable(text))
 
 
 def print_note(text: str) -> None:
     """One line that is no result: to stderr."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 def print_table(
@@ -54,7 +54,7 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console.print(table)
 
 
@@ -90,6 +90,20 @@ def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
             shown.update(task, description=escape(told), completed=done, total=total, refresh=True)
 
         yield update
+
+
+def printable(text: str) -> str:
+    """`text`, with escapes for what would control a terminal or cannot be encoded.
+
+    Names of nodes and paths of models come out of files that nobody vouches for.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def finite(value: float) -> float | None:

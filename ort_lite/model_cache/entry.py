@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MAX_BYTES = 1 << 20
-_OBJECT = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
+OBJECT_NAME = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
 _TEXT_FIELDS = ("key", "source", "created")
 
 
@@ -130,7 +130,7 @@ def _content(data: bytes) -> dict[str, object]:
 def _object(value: object) -> CacheObject:
     """A name that can leave the folder is none."""
     match value:
-        case [str() as name, int() as size] if _OBJECT.fullmatch(name) and size >= 0:
+        case [str() as name, int() as size] if OBJECT_NAME.fullmatch(name) and size >= 0:
             return CacheObject(name, size)
     raise _damaged("object", repr(value)[:80])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
@@ -88,17 +89,30 @@ def remove_old_files(store: CacheStore, *, now: float) -> list[Path]:
     Raises:
         OSError: Something cannot be removed.
     """
-    removed = []
+    old = [path for path in unnamed_files(store) if _age(path, now) > LEFTOVER_SECONDS]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return old
+
+
+def unnamed_files(store: CacheStore) -> list[Path]:
+    """Temporary files, and objects that no entry names; some may be about to be named."""
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
-    for folder in store.folders:
-        for path in _files(folder):
-            leftover = path.name.endswith(".tmp") or (
-                folder == store.objects and path.name not in named
-            )
-            if leftover and _age(path, now) > LEFTOVER_SECONDS:
-                path.unlink(missing_ok=True)
-                removed.append(path)
-    return removed
+    return [
+        path
+        for folder in store.folders
+        for path in _files(folder)
+        if path.name.endswith(".tmp") or (folder == store.objects and path.name not in named)
+    ]
+
+
+def unnamed_size(store: CacheStore) -> int:
+    """Bytes of what `unnamed_files` finds."""
+    size = 0
+    for path in unnamed_files(store):
+        with suppress(FileNotFoundError):  # it has its name by now, or is gone
+            size += path.stat().st_size
+    return size
 
 
 def _files(folder: Path) -> list[Path]:

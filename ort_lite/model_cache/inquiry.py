@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.load_report import LoadClock
 from ort_lite.model.info import ModelMetadata
@@ -11,7 +12,7 @@ from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
-from ort_lite.model_cache.settings import bypass_reason
+from ort_lite.model_cache.settings import ENABLE_KEY, bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.opening import Opening
 from ort_lite.providers.provider_list import open_all, wanted_by
@@ -63,13 +64,16 @@ def inquire(
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     settings: CacheSettings,
 ) -> Inquiry:
-    """What a session of these arguments would find. The EPs are opened, for their identity.
+    """What a session of these arguments would find, if it uses the cache.
+
+    The EPs are opened, for their identity.
 
     Raises:
         OrtLiteError: The model cannot be read, an EP cannot be opened, or the user's delegate
             for the choice of devices failed.
     """
-    around_it = bypass_reason(options)
+    off = options.config.get(ENABLE_KEY) == "0"
+    around_it = f"{ENABLE_KEY} is 0" if off else bypass_reason(options)
     if around_it:
         return Inquiry(hit=False, reason=f"sessions go around the cache: {around_it}")
     options = options.snapshot()
@@ -93,8 +97,11 @@ def inquire(
 
 def _looked_up(cached: CachedModel, identity: dict[str, str], path: str) -> Inquiry:
     store, key = cached.store, key_of(identity)
-    entries = store.sound_entries()
-    entry = next((found for found in entries if found.key == key), None)
+    try:
+        entry = store.entry(key)
+        entries = store.sound_entries()
+    except (FormatError, OSError) as exc:
+        return Inquiry(hit=False, reason=str(exc), key=key, identity=identity)
     if entry is None:
         near = nearest_entry(entries, identity, path)
         return Inquiry(

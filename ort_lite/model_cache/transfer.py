@@ -5,18 +5,17 @@ from __future__ import annotations
 import tarfile
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.errors import FormatError, Reason
-from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
+from ort_lite.model_cache.entry import MAX_BYTES, OBJECT_NAME, CacheObject, Entry, read_entry
+from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.objects import READ_ONLY
-from ort_lite.model_cache.verification import object_problem
+from ort_lite.model_cache.verification import file_problem, object_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from typing import IO
+    from typing import IO, BinaryIO
 
     from ort_lite.model_cache.store import CacheStore
 
@@ -24,9 +23,10 @@ CHUNK = 1 << 20
 
 
 def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) -> None:
-    """Write a tar file: of each entry its objects, then the entry.
+    """Write a tar file: of each entry its objects, then the entry. It names no user.
 
     Raises:
+        FormatError: An entry is damaged (reason integrity).
         FileExistsError: `target` is there.
         OSError: It cannot be written, or an object is gone.
     """
@@ -36,62 +36,132 @@ def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) ->
     ):
         for entry in entries:
             for one in entry.objects:
-                archive.add(store.objects / one.name, f"objects/{one.name}")
+                _require_sound(one, object_problem(store, one))
+                path = store.objects / one.name
+                archive.add(path, f"objects/{one.name}", filter=_nobody_s)
             path = store.entries_folder / f"{entry.key}.json"
-            archive.add(path, f"entries/{entry.key}.json")
+            archive.add(path, f"entries/{entry.key}.json", filter=_nobody_s)
     publish(temporary, target, replace=False)
 
 
-def import_entries(store: CacheStore, source: Path) -> list[Entry]:
+def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
     """Take the entries of a file that `export_entries` wrote; each is checked as a whole.
 
+    What was in the cache and was not used for longest goes where the quota asks for it.
+
+    Args:
+        store: The cache.
+        source: The file.
+        quota: Bytes that the cache may take; a file that holds more is refused.
+
     Raises:
-        FormatError: The file is damaged or holds something else; entries before it are taken.
+        FormatError: The file is damaged, not whole or holds something else; entries before that
+            are taken, and nothing else is.
         OSError: The cache cannot be written to.
     """
     store.prepare()
-    taken = []
+    intake = _Intake(store, quota)
     with source.open("rb") as file:
         try:
             with tarfile.open(fileobj=file, mode="r:") as archive:
                 for member in archive:
-                    found = _take(store, archive, member)
-                    if found is not None:
-                        taken.append(found)
+                    intake.take(archive, member)
+                _require_end(file, archive.offset)
+            intake.require_named()
         except tarfile.TarError as exc:
             raise FormatError("archive", str(exc), "a tar file", file=str(source)) from exc
-    return taken
+        finally:
+            store.discard(intake.unnamed.values())
+    if intake.taken:
+        evict(store, quota, keep=intake.taken[-1].key)
+    return intake.taken
 
 
-def _take(store: CacheStore, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Entry | None:
-    """Keep one object; or commit one entry, whose objects came before it."""
-    folder, _, name = member.name.partition("/")
-    content = archive.extractfile(member) if member.isreg() else None
-    if content is None or "/" in name or folder not in ("objects", "entries"):
-        raise FormatError("archive", f"'{member.name[:80]}'", "objects and entries only")
-    if folder == "objects":
-        _keep_object(store, name, content)
-        return None
-    entry = read_entry(content.read(MAX_BYTES + 1), name.removesuffix(".json"))
-    for one in entry.objects:
-        problem = object_problem(store, one)
-        if problem:
-            raise FormatError(f"object {one.name}", problem, reason=Reason.INTEGRITY)
-    store.commit(entry)
-    return entry
+class _Intake:
+    """What was taken of one archive so far.
+
+    Attributes:
+        taken: Entries, committed.
+        unnamed: Objects whose entry has not come yet, by name.
+    """
+
+    def __init__(self, store: CacheStore, quota: int) -> None:
+        self.taken: list[Entry] = []
+        self.unnamed: dict[str, CacheObject] = {}
+        self._sound: set[CacheObject] = set()
+        self._store = store
+        self._quota = quota
+        self._size = 0
+
+    def take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        """Keep one object; or commit one entry, whose objects came before it."""
+        folder, _, name = member.name.partition("/")
+        content = archive.extractfile(member) if _is_plain(member) else None
+        if content is None or "/" in name or folder not in ("objects", "entries"):
+            raise FormatError("archive", f"'{member.name[:80]}'", "objects and entries only")
+        if folder == "entries":
+            self._commit(name, content)
+        elif OBJECT_NAME.fullmatch(name):
+            self._keep(CacheObject(name, member.size), content)
+        else:
+            raise FormatError("archive", f"object '{name[:80]}'", "<digest>.onnx or .bin")
+
+    def require_named(self) -> None:
+        """Find an archive that lacks entries."""
+        if self.unnamed:
+            raise FormatError("archive", f"no entry names {min(self.unnamed)}", "a whole archive")
+
+    def _keep(self, one: CacheObject, content: IO[bytes]) -> None:
+        """Store the bytes under their name, if it is theirs; what is there under it stays."""
+        self._size += one.size
+        if self._size > self._quota:
+            raise FormatError("archive", "more than the quota", f"{self._quota} bytes at most")
+        if object_problem(self._store, one):
+            folder = self._store.objects
+            with written_beside(folder / "imported") as (file, temporary):
+                while chunk := content.read(CHUNK):
+                    file.write(chunk)
+                file.flush()
+                _require_sound(one, file_problem(temporary, one))
+            temporary.chmod(READ_ONLY)
+            publish(temporary, folder / one.name, replace=True)
+            self.unnamed[one.name] = one
+        self._sound.add(one)
+
+    def _commit(self, name: str, content: IO[bytes]) -> None:
+        entry = read_entry(content.read(MAX_BYTES + 1), name.removesuffix(".json"))
+        for one in entry.objects:
+            if one not in self._sound:
+                _require_sound(one, object_problem(self._store, one))
+        self._store.commit(entry)
+        self.taken.append(entry)
+        for one in entry.objects:
+            self.unnamed.pop(one.name, None)
 
 
-def _keep_object(store: CacheStore, name: str, content: IO[bytes]) -> None:
-    """Store the bytes under their name, if it is the kind of name that objects have."""
-    stem, dot, suffix = name.partition(".")
-    if (
-        len(stem) != len(blake3().hexdigest())
-        or not stem.isalnum()
-        or suffix not in ("onnx", "bin")
-    ):
-        raise FormatError("archive", f"object '{name[:80]}'", f"<digest>{dot or '.'}onnx or .bin")
-    with written_beside(store.objects / "imported") as (file, temporary):
-        while chunk := content.read(CHUNK):
-            file.write(chunk)
-    temporary.chmod(READ_ONLY)
-    publish(temporary, store.objects / name, replace=True)
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """Whether it is a file all bytes of which are in the archive: a sparse one may be any size."""
+    return member.isreg() and not member.issparse()
+
+
+def _require_end(file: BinaryIO, offset: int) -> None:
+    """Find an archive that was cut off or damaged: tarfile takes what it cannot read for the end.
+
+    An archive ends with two blocks of zeros, and is filled up with more (POSIX pax, ustar).
+    """
+    file.seek(offset)
+    rest = file.read(2 * tarfile.RECORDSIZE)
+    if len(rest) < 2 * tarfile.BLOCKSIZE or any(rest):
+        raise FormatError("archive", f"no end at byte {offset}", "a whole archive")
+
+
+def _require_sound(one: CacheObject, problem: str) -> None:
+    if problem:
+        raise FormatError(f"object {one.name}", problem, reason=Reason.INTEGRITY)
+
+
+def _nobody_s(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without who wrote the file, and when."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member

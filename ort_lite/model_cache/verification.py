@@ -13,6 +13,7 @@ from ort_lite.model_cache.entry import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ort_lite.model_cache.entry import CacheObject
     from ort_lite.model_cache.store import CacheStore
@@ -33,15 +34,20 @@ def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
 
 def object_problem(store: CacheStore, one: CacheObject) -> str:
     """What is wrong with one object, every byte of which is read; "" if nothing is."""
-    path = store.objects / one.name
+    return file_problem(store.objects / one.name, one)
+
+
+def file_problem(path: Path, one: CacheObject) -> str:
+    """As `object_problem`, for a file that may have another name."""
+    stem, _, suffix = one.name.partition(".")
     try:
         with MappedFile(path, follow_symlink=False) as mapped:
             if len(mapped.view) != one.size:
                 return f"{len(mapped.view)} bytes, expected {one.size}"
-            digest = _content_digest(mapped.view, container=path.suffix == ".bin")
+            digest = _content_digest(mapped.view, container=suffix == "bin")
     except FormatError as exc:
         return str(exc)
-    return "" if digest == path.stem else "its digest is another one"
+    return "" if digest == stem else "its digest is another one"
 
 
 def _content_digest(data: memoryview, *, container: bool) -> str:

@@ -88,6 +88,64 @@ def test_verify_finds_a_flipped_bit_and_fix_removes_it(filled: str, folder: Path
     assert CacheStore(folder).entry_keys() == []
 
 
+def test_verify_says_what_to_do(filled: str, folder: Path, invoke) -> None:
+    damage(folder)
+    assert "verify --fix" in invoke("cache", "verify").err
+    assert "verify --fix" in invoke("cache", "verify", "--json").json["hint"]
+    assert invoke("cache", "verify", "--fix", "--json").json["hint"] == ""
+
+
+def test_a_damaged_entry_is_told_by_every_command(
+    filled: str, folder: Path, model: Path, invoke
+) -> None:
+    path = CacheStore(folder).entries_folder / f"{filled}.json"
+    path.write_bytes(path.read_bytes()[:300])
+    (told,) = invoke("cache", "ls", "--json").json["damaged"]
+    assert (told["key"], "cache entry.JSON" in told["problem"]) == (filled, True)
+    assert "1 more cannot be read" in invoke("cache", "ls").err
+    found = invoke("cache", "explain", model, *EP, "--json").json
+    assert (found["hit"], "cache entry.JSON" in found["reason"]) == (False, True)
+    assert invoke("cache", "verify").code == 1
+    loose = sum(path.stat().st_size for path in CacheStore(folder).objects.iterdir())
+    assert invoke("cache", "du", "--json").json["unnamed_bytes"] == loose
+
+
+def test_a_damaged_entry_is_not_exported(filled: str, folder: Path, tmp_path: Path, invoke) -> None:
+    damage(folder)
+    result = invoke("cache", "export", tmp_path / "seed.tar")
+    assert (result.code, "verify --fix" in result.err) == (4, True)
+    assert not (tmp_path / "seed.tar").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("ls",), ("du",), ("verify",), ("prune",), ("clear",), ("pin", "x"), ("export", "x.tar")],
+)
+def test_a_folder_that_cannot_be_read_is_one_line(
+    tmp_path: Path, command: tuple[str, ...], invoke
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    result = invoke("cache", *command, "--dir", file, "--json")
+    assert (result.code, result.json["exit_code"]) == (5, 5)
+    assert result.err.startswith("error: the model cache: [Errno 20] Not a directory")
+
+
+def test_explain_looks_where_the_session_would(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke
+) -> None:
+    monkeypatch.delenv("ORT_LITE_CACHE_DIR", raising=False)
+    chosen = ("-c", f"session.ep_context_cache_dir={tmp_path / 'elsewhere'}")
+    assert invoke("run", model, *EP, "-c", "session.ep_context_cache=1", *chosen).code == 0
+    assert invoke("cache", "explain", model, *EP, *chosen, "--json").json["hit"]
+    off = invoke("cache", "explain", model, *EP, *chosen, "-c", "session.ep_context_cache=0")
+    assert "session.ep_context_cache is 0" in off.out
+
+
+def test_an_empty_key_is_no_key(filled: str, invoke) -> None:
+    assert invoke("cache", "pin", "").code == 2
+
+
 def test_prune_leaves_what_is_pinned(filled: str, folder: Path, model: Path, invoke) -> None:
     assert invoke("cache", "pin", model).code == 0
     assert invoke("cache", "prune", "--max-bytes", "0", "--json").json["removed"] == []
@@ -148,3 +206,10 @@ def test_startup_tells_each_phase_and_what_the_cache_did(filled: str, model: Pat
     shown = invoke("bench", model, *EP, "--startup", "--loads", "1").out
     assert "vendor import" in shown
     assert "model cache, last start: hit" in shown
+
+
+@pytest.mark.usefixtures("folder")
+def test_startup_chooses_devices_as_the_session_would(model: Path, invoke) -> None:
+    command = ("bench", model, "--policy", "PREFER_CPU", "--startup", "--loads", "1", "--json")
+    (start,) = invoke(*command).json["starts"]
+    assert start["cache"]["state"] == "hit"  # what the command's own session has stored

@@ -1,0 +1,103 @@
+"""`ort-lite cache verify`, `export` and `import`: commands that read every byte of entries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.cache_entries import KEY_SHOWN, cache_of, chosen_entries, folder_option, store_of
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.model_cache.entry import Entry
+
+MEND = "ort-lite cache verify --fix removes what is damaged, and the next start compiles it again"
+
+
+@click.command(short_help="Read every byte and compare digests.")
+@click.option("--fix", is_flag=True, help="Remove what is damaged; it is compiled again.")
+@folder_option
+@json_option
+def verify(*, fix: bool, folder: Path | None, as_json: bool) -> ExitCode:
+    """Check every entry and its files. Sessions do this for what they load; 1 if one is bad."""
+    from ort_lite.model_cache.verification import problems
+
+    store = store_of(folder)
+    found = list(problems(store))
+    if fix:
+        for key, _ in found:
+            store.drop(key)
+    if as_json:
+        print_json(
+            {
+                "folder": str(store.folder),
+                "entries": len(store.entry_keys()),
+                "damaged": [{"key": key, "problem": problem} for key, problem in found],
+                "removed": fix,
+                "hint": MEND if found and not fix else "",
+            }
+        )
+    else:
+        for key, problem in found:
+            print_line(f"{key[:KEY_SHOWN]}: {problem}{' (removed)' if fix else ''}")
+        print_line(f"{len(found)} damaged" if found else "every byte is what was written")
+        if found and not fix:
+            print_note(f"Hint: {MEND}.")
+    return ExitCode.DIFFERENT if found and not fix else ExitCode.OK
+
+
+@click.command("export", short_help="Write entries into a file.")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("which", nargs=-1)
+@folder_option
+@json_option
+def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: bool) -> ExitCode:
+    """Write entries into TARGET, a tar file: those that WHICH names (key or model), or all.
+
+    A machine with the same SDK, device and driver imports them and compiles nothing.
+    """
+    from ctx_formats.errors import FormatError
+    from ort_lite.model_cache.transfer import export_entries
+
+    store = store_of(folder)
+    entries = chosen_entries(store, which) if which else store.sound_entries()
+    if not entries:
+        raise CommandError(ExitCode.USAGE, f"there is no entry in {store.folder}")
+    try:
+        export_entries(store, entries, target)
+    except FormatError as exc:
+        raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=MEND) from exc
+    return _told_moved("exported", entries, as_json=as_json)
+
+
+@click.command("import", short_help="Take entries from a file.")
+@click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@folder_option
+@json_option
+def import_(source: Path, *, folder: Path | None, as_json: bool) -> ExitCode:
+    """Take the entries of SOURCE. Each is checked; but compiled code is code: mind who made it.
+
+    A file that holds more than the quota is refused; entries not used for long give way.
+    """
+    from ctx_formats.errors import FormatError
+    from ort_lite.model_cache.transfer import import_entries
+
+    try:
+        entries = import_entries(store_of(folder), source, cache_of(folder).quota)
+    except FormatError as exc:
+        raise CommandError(ExitCode.INVALID_GRAPH, f"{source}: {exc}") from exc
+    return _told_moved("imported", entries, as_json=as_json)
+
+
+def _told_moved(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCode:
+    if as_json:
+        print_json({verb: [entry.key for entry in entries]})
+    else:
+        size = size_text(sum(entry.size for entry in entries))
+        print_line(f"{len(entries)} entries {verb}, {size}")
+    return ExitCode.OK

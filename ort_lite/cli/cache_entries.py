@@ -1,0 +1,76 @@
+"""What the commands of `ort-lite cache` have in common: the folder, entries by name, errors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.settings import CacheSettings
+    from ort_lite.model_cache.store import CacheStore
+
+KEY_SHOWN = 12
+
+folder_option = click.option(
+    "--dir", "folder", type=click.Path(path_type=Path),
+    help="The cache's folder. Default: ORT_LITE_CACHE_DIR, or ort_lite in the user's caches.",
+)  # fmt: skip
+
+
+class CacheGroup(click.Group):
+    """Commands on files, in a folder that may be missing, unreadable, full or damaged."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+        """Run the command; what the file system or a file's content refuses ends it."""
+        from ctx_formats.errors import FormatError
+
+        try:
+            return super().invoke(ctx)
+        except OSError as exc:
+            raise CommandError(ExitCode.COMPILE_FAILED, f"the model cache: {exc}") from exc
+        except FormatError as exc:
+            raise CommandError(ExitCode.INVALID_GRAPH, str(exc)) from exc
+
+
+def cache_of(folder: Path | None, config: Mapping[str, str] | None = None) -> CacheSettings:
+    """The cache that is meant: `--dir`, else what a session of these entries would use."""
+    from ort_lite.model_cache.settings import FOLDER_KEY, cache_settings
+
+    chosen = {FOLDER_KEY: str(folder)} if folder is not None else {}
+    return cache_settings({**(config or {}), **chosen}, os.environ)
+
+
+def store_of(folder: Path | None) -> CacheStore:
+    """Its files."""
+    from ort_lite.model_cache.store import CacheStore
+
+    return CacheStore(cache_of(folder).folder)
+
+
+def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[Entry]:
+    """The entries that are named by the beginning of a key, or the path of a model.
+
+    Raises:
+        CommandError: One of `which` names none.
+    """
+    entries = store.sound_entries()
+    found: dict[str, Entry] = {}
+    for text in which:
+        path = str(Path(text).absolute())
+        named = {e.key: e for e in entries if (text and e.key.startswith(text)) or e.source == path}
+        if not named:
+            raise CommandError(
+                ExitCode.USAGE,
+                f"'{text}' is no entry's key and no cached model's path",
+                hint="ort-lite cache ls lists them",
+            )
+        found |= named
+    return list(found.values())
