@@ -176,6 +176,6 @@ def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None
 
 def _require_zeros(data: memoryview, start: int, end: int) -> None:
     for at in range(start, end, ALIGNMENT):
-        part = data[at : min(at + ALIGNMENT, end)]
-        if part != memoryview(_ZEROS)[: len(part)]:
+        part = bytes(data[at : min(at + ALIGNMENT, end)])  # views are compared item by item
+        if part != _ZEROS[: len(part)]:
             raise FormatError("padding", f"other than zero in [{start}, {end})", "zeros")

@@ -319,7 +319,8 @@ class EpFactory(Protocol):
     may have `threads_option`: which of its options takes the number of threads of one run,
     to which `SessionOptions.intra_op_num_threads` is then handed. It may have `begin(options)`,
     called a while before `create`, to load its SDK's libraries in a thread without the
-    interpreter's lock; it returns at once, checks nothing and raises nothing.
+    interpreter's lock; it returns at once, checks nothing, raises nothing, and says whether the
+    process has the SDK already, so that `create` is not worth doing other things beside it.
     """
 
     @property

@@ -76,7 +76,7 @@ class InferenceSession(RunForms):
             provider_options,
             lambda: self._metadata_of(path_or_bytes),
         )
-        begin_all(wanted)
+        loaded = begin_all(wanted)
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
@@ -92,6 +92,7 @@ class InferenceSession(RunForms):
             around=self._around,
             disabled=self._disabled,
             fallback=enable_fallback,
+            sdks_loaded=loaded,
         )
         try:
             with logging_as(self._log_scope):

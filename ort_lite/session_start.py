@@ -50,6 +50,8 @@ class SessionStart:
     Attributes:
         disabled: Names of transformations that are not to run.
         fallback: Whether to go on without a provider that cannot be opened.
+        sdks_loaded: Whether the process has the EPs' SDKs: threads would take longer to start
+            than what goes on beside them saves.
     """
 
     options: SessionOptions
@@ -57,6 +59,7 @@ class SessionStart:
     around: Surroundings
     disabled: tuple[str, ...]
     fallback: bool
+    sdks_loaded: bool = False
 
     def start(self, given: object, wanted: Sequence[Request]) -> Started:
         """Read the model, open the EPs, reload or compile; whatever fails leaves nothing open.
@@ -73,7 +76,7 @@ class SessionStart:
         with ExitStack() as undo:
             source = self._source(given)
             undo.callback(source.close)
-            early = source.examined_early(wanted, self.disabled)
+            early = None if self.sdks_loaded else source.examined_early(wanted, self.disabled)
             if early is not None:
                 undo.callback(early.close)
             opening = self._opening(wanted, early, undo)

@@ -28,7 +28,7 @@ class _Factory:
 
         return probe_devices()
 
-    def begin(self, options: Mapping[str, str]) -> None:  # noqa: ARG002 - every driver is shown to the loader
+    def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
         from eps.opencl.icd import intel_runtime
         from ort_lite.providers.early_loading import load_early
@@ -36,6 +36,7 @@ class _Factory:
         library = intel_runtime(os.environ) if sys.platform == "linux" else None
         if library is not None:
             load_early([library])
+        return False
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""

@@ -40,13 +40,13 @@ class _Factory:
 
         return probe_devices()
 
-    def begin(self, options: Mapping[str, str]) -> None:
+    def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
         from eps.openvino.early_loading import first_use, libraries
         from ort_lite.providers.early_loading import load_early
 
         kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
-        load_early(libraries(kind), first_use(kind))
+        return load_early(libraries(kind), first_use(options)) and kind == "CPU"
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""

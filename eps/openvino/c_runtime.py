@@ -20,23 +20,25 @@ if TYPE_CHECKING:
 
 
 class CRuntime:
-    """One Core of the C API; its properties are set once, so it imports with one config."""
+    """A Core of the C API, for all sessions of one device and config.
+
+    `import_model` of the C API takes its properties from the Core.
+    """
 
     without_lock = True
 
     def __init__(self, api: CApi, device: str, config: Mapping[str, object]) -> None:
-        """Start.
+        """Start, or go on with the Core that another session started.
 
         Args:
             api: The library.
             device: Whose payloads are imported.
-            config: Properties for `import_model`, which the C API takes from the core alone.
+            config: Properties for `import_model`.
         """
         self._api = api
         self.version = api.version()
-        self._core = api.made(api.ov_core_create, free=api.ov_core_free)
         self._device, self._config = device, dict(config)
-        self._configured = False
+        self._core = c_api.core_with(api, device, config)
 
     def available_devices(self) -> Sequence[str]:
         """See Runtime."""
@@ -61,7 +63,6 @@ class CRuntime:
     ) -> CModel:
         """See Runtime; `device` and `config` are those that it was made with."""
         assert (device, dict(config)) == (self._device, self._config), "one runtime, one config"
-        self._configure()
         data = _in_place(payload)
         compiled = self._api.made(
             self._api.ov_core_import_model,
@@ -70,17 +71,6 @@ class CRuntime:
             keeps=data,
         )
         return CModel(self._api, compiled, payload)
-
-    def _configure(self) -> None:
-        """Set the properties with the first import: naming the device needs none."""
-        if self._configured:
-            return
-        listed = [
-            c_api.Property(key.encode(), str(value).encode()) for key, value in self._config.items()
-        ]
-        array = (c_api.Property * len(listed))(*listed)
-        self._api.ov_core_set_properties(self._core, self._device.encode(), len(listed), array)
-        self._configured = True
 
 
 class CModel:

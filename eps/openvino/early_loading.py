@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eps.openvino.options import DEVICE_OPTION, device_kind, parse_options
 from eps.openvino.sdk_errors import SDK_ERRORS
 from eps.openvino.shared_tbb import newest_tbb
+from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 EXTENSION = "openvino._pyopenvino"
 RUNTIME = "libopenvino.so."
@@ -43,28 +45,35 @@ def c_library() -> Path | None:
     return next(iter(_libraries(C_API)), None)
 
 
-def first_use(kind: str) -> Callable[[], None] | None:
-    """What the plug-in can do once it is loaded, without the interpreter's lock."""
-    return _name_cpu if kind == "CPU" else None
+def first_use(options: Mapping[str, str]) -> Callable[[], None] | None:
+    """What a session's Core can do once it is loaded, without the interpreter's lock.
+
+    Args:
+        options: The execution provider's, not checked yet.
+    """
+    kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
+    return partial(_name_cpu, options) if kind == "CPU" else None
 
 
-def _name_cpu() -> None:
-    """Ask a core for the CPU's name, as every execution provider will of its own.
+def _name_cpu(options: Mapping[str, str]) -> None:
+    """Make the Core that the execution provider will have, and ask it for the CPU's name.
 
     The first to ask waits for the plug-in to look at the machine. What goes wrong, opening the
     device says.
     """
-    from eps.openvino.c_api import VERSIONS, open_library  # noqa: PLC0415 - in the thread
+    from eps.openvino.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - in the thread
+    from eps.openvino.config import import_config  # noqa: PLC0415 - as above
 
     library = c_library()
     if library is None:
         return
     try:
+        config = import_config(parse_options(options))
         api = open_library(library)
         if api.version().startswith(VERSIONS):
-            core = api.made(api.ov_core_create, free=api.ov_core_free)
+            core = core_with(api, "CPU", config)
             api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
-    except (OSError, *SDK_ERRORS):
+    except (OSError, InvalidArgument, *SDK_ERRORS):
         return
 
 

@@ -22,18 +22,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def load_early(libraries: Sequence[Path], then: Callable[[], None] | None = None) -> None:
+def load_early(libraries: Sequence[Path], then: Callable[[], None] | None = None) -> bool:
     """Begin to load shared libraries, in this order; for Linux.
 
     Nothing is reported: what cannot be loaded here, the SDK's import says why. Nothing is done
     where the process has them all.
 
     Args:
-        libraries: To load.
+        libraries: To load; each needs those before it.
         then: Called after that, in the same thread; raises nothing.
+
+    Returns:
+        Whether the process has them all.
     """
-    if not all(_is_loaded(library) for library in libraries):
-        Thread(target=_load, args=(libraries, then), name="ort_lite library loading").start()
+    if not libraries:
+        return False
+    if _is_loaded(libraries[-1]):
+        return True
+    Thread(target=_load, args=(libraries, then), name="ort_lite library loading").start()
+    return False
 
 
 def _is_loaded(library: Path) -> bool:

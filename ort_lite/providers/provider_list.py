@@ -138,15 +138,21 @@ def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]
     return tuple(found)
 
 
-def begin_all(requests: Sequence[Request]) -> None:
-    """Let the EPs whose SDKs take long to load begin with it; what is wrong `open_all` says."""
+def begin_all(requests: Sequence[Request]) -> bool:
+    """Let the EPs whose SDKs take long to load begin with it; what is wrong `open_all` says.
+
+    Returns:
+        Whether the process has the SDKs of all that would.
+    """
     installed = catalog.entries()
+    loaded: list[bool] = []
     for request in requests:
         if request.name in installed:
             with suppress(EPFail):
                 begin = getattr(installed[request.name].load(), "begin", None)
                 if begin is not None:
-                    begin(request.options)
+                    loaded.append(bool(begin(request.options)))
+    return bool(loaded) and all(loaded)
 
 
 def open_all(

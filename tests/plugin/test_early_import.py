@@ -164,6 +164,17 @@ def test_bytes_from_a_user_s_function_are_imported_where_they_were_asked_for(con
     assert (asked, [name for name, _ in imported()]) == ([here], [here])
 
 
+def test_nothing_is_begun_in_threads_for_an_sdk_that_the_process_has(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(context).close()
+    imported()
+    factory = type(sys.modules["apart_ep"].FACTORY)
+    monkeypatch.setattr(factory, "begin", lambda _factory, _options: True, raising=False)
+    load(context).close()
+    assert [name for name, _ in imported()] == [threading.current_thread().name]
+
+
 def test_an_ep_that_does_not_say_so_imports_in_the_calling_thread(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

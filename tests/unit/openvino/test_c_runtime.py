@@ -166,6 +166,15 @@ def test_properties_of_an_imported_model_are_the_same(given: dict[str, str], key
     assert found[0] == _as_cpp_spells(found[1])
 
 
+def test_a_core_stays_for_the_next_session_with_its_properties() -> None:
+    library = c_library()
+    assert library is not None
+    api = c_api.open_library(library)
+    core = c_api.core_with(api, "CPU", CONFIG)
+    assert c_api.core_with(api, "CPU", dict(CONFIG)) is core
+    assert c_api.core_with(api, "CPU", {**CONFIG, "NUM_STREAMS": 3}) is not core
+
+
 def _as_cpp_spells(text: str) -> str:
     """`Mode.ACCURACY` and `<Type: 'float32'>` of the extension's without what is around them."""
     return {"<Type: 'float32'>": "f32", "<Type: 'dynamic'>": "dynamic"}.get(

@@ -174,13 +174,17 @@ import sys
 sys.path.insert(0, {str(ROOT)!r})
 from eps.openvino import FACTORY
 import threading
-FACTORY.begin({{"device_type": "CPU"}})
+assert not FACTORY.begin({{"device_type": "CPU"}})
 for thread in threading.enumerate():
     if thread is not threading.current_thread():
         thread.join()
-FACTORY.begin({{"device_type": "CPU"}})
-assert threading.active_count() == 1, "all is loaded"
+assert FACTORY.begin({{"device_type": "CPU"}}), "all is loaded"
+assert threading.active_count() == 1
 maps = open("/proc/self/maps").read()
+from eps.openvino import c_api
+cores = c_api._kept_core.cache_info().misses
+FACTORY.create({{"device_type": "CPU"}})
+assert c_api._kept_core.cache_info().misses == cores, "the session has the Core that was begun"
 assert "openvino" not in sys.modules and "openvino._pyopenvino" not in sys.modules
 answer = [__import__("numpy").array(["libopenvino_intel_cpu_plugin.so" in maps])]
 """
@@ -192,4 +196,4 @@ answer = [__import__("numpy").array(["libopenvino_intel_cpu_plugin.so" in maps])
 @pytest.mark.parametrize("device", ["", "../../lib", "AUTO:NPU,CPU", "HETERO:"])
 def test_beginning_with_a_device_that_is_none_raises_nothing(device: str) -> None:
     """`create` says what is wrong with it."""
-    assert FACTORY.begin({"device_type": device}) is None
+    assert FACTORY.begin({"device_type": device}) is False
