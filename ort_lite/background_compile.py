@@ -15,7 +15,8 @@ from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import session_target
 from ort_lite.interim import InterimGraph, open_interim, quick_eps
-from ort_lite.load_report import BackgroundCompile, LoadClock
+from ort_lite.load_clock import LoadClock
+from ort_lite.load_report import BackgroundCompile
 from ort_lite.opening import BACKGROUND_KEY
 from ort_lite.session_log import get_logger, logging_as, scope_of
 from ort_lite.shape_compiles import ShapeCompiles, answers_meanwhile

@@ -192,8 +192,11 @@ class ExecutionProvider(ABC):
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""
 
     imports_without_lock: bool = False
-    """Whether `import_model` leaves Python's lock to others for most of its time, and may be called
-    in another thread than the one that made the EP: a session then gets ready meanwhile."""
+    """Whether `import_model` leaves Python's lock to others for most of its time: another thread
+    then imports meanwhile what the session needs next."""
+
+    modules_after_import: ClassVar[Sequence[str]] = ()
+    """Modules of its own that the EP needs after `import_model`, to be imported meanwhile."""
 
     runs_bodies_through_session: ClassVar[bool] = False
     """Whether the session partitions and prepares the bodies of control flow for this EP."""

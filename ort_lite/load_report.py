@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-IMPORTS = "imports"
-FIRST_RUN = "first run"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheOutcome:
-    """What the model cache did for one start.
-
-    Attributes:
-        state: "off"; "hit" (reloaded); "stored" (compiled, and kept for the next start); or
-            "missed" (compiled, and not kept).
-        reason: Why it was no hit, why nothing was kept, or why a session that asked for the cache
-            goes around it; "" where there is nothing to say.
-        key: Of the entry, or "".
-    """
-
-    state: str = "off"
-    reason: str = ""
-    key: str = ""
+    from ort_lite.load_clock import CacheOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,36 +108,6 @@ def _lines(phases: Mapping[str, float]) -> list[str]:
 
 def _told(state: str, reason: str) -> str:
     return f"{state}: {reason}" if reason else state
-
-
-@dataclass(slots=True)
-class LoadClock:
-    """Adds up the seconds of each phase while a session is made."""
-
-    began: float = field(default_factory=perf_counter)
-    phases: dict[str, float] = field(default_factory=dict)
-    total: float = 0.0
-    payload_bytes: int = 0
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count the body towards a phase."""
-        began = perf_counter()
-        self.phases.setdefault(name, 0.0)
-        try:
-            yield
-        finally:
-            self.phases[name] += perf_counter() - began
-
-    def stop(self) -> None:
-        """The session is ready."""
-        self.total = perf_counter() - self.began
-        rest = self.total - sum(self.phases.values())
-        self.phases = {IMPORTS: max(0.0, rest), **self.phases}
-
-    def note_first_run(self, seconds: float) -> None:
-        """A run has succeeded; of many at once the one that ends first counts."""
-        self.phases.setdefault(FIRST_RUN, seconds)
 
 
 def peak_rss() -> int | None:

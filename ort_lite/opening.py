@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import ENABLE_KEY, PROBE_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.load_report import CacheOutcome, LoadClock
-from ort_lite.planning.placement import check_placement
-from ort_lite.planning.workshop import Workshop
+from ort_lite.load_clock import CacheOutcome, LoadClock
 from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.workshop import Workshop
     from ort_lite.providers.provider_list import Request
 
 
@@ -55,6 +54,8 @@ class Opening:
 
     def workshop(self) -> Workshop:
         """What preparing needs."""
+        from ort_lite.planning.workshop import Workshop  # noqa: PLC0415 - contexts are imported first
+
         return Workshop(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
@@ -203,8 +204,7 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
         from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
         probe = probe_of(opening.options, opening.eps, opening.provider_options)
-    shop, clock = opening.workshop(), opening.clock
-    prepared = reload(loaded, shop, opening.options, clock, early=opening.early, probe=probe)
+    prepared = reload(loaded, opening, probe)
     opened = Opened(loaded=loaded, prepared=prepared, eps=tuple(opening.eps))
     return placed(opened, opening.options)
 
@@ -215,6 +215,8 @@ def placed(opened: Opened, options: SessionOptions) -> Opened:
     Raises:
         Fail: They do not; the graph is released.
     """
+    from ort_lite.planning.placement import check_placement  # noqa: PLC0415 - contexts are imported first
+
     try:
         check_placement(opened.prepared, options)
     except BaseException:

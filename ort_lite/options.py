@@ -6,7 +6,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ort_lite.context.data import DEFAULT_MAX_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
+MAX_DATA_SIZE = (1 << 63) - 1
+"""Bytes of EP context data at most, where nobody says less."""
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -302,7 +303,7 @@ class SessionOptions:
         return self._progress
 
     def set_ep_context_data_read_func(
-        self, read_func: ReadFunc, max_data_size: int = DEFAULT_MAX_SIZE
+        self, read_func: ReadFunc, max_data_size: int = MAX_DATA_SIZE
     ) -> None:
         """Get payloads from `read_func(name, OrtEpContextDataBuffer)` instead of files."""
         self._read_data = DataReader(read_func, max_data_size)

@@ -7,9 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite.execution.run_forms import RunForms
-from ort_lite.load_report import FIRST_RUN, BackgroundCompile, LoadClock, LoadReport, peak_rss
-from ort_lite.options import RunOptions, SessionOptions
-from ort_lite.providers.provider_list import begin_all, wanted_by
+from ort_lite.load_clock import FIRST_RUN, LoadClock
+from ort_lite.providers.provider_list import begin_all, named_in, wanted_by
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.status import Fail
 
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution_provider import Value
+    from ort_lite.load_report import BackgroundCompile, LoadReport
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.opening import Opened
+    from ort_lite.options import RunOptions, SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
     from ort_lite.planning.preparation import PreparedGraph
@@ -66,6 +67,11 @@ class InferenceSession(RunForms):
             TypeError: `path_or_bytes` is of the wrong type.
         """
         self._clock = LoadClock()
+        named = named_in(providers, provider_options)
+        begun = begin_all(named)
+        # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
+        from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
+
         self._source, self._fallback = path_or_bytes, enable_fallback
         self._given = (sess_options or SessionOptions()).snapshot()
         self._options = self._given.snapshot()
@@ -76,8 +82,7 @@ class InferenceSession(RunForms):
             provider_options,
             lambda: self._metadata_of(path_or_bytes),
         )
-        loaded = begin_all(wanted)
-        # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
+        loaded = begun if named else begin_all(wanted)
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
 
@@ -312,6 +317,8 @@ class InferenceSession(RunForms):
         Args:
             timeout: Seconds to wait for its end; None waits for as long as it takes.
         """
+        from ort_lite.load_report import BackgroundCompile  # noqa: PLC0415 - few sessions are asked
+
         if self._job is None:
             return BackgroundCompile(reason=self._no_job)
         return self._job.outcome(timeout)
@@ -322,6 +329,8 @@ class InferenceSession(RunForms):
         Raises:
             Fail: The session is closed.
         """
+        from ort_lite.load_report import LoadReport, peak_rss  # noqa: PLC0415 - as above
+
         opened, background = self._present(), self.background_compile()
         return LoadReport(
             phases=dict(self._clock.phases),

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
-from ort_lite.model_cache.settings import bypass_reason, session_cache
 from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
 from ort_lite.providers.provider_list import open_all
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
-    from ort_lite.load_report import LoadClock
+    from ort_lite.load_clock import LoadClock
     from ort_lite.opening import ModelSource, Opened
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import Request
@@ -117,14 +117,21 @@ class SessionStart:
 
     def _source(self, given: object) -> ModelSource:
         """The model, to be looked for in the cache where one is wanted."""
+        if CACHE_KEY not in self.options.config and CACHE_FOLDER_VARIABLE not in os.environ:
+            return self._uncached(given)
+        from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - if wanted
+
         settings = session_cache(self.options.config, os.environ)
         around_it = bypass_reason(self.options) if settings is not None else ""
         if settings is None or around_it:
-            with self.clock.phase("read model"), self.around.loading(given):
-                return UncachedModel(loader.load(given, self.options), self.options, around_it)
+            return self._uncached(given, around_it)
         from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
 
         return CachedModel(settings, given, self.options, self.clock)
+
+    def _uncached(self, given: object, around_it: str = "") -> ModelSource:
+        with self.clock.phase("read model"), self.around.loading(given):
+            return UncachedModel(loader.load(given, self.options), self.options, around_it)
 
 
 def _opened(

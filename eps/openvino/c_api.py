@@ -1,7 +1,7 @@
 """OpenVINO's C API: the functions of libopenvino_c that a reload needs, through ctypes.
 
 Declared after OpenVINO 2026.4's headers ov_core.h, ov_compiled_model.h, ov_infer_request.h,
-ov_node.h, ov_tensor.h and ov_partial_shape.h (src/bindings/c/include/openvino/c).
+ov_node.h, ov_model.h, ov_tensor.h and ov_partial_shape.h (src/bindings/c/include/openvino/c).
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ _LONG: Mapping[str, Sequence[Any]] = {
     "ov_core_create": (_NEW,),
     "ov_core_get_available_devices": (_OBJECT, POINTER(Devices)),
     "ov_core_get_property": (_OBJECT, c_char_p, c_char_p, _NEW),
+    "ov_core_read_model_from_memory_buffer": (_OBJECT, c_char_p, c_size_t, _OBJECT, _NEW),
     "ov_core_import_model": (_OBJECT, c_void_p, c_size_t, c_char_p, _NEW),
     "ov_compiled_model_create_infer_request": (_OBJECT, _NEW),
     "ov_infer_request_infer": (_OBJECT,),
@@ -110,6 +111,7 @@ _LONG_FREE: Mapping[str, Sequence[Any]] = {
     "ov_core_free": (_OBJECT,),
     "ov_compiled_model_free": (_OBJECT,),
     "ov_infer_request_free": (_OBJECT,),
+    "ov_model_free": (_OBJECT,),
 }
 _SHORT_FREE: Mapping[str, Sequence[Any]] = {
     "ov_output_const_port_free": (_OBJECT,),

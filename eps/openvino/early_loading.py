@@ -27,6 +27,14 @@ PLUGINS = {
 }
 """By kind of device."""
 
+SMALL_IR = b"""<net name="m" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1" element_type="f32"/>
+<output><port id="0" precision="FP32"><dim>1</dim></port></output></layer>
+<layer id="1" name="y" type="Result" version="opset1">
+<input><port id="0" precision="FP32"><dim>1</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>"""
+"""A model that hands its input through."""
+
 
 def libraries(kind: str) -> list[Path]:
     """The runtime and the plug-in of a kind of device, in the order in which to load them.
@@ -52,14 +60,15 @@ def first_use(options: Mapping[str, str]) -> Callable[[], None] | None:
         options: The execution provider's, not checked yet.
     """
     kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
-    return partial(_name_cpu, options) if kind == "CPU" else None
+    return partial(_use_cpu, options) if kind == "CPU" else None
 
 
-def _name_cpu(options: Mapping[str, str]) -> None:
-    """Make the Core that the execution provider will have, and ask it for the CPU's name.
+def _use_cpu(options: Mapping[str, str]) -> None:
+    """Make the Core that the execution provider will have; it names the CPU and reads a model.
 
-    The first to ask waits for the plug-in to look at the machine. What goes wrong, opening the
-    device says.
+    The first to ask waits for the plug-in to look at the machine, and the first to read for the
+    operator sets and the reader of OpenVINO's IR, which is in every blob. What goes wrong,
+    opening the device says.
     """
     from eps.openvino.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - in the thread
     from eps.openvino.config import import_config  # noqa: PLC0415 - as above
@@ -73,6 +82,8 @@ def _name_cpu(options: Mapping[str, str]) -> None:
         if api.version().startswith(VERSIONS):
             core = core_with(api, "CPU", config)
             api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
+            read = api.ov_core_read_model_from_memory_buffer
+            api.made(read, core, SMALL_IR, len(SMALL_IR), None, free=api.ov_model_free)
     except (OSError, InvalidArgument, *SDK_ERRORS):
         return
 

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.blob_header import read_requirements
-from eps.openvino.compiled import OpenVINOPartition
 from eps.openvino.config import import_config, weightless_config
 from eps.openvino.identity import read_identity
-from eps.openvino.ports import import_order
 from eps.openvino.sdk import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.verdict import Verdicts
@@ -41,6 +39,10 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
     widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
+    modules_after_import: ClassVar[Sequence[str]] = (
+        "eps.openvino.compiled",
+        "eps.openvino.c_request",
+    )
 
     def __init__(self, options: OpenVINOOptions) -> None:
         """Open the device, or the compiler for one that is not here (`npu_platform`).
@@ -99,6 +101,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
+        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
         from eps.openvino.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
 
         assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
@@ -136,9 +139,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
+        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
+        from eps.openvino.shared_weights import weightless  # noqa: PLC0415 - not for a reload
+
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
             return False
-        from eps.openvino.shared_weights import weightless  # noqa: PLC0415 - not for a reload
 
         if compiled.source is None:
             return False
@@ -171,6 +176,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 reason=Reason.VENDOR_REJECTED,
                 present=self._identity,
             ) from exc
+        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - see modules_after_import
+        from eps.openvino.ports import import_order  # noqa: PLC0415 - as above
+
         return OpenVINOPartition(model, "an imported partition", import_order(io, model))
 
     def _requirements_of(self, payload: memoryview) -> str:

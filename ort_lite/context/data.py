@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ort_lite.options import MAX_DATA_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-DEFAULT_MAX_SIZE = (1 << 63) - 1
 
 
 class OrtEpContextData:
@@ -40,7 +39,7 @@ class OrtEpContextData:
 class OrtEpContextDataBuffer:
     """Where a read callback puts a payload: `allocate` once, then `write`."""
 
-    def __init__(self, max_size: int = DEFAULT_MAX_SIZE) -> None:
+    def __init__(self, max_size: int = MAX_DATA_SIZE) -> None:
         self._max_size = max_size
         self._data: bytearray | None = None
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.examination import examine, parse_node
-from ort_lite.context.max_size import SharesWorkingMemory, largest
 from ort_lite.context.mending import recompile
 from ort_lite.context.nodes import interface, is_context_node
-from ort_lite.context.shared_weights import SupportsWeightSharing
 from ort_lite.context.verdict import require_fit
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.session_log import get_logger
@@ -24,9 +22,10 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.context.examination import Examined
+    from ort_lite.context.modules_beside import ModulesBeside
     from ort_lite.context.payload_store import PayloadStore
     from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, PartitionIo
-    from ort_lite.load_report import LoadClock
+    from ort_lite.load_clock import LoadClock
     from ort_lite.model.graph import Graph
     from ort_lite.options import SessionOptions
 
@@ -87,6 +86,7 @@ class Importer:
         examiner: Examiner,
         clock: LoadClock,
         probe: Probe | None = None,
+        beside: ModulesBeside | None = None,
     ) -> None:
         """Remember what importing needs.
 
@@ -96,13 +96,15 @@ class Importer:
             examiner: Of this model's nodes, under the session's options.
             clock: Told how long each step takes.
             probe: Called before a payload is imported; raises where it must not be.
+            beside: Begun when the first payload goes to an EP.
         """
         self._described = described
         self._eps = {ep.name: (i, ep) for i, ep in enumerate(eps)}
         self._examiner = examiner
         self._clock = clock
         self._probe = probe
-        self._sizes = largest(examiner.primaries)
+        self._beside = beside
+        self._sizes = _largest(examiner.primaries)
         self._reserved: set[str] = set()
         self.imported: list[EpContextNode] = []
 
@@ -143,6 +145,8 @@ class Importer:
                 self._probe(node, found, io)
         self._reserve(node.source, ep)
         self._clock.payload_bytes += len(found.payload.data)
+        if self._beside is not None:
+            self._beside.begin()
         with self._clock.phase("vendor import"):
             compiled = _compiled(node, found, ep, io)
         self.imported.append(node)
@@ -160,6 +164,8 @@ class Importer:
     def _reserve(self, source: str, ep: ExecutionProvider) -> None:
         """Tell an EP, once, how much working memory its contexts need."""
         if source in self._sizes and source not in self._reserved:
+            from ort_lite.context.max_size import SharesWorkingMemory  # noqa: PLC0415 - few EPs do
+
             self._reserved.add(source)
             if isinstance(ep, SharesWorkingMemory):
                 ep.reserve(self._sizes[source])
@@ -179,6 +185,14 @@ class Importer:
         )
 
 
+def _largest(primaries: Sequence[EpContextNode]) -> dict[str, int]:
+    if not any(node.max_size for node in primaries):
+        return {}
+    from ort_lite.context.max_size import largest  # noqa: PLC0415 - few EPs record any
+
+    return largest(primaries)
+
+
 def release_all(imported: Sequence[Imported]) -> None:
     """Give back what is not going to run after all."""
     for one in imported:
@@ -196,6 +210,8 @@ def _compiled(
     try:
         if found.payload.weights is None:
             return ep.import_model(found.payload.data, io)
+        from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - few payloads need it
+
         assert isinstance(ep, SupportsWeightSharing), "require_fit saw to it"
         return ep.import_shared(found.payload.data, found.payload.weights, io)
     except (InvalidGraph, EPFail) as exc:

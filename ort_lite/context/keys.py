@@ -9,3 +9,7 @@ PREFIX_KEY = "ep.context_node_name_prefix"
 SHARE_KEY = "ep.share_ep_contexts"
 STOP_KEY = "ep.stop_share_ep_contexts"
 PROBE_KEY = "session.ep_context_probe"
+
+CACHE_KEY = "session.ep_context_cache"
+CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
+"""What turns the model cache on; everything else about it is in model_cache/settings.py."""

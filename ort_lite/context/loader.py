@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.context.early_import import EarlyImport, may_import_early
 from ort_lite.context.examination import base_folder, context_nodes, primaries_of
-from ort_lite.context.importing import Examiner, Importer
+from ort_lite.context.importing import Examiner, Importer, release_all
+from ort_lite.context.modules_beside import ModulesBeside
 from ort_lite.context.payload_store import PayloadStore
 from ort_lite.context.shared_reading import loading
 from ort_lite.model.loader import as_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
+    from ctx_formats.ep_context import EpContextNode
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.context.importing import Imported, Probe
-    from ort_lite.load_report import LoadClock
+    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.load_clock import LoadClock
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -26,26 +30,46 @@ if TYPE_CHECKING:
     from ort_lite.planning.preparation import Partition, PreparedGraph
     from ort_lite.planning.workshop import Workshop
 
+    class Terms(Protocol):
+        """What a context model is reloaded with."""
 
-def reload(
-    loaded: LoadedModel,
-    shop: Workshop,
-    options: SessionOptions,
-    clock: LoadClock,
-    early: EarlyExamination | None = None,
-    probe: Probe | None = None,
-) -> PreparedGraph:
+        @property
+        def eps(self) -> Sequence[ExecutionProvider]:
+            """Of the session, in order of preference."""
+
+        @property
+        def options(self) -> SessionOptions:
+            """Where payloads are, and what is required of them."""
+
+        @property
+        def clock(self) -> LoadClock:
+            """Told how long each step takes."""
+
+        @property
+        def early(self) -> EarlyExamination | None:
+            """What was examined meanwhile, under the same options; stays the caller's."""
+
+        def workshop(self) -> Workshop:
+            """The EPs and the session's rules, for preparing."""
+
+
+NEEDED_AFTER_IMPORT = (
+    "ort_lite.planning.workshop",
+    "ort_lite.planning.preparation",
+    "ort_lite.planning.placement",
+)
+"""Modules that a session needs once its payloads are imported, and what they import."""
+
+
+def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> PreparedGraph:
     """Import every payload of a context model and prepare the rest of its graph.
 
-    Where the EPs allow it, payloads are imported in a thread, and what preparing needs is
-    imported and done beside it (docs/adr/0023-importing-beside-the-session.md).
+    Where an EP leaves the interpreter's lock to others, what the rest needs is imported meanwhile
+    (docs/adr/0023-importing-beside-the-session.md).
 
     Args:
         loaded: The context model.
-        shop: The EPs and the session's rules.
-        options: Where payloads are, and what is required of them.
-        clock: Told how long each step takes.
-        early: What was examined meanwhile, under the same options; stays the caller's.
+        terms: Of the session.
         probe: Called before a payload is imported; raises where it must not be.
 
     Raises:
@@ -53,39 +77,51 @@ def reload(
             `.reason` says what, and nothing falls back.
         NotImplemented: A node's source is no EP of this session.
     """
+    options = terms.options
     base = base_folder(loaded.path, options)
     with ExitStack() as undo:
         workspace = undo.enter_context(loading(options))
         store = undo.enter_context(PayloadStore(base, loaded.path, options, workspace))
         primaries = primaries_of(context_nodes(loaded))
-        examiner = Examiner(store, primaries, options, early)
-        importer = Importer(loaded.described, shop.eps, examiner, clock, probe)
-        graph = as_graph(loaded.model)
-        begun: EarlyImport | None = None
-        apart = early is not None and early.is_apart and probe is None
-        if apart and may_import_early(primaries, shop.eps):
-            begun = EarlyImport(importer, graph)
-            undo.callback(begun.close)
-        prepared = _prepared(graph, shop, importer, begun)
+        examiner = Examiner(store, primaries, options, terms.early)
+        beside = _beside(primaries, terms.eps)
+        if beside is not None:
+            undo.callback(beside.begin)  # else its thread would wait for ever
+        importer = Importer(loaded.described, terms.eps, examiner, terms.clock, probe, beside)
+        prepared = _prepared(as_graph(loaded.model), terms, importer)
         for node in importer.imported:
             store.taken(node)
     return prepared
 
 
-def _prepared(
-    graph: Graph,
-    shop: Workshop,
-    importer: Importer,
-    begun: EarlyImport | None,
-) -> PreparedGraph:
-    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - while payloads are imported
+def _beside(
+    primaries: Sequence[EpContextNode], eps: Sequence[ExecutionProvider]
+) -> ModulesBeside | None:
+    """For modules that a session needs after an import.
+
+    None where they are there, or where each EP keeps the interpreter's lock.
+    """
+    sources = {node.source for node in primaries}
+    willing = [ep for ep in eps if ep.name in sources and ep.imports_without_lock]
+    own = [name for ep in willing for name in ep.modules_after_import]
+    missing = [name for name in (*NEEDED_AFTER_IMPORT, *own) if name not in sys.modules]
+    return ModulesBeside(missing) if willing and missing else None
+
+
+def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
+    imported = importer.import_all(graph)
+    try:
+        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - while payloads are imported
+
+        first = _partitions(graph, imported)
+    except BaseException:
+        release_all(imported)
+        raise
 
     def settle(one: Graph) -> Mapping[Part, Partition]:
-        if begun is not None and one is begun.graph:
-            return _partitions(one, begun.result())
-        return _partitions(one, importer.import_all(one))
+        return first if one is graph else _partitions(one, importer.import_all(one))
 
-    return prepare(graph, replace(shop, settle=settle))
+    return prepare(graph, replace(terms.workshop(), settle=settle))
 
 
 def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partition]:

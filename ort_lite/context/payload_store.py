@@ -10,7 +10,6 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.safe_path import resolve_payload
-from ort_lite.context.data import OrtEpContextDataBuffer
 from ort_lite.context.shared_reading import PayloadFile, opened
 
 if TYPE_CHECKING:
@@ -210,6 +209,8 @@ class PayloadStore:
     def _from_user(self, name: str, reader: DataReader) -> Container:
         """What the user's read function gives for a name; no file is looked at."""
         if name not in self._containers:
+            from ort_lite.context.data import OrtEpContextDataBuffer  # noqa: PLC0415 - few sessions have one
+
             buffer = OrtEpContextDataBuffer(reader.max_size)
             try:
                 reader.func(name, buffer)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp, MappedFile
 from ort_lite.context.keys import SHARE_KEY, STOP_KEY
-from ort_lite.context.shared_weights import WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ctx_formats.container import Container
+    from ort_lite.context.shared_weights import WeightsFile
     from ort_lite.options import SessionOptions
 
 
@@ -61,6 +61,8 @@ class PayloadFile:
         runs = self.container.entries[name].weights
         if not runs:
             return None
+        from ort_lite.context.shared_weights import WeightsFile  # noqa: PLC0415 - few payloads need any
+
         with self._lock:
             for run in runs:
                 if run not in self._checked:

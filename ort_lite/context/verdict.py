@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.context.mending import recompile, refused
-from ort_lite.context.shared_weights import SupportsWeightSharing
 from ort_lite.execution_provider import CompiledModelCompatibility
 from ort_lite.status import Fail, InvalidGraph
 
@@ -45,7 +44,7 @@ def require_fit(
     if found.seal is not None:
         seal = found.seal.in_file(file)
         raise refused(seal, node.onnx_model_filename, recorded=found.recorded)
-    if found.payload.weights is not None and not isinstance(ep, SupportsWeightSharing):
+    if found.payload.weights is not None and not _shares_weights(ep):
         hint = recompile(node.onnx_model_filename)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
@@ -55,6 +54,12 @@ def require_fit(
             hint=hint,
         )
     return warning
+
+
+def _shares_weights(ep: SupportsEpContext) -> bool:
+    from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - few payloads need it
+
+    return isinstance(ep, SupportsWeightSharing)
 
 
 def require_identity(

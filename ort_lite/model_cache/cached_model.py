@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.load_report import CacheOutcome
+from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ort_lite.context.early_examination import EarlyExamination
-    from ort_lite.load_report import LoadClock
+    from ort_lite.load_clock import LoadClock
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.entry_reader import OpenEntry

@@ -10,7 +10,7 @@ from blake3 import blake3
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import PATH_KEY
-from ort_lite.load_report import CacheOutcome
+from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.opening import placed, reload_context
 from ort_lite.planning.placement import NO_FALLBACK_KEY
@@ -25,7 +25,7 @@ from ort_lite.status import (
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from ort_lite.load_report import LoadClock
+    from ort_lite.load_clock import LoadClock
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.store import CacheStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import FieldDifference
-from ort_lite.context.keys import EMBED_KEY, ENABLE_KEY, PATH_KEY
+from ort_lite.context.keys import CACHE_KEY, EMBED_KEY, ENABLE_KEY, PATH_KEY
 from ort_lite.execution_provider import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
@@ -24,7 +24,7 @@ SOURCE = "model"
 
 NEUTRAL = frozenset(
     {
-        settings.ENABLE_KEY,
+        CACHE_KEY,
         settings.FOLDER_KEY,
         settings.QUOTA_KEY,
         ENABLE_KEY,

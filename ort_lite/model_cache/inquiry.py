@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.load_report import LoadClock
+from ort_lite.context.keys import CACHE_KEY
+from ort_lite.load_clock import LoadClock
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
-from ort_lite.model_cache.settings import ENABLE_KEY, bypass_reason
+from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.opening import Opening
 from ort_lite.providers.provider_list import open_all, wanted_by
@@ -72,8 +73,8 @@ def inquire(
         OrtLiteError: The model cannot be read, an EP cannot be opened, or the user's delegate
             for the choice of devices failed.
     """
-    off = options.config.get(ENABLE_KEY) == "0"
-    around_it = f"{ENABLE_KEY} is 0" if off else bypass_reason(options)
+    off = options.config.get(CACHE_KEY) == "0"
+    around_it = f"{CACHE_KEY} is 0" if off else bypass_reason(options)
     if around_it:
         return Inquiry(hit=False, reason=f"sessions go around the cache: {around_it}")
     options = options.snapshot()

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context.keys import ENABLE_KEY as ENABLE_CONTEXT_KEY
-from ort_lite.context.keys import SHARE_KEY
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, ENABLE_KEY, SHARE_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
 
     from ort_lite.options import SessionOptions
 
-ENABLE_KEY = "session.ep_context_cache"
 FOLDER_KEY = "session.ep_context_cache_dir"
 QUOTA_KEY = "session.ep_context_cache_max_bytes"
-FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
 QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"
 DEFAULT_QUOTA = 10_000_000_000
 QUOTA_DIGITS = 20
@@ -48,9 +45,9 @@ def session_cache(
     Raises:
         InvalidArgument: An entry has a value that it cannot have.
     """
-    enabled = config.get(ENABLE_KEY, "1" if environment.get(FOLDER_VARIABLE) else "0")
+    enabled = config.get(CACHE_KEY, "1" if environment.get(CACHE_FOLDER_VARIABLE) else "0")
     if enabled not in ("0", "1"):
-        raise InvalidArgument(f"{ENABLE_KEY} is '{enabled}', expected 0 (off) or 1 (on)")
+        raise InvalidArgument(f"{CACHE_KEY} is '{enabled}', expected 0 (off) or 1 (on)")
     return cache_settings(config, environment) if enabled == "1" else None
 
 
@@ -61,7 +58,7 @@ def bypass_reason(options: SessionOptions) -> str:
     one gets: kernels of the user's own compute constants that become part of a compiled model.
     """
     found = {
-        "a context model is written": options.flag(ENABLE_CONTEXT_KEY),
+        "a context model is written": options.flag(ENABLE_KEY),
         "the optimized model is written": bool(options.optimized_model_filepath),
         "its contexts are shared among sessions": options.flag(SHARE_KEY),
         "weights are given in memory": options.given_weights is not None,
@@ -77,7 +74,9 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
         InvalidArgument: The quota is no number, or there is no folder for caches.
     """
     folder = (
-        config.get(FOLDER_KEY) or environment.get(FOLDER_VARIABLE) or user_cache_folder(environment)
+        config.get(FOLDER_KEY)
+        or environment.get(CACHE_FOLDER_VARIABLE)
+        or user_cache_folder(environment)
     )
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
     if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
@@ -98,5 +97,5 @@ def user_cache_folder(environment: Mapping[str, str]) -> str:
         return str(Path.home() / ".cache" / "ort_lite")
     except RuntimeError as exc:
         raise InvalidArgument(
-            f"there is no folder for caches ({exc}); set {FOLDER_VARIABLE}"
+            f"there is no folder for caches ({exc}); set {CACHE_FOLDER_VARIABLE}"
         ) from exc

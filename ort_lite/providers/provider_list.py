@@ -73,9 +73,28 @@ def requested(
     Providers given to the session win over those added to its options, as in ONNX Runtime.
 
     Raises:
+        ValueError: As `named_in`.
+        InvalidArgument: `session.disable_cpu_ep_fallback` together with an explicit CPU EP.
+    """
+    found = named_in(providers, provider_options)
+    if found and options.has_providers():
+        log.warning("the providers given to the session win over those added to its SessionOptions")
+    elif not found:
+        found = [Request(name, dict(o), explicit=True) for name, o in options.providers]
+    if not found:
+        found = [Request(name, {}, explicit=False) for name in catalog.entries()]
+    return _with_default(options, found)
+
+
+def named_in(
+    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
+    provider_options: Sequence[Mapping[str, str]] | None,
+) -> list[Request]:
+    """Providers that the arguments of a session name, in their order.
+
+    Raises:
         ValueError: `providers` is one string, or the lists differ in length; ONNX Runtime's
             Python raises the same class.
-        InvalidArgument: `session.disable_cpu_ep_fallback` together with an explicit CPU EP.
     """
     if isinstance(providers, str):
         raise ValueError(f"providers must be a sequence of names, not the string {providers!r}")  # noqa: TRY004 - ValueError is onnxruntime's class for it
@@ -91,13 +110,7 @@ def requested(
             Request(r.name, {**r.options, **_texts(o)}, explicit=True)
             for r, o in zip(found, provider_options, strict=True)
         ]
-    if found and options.has_providers():
-        log.warning("the providers given to the session win over those added to its SessionOptions")
-    elif not found:
-        found = [Request(name, dict(o), explicit=True) for name, o in options.providers]
-    if not found:
-        found = [Request(name, {}, explicit=False) for name in catalog.entries()]
-    return _with_default(options, found)
+    return found
 
 
 def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Request, ...]:

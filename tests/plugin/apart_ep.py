@@ -1,4 +1,4 @@
-"""The example EP, which lets another thread import its payloads and notes which one did."""
+"""The example EP, which lets modules be imported beside its payloads and notes the threads."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class ApartExecutionProvider(ExampleExecutionProvider):
 
     name: ClassVar[str] = "ApartExecutionProvider"
     imports_without_lock = True
-    imported: ClassVar[list[tuple[str, ExamplePartition]]] = []
-    """The name of the thread, and what it imported."""
+    modules_after_import = ("apart_ep_next",)
+    imported: ClassVar[list[tuple[set[str], ExamplePartition]]] = []
+    """Names of the threads when a payload was found to fit, and what was imported of it."""
 
     def __init__(self, fate: str) -> None:
         super().__init__("float32")
         self._fate = fate
+        self._threads: set[str] = set()
 
     def import_model(self, payload: memoryview, io: Any) -> CompiledPartition:
         if self._fate == "refused":
@@ -36,10 +38,11 @@ class ApartExecutionProvider(ExampleExecutionProvider):
             raise ZeroDivisionError("a bug of the EP's")
         partition = super().import_model(payload, io)
         assert isinstance(partition, ExamplePartition)
-        self.imported.append((threading.current_thread().name, partition))
+        self.imported.append((self._threads, partition))
         return partition
 
     def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        self._threads = {thread.name for thread in threading.enumerate()}
         if self._fate != "suboptimal":
             return super().check_compatibility(recorded)
         verdict = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION

@@ -1,9 +1,10 @@
-"""Payloads imported in a thread, beside the rest of a session that is made ready."""
+"""What a session needs next is imported in a thread while an EP imports its payloads."""
 
 from __future__ import annotations
 
 import logging
 import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -16,8 +17,6 @@ from onnx import helper
 from small_models import feed, model
 
 import ort_lite as ort
-from ort_lite.context.early_import import EarlyImport
-from ort_lite.context.importing import Imported
 from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
@@ -25,13 +24,15 @@ if TYPE_CHECKING:
 
 NAME = "ApartExecutionProvider"
 MODULE = Path(__file__).with_name("apart_ep.py")
-THREAD = "ort_lite import"
+THREAD = "ort_lite modules"
 
 
 @pytest.fixture
 def context(installed: Site, tmp_path: Path) -> Path:
     """A context model: a product of the EP's, then a node for the CPU."""
     shutil.copy(MODULE, installed.folder)
+    (installed.folder / "apart_ep_next.py").write_text("")
+    sys.modules.pop("apart_ep_next", None)
     installed.add_distribution("apart", {catalog.GROUP: {NAME: "apart_ep:FACTORY"}})
     plain = tmp_path / "m.onnx"
     plain.write_bytes(mixed().SerializeToString())
@@ -51,16 +52,20 @@ def load(context: Path, fate: str = "", options: ort.SessionOptions | None = Non
     return ort.InferenceSession(context, options, providers=[(NAME, {"fate": fate})])
 
 
-def imported() -> list[tuple[str, Any]]:
-    """Thread and partition of each import; forgotten when it is read."""
+def imported() -> list[tuple[set[str], Any]]:
+    """Threads before, and partition of, each import; forgotten when it is read."""
     provider: Any = sys.modules["apart_ep"].ApartExecutionProvider
     found = list(provider.imported)
     provider.imported.clear()
     return found
 
 
-def threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate()}
+def ended() -> None:
+    """No thread waits for a session that is gone."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join(timeout=60)
+            assert not thread.is_alive()
 
 
 def expected(fed: dict[str, np.ndarray]) -> np.ndarray:
@@ -68,21 +73,23 @@ def expected(fed: dict[str, np.ndarray]) -> np.ndarray:
     return np.tanh(fed["x"] @ weights)
 
 
-def test_the_payload_is_imported_in_a_thread_and_computes_right(context: Path) -> None:
+def test_modules_are_imported_beside_a_payload_that_computes_right(context: Path) -> None:
     fed = feed(mixed())
     with load(context) as session:
         np.testing.assert_allclose(session.run(None, fed)[0], expected(fed), rtol=1e-6)
         assert session.load_report().payload_bytes > 0
         assert {"payload digest", "verdict", "vendor import"} <= session.load_report().phases.keys()
-    assert [name for name, _ in imported()] == [THREAD]
-    assert THREAD not in threads()
+    ((before, _),) = imported()
+    assert THREAD in before
+    ended()
+    assert "apart_ep_next" in sys.modules
 
 
-def test_a_refusal_in_the_thread_is_the_session_s_error(context: Path) -> None:
+def test_a_refusal_is_the_session_s_error_and_leaves_no_thread(context: Path) -> None:
     with pytest.raises(ort.InvalidGraph, match="the vendor does not like it") as found:
         load(context, "refused")
     assert found.value.reason == "vendor_rejected"
-    assert THREAD not in threads()
+    ended()
 
 
 def test_a_damaged_payload_is_refused_before_the_ep_sees_it(context: Path) -> None:
@@ -95,12 +102,13 @@ def test_a_damaged_payload_is_refused_before_the_ep_sees_it(context: Path) -> No
         load(context)
     assert found.value.reason == "integrity"
     assert not imported()
+    ended()
 
 
-def test_a_bug_of_the_ep_is_not_swallowed_in_the_thread(context: Path) -> None:
+def test_a_bug_of_the_ep_is_not_swallowed(context: Path) -> None:
     with pytest.raises(ZeroDivisionError, match="a bug of the EP's"):
         load(context, "broken")
-    assert THREAD not in threads()
+    ended()
 
 
 def test_what_was_imported_is_released_when_the_rest_fails(context: Path) -> None:
@@ -114,38 +122,39 @@ def test_what_was_imported_is_released_when_the_rest_fails(context: Path) -> Non
     assert partition.program is None
 
 
-def test_what_nobody_takes_is_released(context: Path) -> None:
-    load(context).close()
-    ((_, partition),) = imported()
-    partition.program = object()
-    early = EarlyImport(_Done(partition), graph=None)  # type: ignore[arg-type] # needs none
-    early.close()
-    assert partition.program is None
-
-
-class _Done:
-    """An importer that has nothing left to do."""
-
-    def __init__(self, partition: Any) -> None:
-        self._partition = partition
-
-    def import_all(self, graph: None) -> tuple[Imported, ...]:
-        ep: Any = None
-        node: Any = None
-        return (Imported(index=0, node=node, owner=0, ep=ep, compiled=self._partition),)
-
-
-def test_lines_logged_in_the_thread_are_the_session_s(
+def test_lines_logged_meanwhile_are_the_session_s(
     context: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = ort.SessionOptions()
     options.logid = "mine"
     with caplog.at_level(logging.WARNING):
         load(context, "suboptimal", options).close()
-    assert any(
-        record.threadName == THREAD and record.getMessage().startswith("[mine] ")
-        for record in caplog.records
+    assert any(record.getMessage().startswith("[mine] ") for record in caplog.records)
+
+
+def test_a_module_that_cannot_be_imported_is_the_error_of_who_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "lacking_module.py").write_text("import no_such_module_at_all")
+    (tmp_path / "module_after.py").write_text("")
+    code = """
+from ort_lite.context.modules_beside import ModulesBeside
+import threading, sys
+beside = ModulesBeside(["lacking_module", "module_after"])
+assert "module_after" not in sys.modules, "nothing begins by itself"
+beside.begin()
+beside.begin()
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+assert "module_after" in sys.modules
+try:
+    import lacking_module
+except ModuleNotFoundError as exc:
+    print(exc.name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
+    assert (done.stdout, done.stderr) == ("no_such_module_at_all\n", "")
 
 
 def test_bytes_from_a_user_s_function_are_imported_where_they_were_asked_for(context: Path) -> None:
@@ -160,26 +169,23 @@ def test_bytes_from_a_user_s_function_are_imported_where_they_were_asked_for(con
     options = ort.SessionOptions()
     options.set_ep_context_data_read_func(read)
     load(context, options=options).close()
-    here = threading.current_thread().name
-    assert (asked, [name for name, _ in imported()]) == ([here], [here])
+    assert asked == [threading.current_thread().name]
 
 
-def test_nothing_is_begun_in_threads_for_an_sdk_that_the_process_has(
-    context: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_that_are_there_need_no_thread(context: Path) -> None:
     load(context).close()
     imported()
-    factory = type(sys.modules["apart_ep"].FACTORY)
-    monkeypatch.setattr(factory, "begin", lambda _factory, _options: True, raising=False)
     load(context).close()
-    assert [name for name, _ in imported()] == [threading.current_thread().name]
+    ((before, _),) = imported()
+    assert THREAD not in before
 
 
-def test_an_ep_that_does_not_say_so_imports_in_the_calling_thread(
+def test_an_ep_that_keeps_the_lock_has_no_thread_beside_it(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         sys.modules["apart_ep"].ApartExecutionProvider, "imports_without_lock", False
     )
     load(context).close()
-    assert [name for name, _ in imported()] == [threading.current_thread().name]
+    ((before, _),) = imported()
+    assert THREAD not in before
