@@ -31,11 +31,11 @@ NUMBERS = {"<f4": 4, "<i4": 9, "<i8": 10, "|u1": 16}
 def main(started: float, blob: str, check: str, numpy: str, *inputs: str) -> int:
     """Import the blob, run it once, say when and how long."""
     if numpy == "first":
-        import numpy as np  # noqa: F401, PLC0415 - what is measured
+        _import_numpy()
     imported = perf_counter()
     opening = Opening(blob, check)
     if numpy == "meanwhile":
-        _beside(opening.run, _import_numpy)
+        beside(opening.run, _import_numpy)
     else:
         opening.run()
     opened = perf_counter()
@@ -90,9 +90,9 @@ class Opening:
         if self._check == "digest":
             import blake3  # noqa: PLC0415, F401 - an extension: not while libraries are loaded
 
-            _beside(self._load, self._digest)
+            beside(self.load, self._digest)
         else:
-            self._load()
+            self.load()
         self._compiled, self.request = ctypes.c_void_p(), ctypes.c_void_p()
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._data))
         span = (ctypes.c_void_p(first), ctypes.c_size_t(len(self._data)))
@@ -106,8 +106,8 @@ class Opening:
         )
         self.ended = perf_counter()
 
-    def _load(self) -> None:
-        """The library, and a core that has loaded the plug-in for CPUs."""
+    def load(self) -> None:
+        """Load the library, and make a core that has loaded the plug-in for CPUs."""
         import ctypes  # noqa: PLC0415 - see run
 
         began = perf_counter()
@@ -139,7 +139,7 @@ def _import_numpy() -> None:
     import numpy as np  # noqa: F401, PLC0415 - what is measured
 
 
-def _beside(work: "Callable[[], None]", meanwhile: "Callable[[], None]") -> None:
+def beside(work: "Callable[[], None]", meanwhile: "Callable[[], None]") -> None:
     """Do `work` in a thread and `meanwhile` here.
 
     A thread that fails says so on stderr; what it did not make is then missed here.

@@ -1,10 +1,11 @@
-"""One process of start_profile.py: `launch.py module_imports FIRST FILE`.
+"""One process of start_profile.py: `launch.py module_imports FIRST BESIDE FILE`.
 
-Imports the modules that FILE names, one a line, in that order, with nothing going on beside it;
-with "numpy" for FIRST after numpy. Python's own come first, then other packages', then ours, so
-that none pays for another's.
+Imports the modules that FILE names, one a line; with "numpy" for FIRST after numpy. Python's own
+come first, then other packages', then ours, so that none pays for another's. With "libraries" for
+BESIDE a thread loads OpenVINO meanwhile, as floor_start.py's does, and is waited for; with "-"
+nothing goes on beside it.
 
-Prints a JSON object as one_start.py does, with the seconds of each group in `steps`.
+Prints a JSON object as one_start.py does, with the seconds of each group in `steps`, and of all.
 """
 
 import sys
@@ -13,10 +14,28 @@ from time import perf_counter
 OURS = ("ctx_formats", "eps", "ort_lite")
 
 
-def main(started: float, first: str, file: str) -> int:
+def main(started: float, first: str, beside: str, file: str) -> int:
     """Import them, say how long it took."""
+    from floor_start import Opening  # noqa: PLC0415 - neither is any program's import
+    from floor_start import beside as run_beside  # noqa: PLC0415 - as above
+
     if first == "numpy":
         import numpy as np  # noqa: F401, PLC0415 - see one_start
+    groups = _grouped(file)
+    steps: dict[str, float] = {}
+    began = perf_counter()
+    if beside == "libraries":
+        run_beside(Opening("", "-").load, lambda: _import_all(groups, steps))
+    else:
+        _import_all(groups, steps)
+    at = perf_counter()
+    from told import tell  # noqa: PLC0415 - after the clock
+
+    tell(1, started=started, at=at, steps={**steps, "modules": at - began})
+    return 0
+
+
+def _grouped(file: str) -> "dict[str, list[str]]":
     with open(file, encoding="utf-8") as listed:  # noqa: PTH123 - pathlib is no program's import
         names = listed.read().split()
     groups: dict[str, list[str]] = {"python": [], "packages": [], "ours": []}
@@ -24,7 +43,10 @@ def main(started: float, first: str, file: str) -> int:
         top = name.partition(".")[0]
         standard = top in sys.stdlib_module_names
         groups["python" if standard else "ours" if top in OURS else "packages"].append(name)
-    steps = {}
+    return groups
+
+
+def _import_all(groups: "dict[str, list[str]]", steps: "dict[str, float]") -> None:
     began = perf_counter()
     for group, members in groups.items():
         for name in members:
@@ -32,7 +54,3 @@ def main(started: float, first: str, file: str) -> int:
         ended = perf_counter()
         steps[group] = ended - began
         began = ended
-    from told import tell  # noqa: PLC0415 - after the clock
-
-    tell(1, started=started, at=began, steps={**steps, "modules": sum(steps.values())})
-    return 0

@@ -1,10 +1,10 @@
 """One process of start_profile.py: `launch.py profiled_start CONTEXT FIRST [NAME ARRAY ...]`.
 
 The program of one_start.py for ort_lite, with a note of when the vendor gets the payload, and of
-the modules that are there by then.
+the modules that are there when a thread begins to see to that.
 
-Prints a JSON object as one_start.py does, with `modules` besides: those that ort_lite brought in
-before the vendor's import. `steps` follow each other as those of floor_start.py do; digest, a part
+Prints a JSON object as one_start.py does, with `modules` besides: those that ort_lite had brought
+in by then. `steps` follow each other as those of floor_start.py do; digest, a part
 of what comes before, is the wait for it.
 """
 
@@ -39,8 +39,8 @@ def main(started: float, context: str, first: str, *inputs: str) -> int:
     at = perf_counter()
     from told import tell  # noqa: PLC0415 - after the clock
 
-    began, ended, modules = noted[VENDOR]
-    digest_began, digest_ended, _ = noted[DIGEST]
+    began, ended, _ = noted[VENDOR]
+    digest_began, digest_ended, modules = noted[DIGEST]
     steps = {
         "numpy": imported - started,
         "before": began - imported,

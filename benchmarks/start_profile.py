@@ -29,7 +29,7 @@ from starts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from measure import Measurement, Variant
 
@@ -42,17 +42,17 @@ PROGRAMS = {
 """By what is imported first: the floor, and what profiled_start.py is told."""
 
 STEPS = (INTERPRETER, "numpy", "before", "import", "after", "feed", "run")
-PARTS = ("python", "packages", "ours", "digest")
-COLUMNS = ("model", "program", "answer", *STEPS, *PARTS, "other")
+GROUPS = ("python", "packages", "ours")
+COLUMNS = ("program", "answer", *STEPS, *GROUPS, "held up", "digest", "other")
 LEGEND = """
 Milliseconds, medians; more: medians of the differences in a turn. The steps make up the answer:
 the interpreter until a program's first line; numpy, where it is imported first; what comes before
 OpenVINO gets the payload; its import of it; what comes after, until the session is there; reading
 the inputs; the first run.
-Of what comes before: importing as many modules in a process that does nothing else, Python's own,
-other packages' and ours (the floor's ctypes, mmap and blake3 are not told apart); the wait for the
-digest; and other, the rest: the model read, the device opened, and waiting for OpenVINO's
-libraries, which load meanwhile and hold up imports.
+Of what comes before: importing the same modules in a process that does nothing else, Python's own,
+other packages' and ours; what that takes longer where a thread loads OpenVINO meanwhile, which is
+waited for; the wait for the digest; and other, the rest: the model read, the device opened and the
+payload judged. The floor's three modules are not told apart.
 """
 
 
@@ -66,7 +66,7 @@ def main() -> int:
             sample = make_sample(name, Path(folder))
             variants, modules = programs(sample)
             results[name] = measure_starts(variants, asked.turns, name)
-        rows += rows_of(name, results[name])
+        rows += [(f"{name}:", *("",) * (len(COLUMNS) - 1)), *rows_of(results[name])]
         counts += [f"{name}, {first}: {n} modules before\n" for first, n in modules.items()]
         if asked.json is not None:
             write_json(asked.json, results)
@@ -78,7 +78,7 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
     """What is started in turns, and how many modules ort_lite imports before the vendor's import.
 
     Raises:
-        SystemExit: An engine takes the model not, or not as a whole.
+        SystemExit: An engine does not take the model.
     """
     context, blob = (prepare(engine, sample)["external"] for engine in (OURS, RAW))
     if isinstance(context, str) or isinstance(blob, str):
@@ -95,51 +95,59 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
         variants += [
             ours,
             module_variant(floor, "floor_start", str(blob), *FLOORS[floor], *inputs),
-            module_variant(_imports(program), "module_imports", first, str(listed)),
+            module_variant(_alone(program), "module_imports", first, "-", str(listed)),
+            module_variant(_beside(program), "module_imports", first, "libraries", str(listed)),
         ]
     return variants, counts
 
 
-def rows_of(model: str, found: Mapping[str, Measurement]) -> list[tuple[str, ...]]:
-    """For each program the floor, ort_lite, and what that takes more."""
+def rows_of(found: Mapping[str, Measurement]) -> list[tuple[str, ...]]:
+    """For each program the floor, ort_lite with parts of what comes before, and the difference."""
     rows = []
     for program, (floor, _) in PROGRAMS.items():
-        least, ours = (
-            {s: _turns(found, v, s) for s in ("", *STEPS)} for v in (floor, _ours(program))
-        )
-        more = {s: [b - a for a, b in zip(least[s], ours[s], strict=True)] for s in ours}
-        parts = {s: _turns(found, _imports(program), s) for s in PARTS[:-1]}
-        parts[PARTS[-1]] = _turns(found, _ours(program), PARTS[-1])
-        known = [sum(turn) for turn in zip(*parts.values(), strict=True)]
-        other = [a - b for a, b in zip(ours["before"], known, strict=True)]
-        blank = ("",) * (len(PARTS) + 1)
+        name = _ours(program)
+        least, ours = ([_turns(found, v, step) for step in ("", *STEPS)] for v in (floor, name))
+        more = [_less(b, a) for a, b in zip(least, ours, strict=True)]
+        blank = ("",) * (len(COLUMNS) - len(STEPS) - 2)
         rows += [
-            (model, floor, *map(_shown, least.values()), *blank),
-            (
-                model,
-                _ours(program),
-                *map(_shown, ours.values()),
-                *map(_shown, parts.values()),
-                _shown(other),
-            ),
-            (model, "more", *map(_shown, more.values()), *blank),
+            (f"  {floor}", *map(_shown, least), *blank),
+            (f"  {name}", *map(_shown, ours), *map(_shown, _parts(found, program))),
+            ("  more", *map(_shown, more), *blank),
         ]
     return rows
+
+
+def _parts(found: Mapping[str, Measurement], program: str) -> list[Sequence[float]]:
+    """Of what comes before the vendor's import, turn by turn: the last columns."""
+    alone, beside = _alone(program), _beside(program)
+    held_up = _less(_turns(found, beside, "modules"), _turns(found, alone, "modules"))
+    digest = _turns(found, _ours(program), "digest")
+    other = _less(_turns(found, _ours(program), "before"), _turns(found, beside, "modules"))
+    groups = [_turns(found, alone, group) for group in GROUPS]
+    return [*groups, held_up, digest, _less(other, digest)]
+
+
+def _less(left: Sequence[float], right: Sequence[float]) -> list[float]:
+    return [a - b for a, b in zip(left, right, strict=True)]
 
 
 def _ours(program: str) -> str:
     return f"{OURS}, {program}"
 
 
-def _imports(program: str) -> str:
-    return f"imports, {program}"
+def _alone(program: str) -> str:
+    return f"imports alone, {program}"
 
 
-def _turns(found: Mapping[str, Measurement], variant: str, step: str) -> tuple[float, ...]:
+def _beside(program: str) -> str:
+    return f"imports beside libraries, {program}"
+
+
+def _turns(found: Mapping[str, Measurement], variant: str, step: str) -> Sequence[float]:
     return found[f"{variant} {step}".rstrip()].turns
 
 
-def _shown(seconds: tuple[float, ...] | list[float]) -> str:
+def _shown(seconds: Sequence[float]) -> str:
     return f"{median(seconds) * 1000:.1f}"
 
 

@@ -101,18 +101,21 @@ def test_the_floor_s_table_marks_what_is_more_than_was_asked() -> None:
 
 
 def test_a_profile_tells_what_is_more_than_the_floor() -> None:
-    times: dict[str, dict[str, tuple[float, ...]]] = {}
+    times: dict[str, tuple[float, ...]] = {}
     for program, (floor, _) in PROFILED.items():
-        times[floor] = dict.fromkeys(("", *STEPS), (0.010, 0.020, 0.020))
-        times[f"ort_lite, {program}"] = dict.fromkeys(("", "digest", *STEPS), (0.015, 0.021, 0.024))
-        times[f"imports, {program}"] = dict.fromkeys(("python", "packages", "ours"), (0.002,) * 3)
-    found = {
-        f"{variant} {step}".rstrip(): Measurement(turns=turns)
-        for variant, steps in times.items()
-        for step, turns in steps.items()
-    }
-    floor, ours, more = rows_of("one", found)[:3]
-    at = COLUMNS.index("before")
-    assert (floor[at], ours[at], more[at]) == ("20.0", "21.0", "4.0")
-    assert ours[COLUMNS.index("python")] == "2.0"
-    assert ours[COLUMNS.index("other")] == "-6.0"
+        for step in ("", *STEPS):
+            times[f"{floor} {step}".rstrip()] = (0.010, 0.020, 0.020)
+            times[f"ort_lite, {program} {step}".rstrip()] = (0.015, 0.021, 0.024)
+        times[f"ort_lite, {program} digest"] = (0.001,) * 3
+        for step, alone in {
+            "python": 0.002,
+            "packages": 0.001,
+            "ours": 0.004,
+            "modules": 0.007,
+        }.items():
+            times[f"imports alone, {program} {step}"] = (alone,) * 3
+        times[f"imports beside libraries, {program} modules"] = (0.010,) * 3
+    rows = rows_of({name: Measurement(turns=turns) for name, turns in times.items()})
+    floor, ours, more = (dict(zip(COLUMNS, row, strict=True)) for row in rows[:3])
+    assert (floor["before"], ours["before"], more["before"]) == ("20.0", "21.0", "4.0")
+    assert [ours[part] for part in COLUMNS[-6:]] == ["2.0", "1.0", "4.0", "3.0", "1.0", "10.0"]
