@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from contexts import prepare
 from engines import OURS, PEER, RAW
-from measure import ratio
-from report import NOTHING, absences, milliseconds, text_table, write_json
+from report import absences, milliseconds, over, text_table, write_json
 from samples import Sample, ask, make_sample
 from starts import (
+    OPENED_FIRST,
     SESSION,
     Start,
     measure_starts,
@@ -51,11 +51,10 @@ FLOORS = {
 }
 """What floor_start.py is told besides the blob and the inputs."""
 
-OPENED_FIRST = f"{OURS} external, numpy meanwhile"
 PROGRAMS = {
     **{name: name for name in FLOORS},
     f"{OURS} external": f"{OURS} external, numpy first",
-    OPENED_FIRST: OPENED_FIRST,
+    f"{OURS} {OPENED_FIRST}": f"{OURS} external, numpy meanwhile",
     f"{OURS} embedded": f"{OURS} embedded, numpy first",
     CACHE: f"{RAW} with cache_dir",
     EXTERNAL: f"{PEER} external context",
@@ -102,7 +101,7 @@ def variants(sample: Sample) -> list[Variant]:
             for name, told in FLOORS.items()
         ),
         *(start_variant(OURS, kind, sample, made, once) for kind, made in ours.items()),
-        start_variant(OURS, OPENED_FIRST.removeprefix(f"{OURS} "), sample, external, first),
+        start_variant(OURS, OPENED_FIRST, sample, external, first),
         start_variant(RAW, "cache", sample, sample.path, cached),
         *(start_variant(PEER, kind, sample, made, once) for kind, made in theirs.items()),
     ]
@@ -110,7 +109,7 @@ def variants(sample: Sample) -> list[Variant]:
 
 def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
     """For each model what was asked, then a row for each program."""
-    rows = [("asked", "", *(f"{most:.2f}" for most in ASKED.values()))]
+    rows = [("asked", "", *(f"{most:.2f}x" for most in ASKED.values()))]
     for model, found in results.items():
         rows.append((f"{model}:", "", *("",) * len(ASKED)))
         rows += [
@@ -121,13 +120,11 @@ def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
 
 
 def _ratios(found: Mapping[str, Measurement], variant: str) -> tuple[str, ...]:
-    """To each peer, with a mark where it is more than was asked."""
-    cells = []
-    for peer, most in ASKED.items():
-        value = ratio(found, variant, peer)
-        over = value is not None and variant not in ASKED and value > most
-        cells.append(NOTHING if value is None else f"{'>' if over else ''}{value:.2f}")
-    return tuple(cells)
+    """To each peer; a peer itself was asked for nothing."""
+    is_peer = variant in ASKED
+    return tuple(
+        over(found, variant, peer, None if is_peer else most) for peer, most in ASKED.items()
+    )
 
 
 if __name__ == "__main__":

@@ -25,12 +25,20 @@ def installed_python() -> Iterator[Path]:
     """An interpreter that finds the packages by path alone; gone when the block ends.
 
     Lines of a .pth file that are paths are only looked at, and the .pth files in those folders are
-    not.
+    not. What packages installed elsewhere under the prefix is linked: drivers, libraries.
     """
     with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
         venv.create(folder, symlinks=True)
+        _link_rest(Path(sys.prefix), Path(folder))
+        _link_rest(Path(sys.prefix) / "lib", Path(folder) / "lib")
         inside = {"base": folder, "platbase": folder}
         packages = Path(sysconfig.get_path("purelib", "venv", inside))
         here = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(HERE.parent))
         (packages / "benchmarks.pth").write_text("\n".join(dict.fromkeys(here)), encoding="utf-8")
         yield Path(sysconfig.get_path("scripts", "venv", inside)) / Path(sys.executable).name
+
+
+def _link_rest(source: Path, target: Path) -> None:
+    for path in source.iterdir():
+        if not (target / path.name).exists():
+            (target / path.name).symlink_to(path)

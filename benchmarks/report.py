@@ -43,10 +43,12 @@ def milliseconds(found: Found, name: str) -> str:
     return f"{value:.{digits}f}"
 
 
-def over(found: Found, name: str, peer: str) -> str:
-    """A variant's time as a multiple of the peer's."""
+def over(found: Found, name: str, peer: str, most: float | None = None) -> str:
+    """A variant's time as a multiple of the peer's, with a mark where it is over `most`."""
     value = ratio(found, name, peer)
-    return NOTHING if value is None else f"{value:.2f}x"
+    if value is None:
+        return NOTHING
+    return f"{'>' if most is not None and value > most else ''}{value:.2f}x"
 
 
 def mebibytes(found: Found, name: str) -> str:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LOAD = "load"
 """After a variant's name: what opening it once more in the same process took."""
 
+OPENED_FIRST = "external, opened first"
+"""What a variant of an external context is called that does SESSION first."""
+
 INTERPRETER = "interpreter"
 """As LOAD, of every variant: what the interpreter took until the program's first line."""
 

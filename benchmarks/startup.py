@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from contexts import prepare
 from engines import EP, OURS, PEER, PEER_CPU, RAW
-from report import absences, mebibytes, milliseconds, over, over_peak, text_table, write_json
+from report import write_json
 from samples import Sample, ask, make_sample
-from starts import LOAD, SESSION, Start, measure_starts, start_variant
+from starts import OPENED_FIRST, SESSION, Start, measure_starts, start_variant
+from startup_table import tables
 from synthetic import GIGABYTE, make_gigabyte
 
 from ctx_formats.container_reader import read_container
@@ -36,28 +37,6 @@ MODELS = (
     *("magika", "squeezenet_rw", "ppocrv4_det", "ppocrv4_rec", "nudenet_yolov8n"),
     *("ddddocr_det", "minilm_l6_w8", "densenet121_rw", "resnet50_rw"),
 )
-CACHED = f"{OURS} cache"
-OPENED_FIRST = "external, opened first"
-COLUMNS = (
-    *("model", "external", "vs EP", "vs OVc", "vs OV", "vs CPU"),
-    *("first", "vs EP", "vs OVc"),
-    *("embedded", "vs EP", "cache", "vs ext", "plain", "vs OVp"),
-    *("load", "vs OV", "RSS", "OV RSS", "vs OV"),
-)
-LEGEND = """
-Milliseconds from before a process is started to its first answer, medians; ratios are medians over
-turns. external, embedded: ort_lite from its context of that kind. cache: ort_lite from the plain
-model, its compiled form in the model cache.
-first: the external context, opened before the program imports numpy; the others bring numpy in
-themselves, so it makes no difference to them.
-vs EP: over onnxruntime with onnxruntime-ep-openvino, from a context of the same kind of its own.
-vs OVc: over openvino alone with its cache_dir; vs OV: over its import_model of a map. vs CPU: over
-onnxruntime's CPU EP, plain model. plain: ort_lite compiling the plain model; vs OVp: over openvino
-doing that.
-load: session and first run from the external context once more in the same process; vs OV: as
-before, in the same process.
-RSS, OV RSS: peak of those two processes in MiB, and the one over the other.
-"""
 
 
 def main() -> int:
@@ -77,14 +56,8 @@ def main() -> int:
                 results[name] = measure_model(sample, asked.turns, made, sample.path)
         if asked.json is not None:
             write_json(asked.json, results)  # each time: the largest model takes minutes
-    sys.stdout.write(table(results))
+    sys.stdout.write(tables(results))
     return 0
-
-
-def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
-    """A row for each model, and what the columns are."""
-    rows = [(name, *cells(found)) for name, found in results.items()]
-    return text_table(COLUMNS, rows) + LEGEND + absences(results)
 
 
 def contexts_by_one_compile(sample: Sample) -> dict[str, Contexts]:
@@ -132,25 +105,6 @@ def measure_model(
         start_variant(PEER_CPU, "plain", sample, sample.path),
     ]
     return measure_starts(variants, turns, sample.name)
-
-
-def cells(found: Mapping[str, Measurement]) -> tuple[str, ...]:
-    """One row of the table, but for the model's name."""
-    external, embedded = f"{OURS} external", f"{OURS} embedded"
-    raw, first = f"{RAW} external", f"{OURS} {OPENED_FIRST}"
-    return (
-        *(milliseconds(found, external), over(found, external, f"{PEER} external")),
-        *(over(found, external, f"{RAW} cache"), over(found, external, raw)),
-        over(found, external, f"{PEER_CPU} plain"),
-        *(milliseconds(found, first), over(found, first, f"{PEER} external")),
-        over(found, first, f"{RAW} cache"),
-        *(milliseconds(found, embedded), over(found, embedded, f"{PEER} embedded")),
-        *(milliseconds(found, CACHED), over(found, CACHED, external)),
-        *(milliseconds(found, f"{OURS} plain"), over(found, f"{OURS} plain", f"{RAW} plain")),
-        milliseconds(found, f"{external} {LOAD}"),
-        over(found, f"{external} {LOAD}", f"{raw} {LOAD}"),
-        *(mebibytes(found, external), mebibytes(found, raw), over_peak(found, external, raw)),
-    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What startup.py measured as a table and a plot: `startup_plot.py JSON [JSON ...] --svg FILE`.
+"""What startup.py measured as tables and a plot: `startup_plot.py JSON [JSON ...] --svg FILE`.
 
 Several files are taken together, so that a long measurement can be done in portions.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engines import OURS, PEER, PEER_CPU, RAW
 from measure import Measurement
-from startup import table
+from startup_table import tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def main() -> int:
     parser.add_argument("--leave-out", action="append", default=[], metavar="MODEL")
     asked = parser.parse_args()
     results = {name: found for path in asked.files for name, found in read(path).items()}
-    sys.stdout.write(table(results))
+    sys.stdout.write(tables(results))
     if asked.svg is not None:
         drawn = {name: found for name, found in results.items() if name not in asked.leave_out}
         asked.svg.write_text(draw(drawn), encoding="utf-8")

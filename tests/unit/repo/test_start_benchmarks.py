@@ -70,9 +70,12 @@ print(*sorted(set(sys.modules) - at_first), "of", *sorted(at_first))"""
         done = subprocess.run(
             [python, "-c", program], stdout=subprocess.PIPE, text=True, check=True
         )
+        there = {path.name for path in python.parent.parent.iterdir()}
     brought, _, at_first = done.stdout.partition(" of ")
     assert brought.split() == ["one_start", "start_programs"]
     assert not {"pathlib", "_distutils_hack"} & set(at_first.split()), "hooks of a checkout"
+    missing = {path.name for path in Path(sys.prefix).iterdir()} - there
+    assert not missing, "drivers and libraries that packages bring"
 
 
 @pytest.mark.parametrize("program", [("-", "never"), ("-", "first"), ("digest", "meanwhile")])
@@ -94,9 +97,9 @@ def test_the_floor_s_table_marks_what_is_more_than_was_asked() -> None:
     found = {name: Measurement(turns=(value,) * 3) for name, value in seconds.items()}
     found["onnxruntime+openvino embedded"] = Measurement(absent=ABSENT)
     lines = table({"one": found}).splitlines()
-    assert lines[1].split() == ["asked", "0.65", "0.80", "0.40"]
+    assert lines[1].split() == ["asked", "0.65x", "0.80x", "0.40x"]
     rows = [re.split(" {2,}", line.strip()) for line in lines]
-    assert [FLOOR, "250", "0.50", ">0.83", "-"] in rows
+    assert [FLOOR, "250", "0.50x", ">0.83x", "-"] in rows
     assert f"-: {ABSENT}" in lines
 
 

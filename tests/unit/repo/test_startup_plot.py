@@ -45,7 +45,10 @@ def test_bars_are_as_long_as_what_was_measured(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines()[1].split()[:2] == ["<one>", "200"]
+    contexts, rest = (part.splitlines() for part in done.stdout.split("\n\n")[:2])
+    assert contexts[1].split() == ["asked", "0.80x", "0.65x", "0.80x", "0.65x", "0.40x"]
+    assert contexts[2].split()[:6] == ["<one>", "200", "-", "0.50x", "0.40x", "2.00x"]
+    assert rest[2].split()[:5] == ["<one>", "250", ">1.25x", "700", "-"]
     assert "-: not on this machine" in done.stdout
     root = ET.fromstring(svg.read_text())
     assert {"<one>", "<two>"} <= {text.text for text in root.iter(f"{SVG}text")}
