@@ -62,7 +62,7 @@ class GraphDecoder:
         metadata: dict[str, str] = {}
         for tag, a, b in read_fields(data, start, end):
             if tag == _NODE:
-                nodes.append(self._node(a, b, depth))
+                nodes.append(self.node(a, b, depth))
             elif tag == _INITIALIZER:
                 from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
 
@@ -92,7 +92,12 @@ class GraphDecoder:
             metadata_props=metadata,
         )
 
-    def _node(self, start: int, end: int, depth: int) -> Node:
+    def node(self, start: int, end: int, depth: int = 0) -> Node:
+        """The NodeProto in data[start:end], of a graph at `depth`.
+
+        Raises:
+            FormatError: It is none.
+        """
         inputs: list[str] = []
         outputs: list[str] = []
         attributes: dict[str, Attribute] = {}

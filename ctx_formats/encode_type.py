@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import (
@@ -15,7 +16,7 @@ from ctx_formats.onnx_model import (
 from ctx_formats.segments import Segments
 
 if TYPE_CHECKING:
-    from ctx_formats.onnx_model import ValueInfo
+    from ctx_formats.onnx_model import ValueInfo, ValueType
 
 
 def encode_value_info(info: ValueInfo) -> Segments:
@@ -23,9 +24,15 @@ def encode_value_info(info: ValueInfo) -> Segments:
     out = Segments()
     out.text(1, info.name)
     if info.type is not None:
-        out.message(2, encode_type(info.type))
+        out.data(2, _type_bytes(info.type))
     out.text(3, info.doc_string)
     return out
+
+
+@lru_cache(maxsize=1024)
+def _type_bytes(value: ValueType) -> bytes:
+    """A model has the same types for hundreds of values."""
+    return b"".join(encode_type(value).pieces)
 
 
 def encode_type(value: object) -> Segments:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 COPIED = 1 << 12
 """Smaller data is copied into the running piece: fewer pieces are faster than fewer copies."""
+_ONE_BYTE = 0x80
+"""Varints below are one byte."""
 
 
 class Segments:
@@ -45,30 +47,33 @@ class Segments:
     def text(self, number: int, value: str, *, always: bool = False) -> None:
         """A string field; "" is left out unless `always`."""
         if value or always:
-            self.data(number, value.encode())
+            encoded = value.encode()
+            self._put(_head(number, len(encoded)) + encoded)
 
     def data(self, number: int, value: bytes | memoryview) -> None:
         """A bytes field; a large one is kept as it is, not copied."""
         if isinstance(value, memoryview) and (value.format != "B" or value.ndim != 1):
             value = value.cast("B")  # `len` counts elements otherwise
         size = len(value)
-        head = write_varint(delimited_tag(number)) + write_varint(size)
         if size < COPIED:
-            self._put(head + value)
+            self._put(_head(number, size) + value)
         else:
-            self._put(head)
+            self._put(_head(number, size))
             self._append(value)
 
     def message(self, number: int, inner: Segments) -> None:
         """A nested message."""
-        self._put(write_varint(delimited_tag(number)) + write_varint(inner.size))
+        self._put(_head(number, inner.size))
+        if not inner._done:
+            self._put(inner._running)
+            return
         for piece in inner.pieces:
             if len(piece) < COPIED:
                 self._put(piece)
             else:
                 self._append(piece)
 
-    def _put(self, value: bytes | memoryview) -> None:
+    def _put(self, value: bytes | bytearray | memoryview) -> None:
         self._running += value
         self.size += len(value)
 
@@ -78,6 +83,14 @@ class Segments:
             self._running = bytearray()
         self._done.append(value)
         self.size += len(value)
+
+
+def _head(number: int, size: int) -> bytes:
+    """What precedes `size` bytes of a delimited field."""
+    tag = delimited_tag(number)
+    if tag < _ONE_BYTE and size < _ONE_BYTE:  # nearly always
+        return bytes((tag, size))
+    return write_varint(tag) + write_varint(size)
 
 
 def pack_floats(values: Sequence[float]) -> bytes:

@@ -9,7 +9,9 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
+from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
+from ort_lite.model.graph import body_definitions
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
@@ -113,15 +115,18 @@ def _inferred(model: Model) -> Model:
         found = inference.infer_shapes(data, CHECK_TYPE, STRICT_MODE, DATA_PROP)
     except inference.InferenceError as exc:
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
-    inferred = read_model(memoryview(found))
-    return replace(model, graph=_merged(model.graph, inferred.graph))
+    return replace(model, graph=_merged(model.graph, read_types(memoryview(found))))
 
 
-def _merged(graph: GraphDef, inferred: GraphDef) -> GraphDef:
-    """`graph` with the value_info and output types of `inferred`, bodies included."""
+def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
+    """`graph` with the value_info and output types of `inferred`, bodies included.
+
+    Of the nodes, which are those of `graph`, only those with bodies are looked at.
+    """
     outputs = {info.name: info for info in inferred.outputs}
     nodes = tuple(
-        _merged_node(mine, theirs) for mine, theirs in zip(graph.nodes, inferred.nodes, strict=True)
+        _merged_node(mine, inferred.node(index)) if body_definitions(mine) else mine
+        for index, mine in enumerate(graph.nodes)
     )
     return replace(
         graph,
@@ -163,11 +168,16 @@ def _merged_node(mine: Node, theirs: Node) -> Node:
 
 def _merged_attribute(mine: Attribute, theirs: Attribute) -> Attribute:
     if isinstance(mine.value, GraphDef) and isinstance(theirs.value, GraphDef):
-        return replace(mine, value=_merged(mine.value, theirs.value))
+        return replace(mine, value=_merged_body(mine.value, theirs.value))
     if isinstance(mine.value, tuple) and isinstance(theirs.value, tuple):
         pairs = zip(mine.value, theirs.value, strict=True)
-        return replace(mine, value=tuple(_merged(a, b) for a, b in pairs))
+        return replace(mine, value=tuple(_merged_body(a, b) for a, b in pairs))
     return mine
+
+
+def _merged_body(mine: GraphDef, theirs: GraphDef) -> GraphDef:
+    found = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
+    return _merged(mine, found)
 
 
 def _has_contrib(graph: GraphDef) -> bool:

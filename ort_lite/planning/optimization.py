@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ort_lite.execution_provider import FusedNode, GraphView
 from ort_lite.model import loader
-from ort_lite.model.graph import Graph
+from ort_lite.model.graph import Graph, free_names
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.transforms.fold_constants import MAX_OUTPUT
@@ -75,10 +76,20 @@ def optimized(
     typed = loader.typed(model, free_dimensions)
     graph = loader.as_graph(typed)  # refuses what is contradictory, and sorts the nodes
     sorted_model = loader.with_definition(typed, graph)
-    done = transform(sorted_model, settings)
+    as_read = not _declares_types(model) and graph.definition.nodes == typed.graph.nodes
+    done = transform(sorted_model, replace(settings, all_inferred=as_read))
     if done.model is sorted_model or done.model.graph is sorted_model.graph:
         return graph, done
     return loader.as_graph(done.model), done
+
+
+def _declares_types(model: Model) -> bool:
+    """Whether inference could have learnt of a value from more than the model's inputs."""
+    graph = model.graph
+    if graph.value_info or model.functions:
+        return True
+    read = {name for node in graph.nodes for name in (*node.inputs, *free_names(node))}
+    return any(info.name in read for info in graph.outputs)
 
 
 class _Evaluator:

@@ -25,20 +25,27 @@ class CertainShapes:
     that onnx does not know, or whose bodies declare types of their own.
 
     Attributes:
-        model: With its nodes sorted.
+        model: With its nodes sorted and its types inferred.
         infer: onnx's inference, asked when somebody first wants to know.
+        all_inferred: Whether the file declared no type that the model's could come from, but
+            those of inputs.
     """
 
     model: Model
     infer: InferTypes
+    all_inferred: bool = False
     _shapes: Mapping[str, tuple[int, ...]] | None = field(default=None)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the main graph; None where it is not fixed or not certain."""
         if self._shapes is None:
-            graph = self.infer(replace(self.model, graph=_undeclared(self.model.graph))).graph
-            self._shapes = _fixed(graph)
+            self._shapes = _fixed(self._inferred())
         return self._shapes.get(name)
+
+    def _inferred(self) -> GraphDef:
+        if self.all_inferred:
+            return replace(self.model.graph, outputs=())
+        return self.infer(replace(self.model, graph=_undeclared(self.model.graph))).graph
 
 
 def _undeclared(graph: GraphDef) -> GraphDef:

@@ -51,6 +51,7 @@ class Settings:
         evaluate: Computes constants; None folds none.
         max_constant: Bytes of one folded constant.
         infer: Infers types; None where shapes of values inside a graph are not to be folded.
+        all_inferred: See CertainShapes.
     """
 
     level: GraphOptimizationLevel
@@ -59,6 +60,7 @@ class Settings:
     evaluate: Evaluate | None = None
     max_constant: int = MAX_OUTPUT
     infer: InferTypes | None = None
+    all_inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,10 @@ def transform(model: Model, settings: Settings) -> Transformed:
     if settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC:
         return Transformed(model)
     graph = model.graph
-    shapes = CertainShapes(model, settings.infer).shape if settings.infer is not None else None
-    work = _Work(settings, transformers(settings), shapes)
+    certain = None
+    if settings.infer is not None:
+        certain = CertainShapes(model, settings.infer, all_inferred=settings.all_inferred).shape
+    work = _Work(settings, transformers(settings), certain)
     if settings.widened and insert_casts.NAME not in settings.disabled:
         opset = model.opset_imports.get("", 1)
         graph, count = insert_casts.insert_casts(graph, opset, settings.widened)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from typing import TYPE_CHECKING
+
 import numpy as np
 import onnx
 import pytest
-from unit.transforms.transformed import agrees, floats, parsed, run
+from unit.transforms.transformed import ALL, agrees, floats, parsed, run
 
 import ort_lite as ort
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import DataType, TensorType, ValueInfo
+from ort_lite.model import loader
+from ort_lite.planning.optimization import optimized, settings_of
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import Model
 
 RULE = "ShapeToInitializer"
 IMAGE = {"x": floats(1, 3, 8, 8)}
@@ -54,6 +64,35 @@ def test_what_the_file_says_of_a_value_inside_does_not_count(body: str, found: l
     ran = run(model.SerializeToString(), FEED)
     assert ran.outputs[0].tolist() == found
     assert RULE not in ran.fired
+
+
+def test_what_the_file_says_of_an_output_that_is_read_inside_does_not_count() -> None:
+    text = """g (float[2, 3] x, bool[2] flags) => (float[7, 9] d, int64[2] z) {
+      d = Compress <axis = 0> (x, flags)
+      e = Neg(d) s = Shape(e) o = Neg(s) z = Neg(o)
+    }"""
+    ran = run(parsed(text), {"x": FEED["x"], "flags": FEED["flags"]})
+    assert ran.outputs[1].tolist() == [1, 3]
+    assert RULE not in ran.fired
+
+
+def test_a_file_that_says_nothing_of_values_inside_is_not_inferred_again() -> None:
+    with closing(loader.load(parsed(INSIDE), ort.SessionOptions())) as loaded:
+        settings = replace(settings_of(ort.SessionOptions(), (), ALL), infer=_asked)
+        _, done = optimized(loaded.model, {}, settings)
+        assert done.fired[RULE] == 1
+        said = {"b": ValueInfo("b", TensorType(DataType.FLOAT, (1, 4, 6, 6)))}
+        declared = replace(loaded.model, graph=replace(loaded.model.graph, value_info=said))
+        with pytest.raises(AskedError):
+            optimized(declared, {}, settings)
+
+
+class AskedError(Exception):
+    """Somebody wants types inferred."""
+
+
+def _asked(model: Model) -> Model:
+    raise AskedError(model.graph.name)
 
 
 def test_a_captured_value_s_shape_is_certain_in_a_body_too() -> None:
