@@ -24,6 +24,9 @@ _WINOGRAD = re.compile(r"winograd(\d)_")
 INTEGER_LABEL = "integer_"
 """What the names of kernels that sum products of integers begin with."""
 
+ENTRY = "entry"
+"""Name of a program's only kernel, where it has one that calls all others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -53,7 +56,7 @@ class Call:
     """One kernel launch.
 
     Attributes:
-        kernel: Name in the source.
+        kernel: Name in the source; of a function where the program has an entry.
         tasks: Global size, a multiple of `group`.
         group: Local size.
         arguments: Buffers in the order of the parameters.
@@ -93,6 +96,8 @@ class Blueprint:
         weights: Constants, each content once.
         tuned: Tilings that were measured, not chosen by the rule.
         fills: What of the arena does not start as zeros.
+        entry: Whether the program's only kernel is `ENTRY`: its first argument says which of
+            `functions` it calls, the others are for that.
     """
 
     source: str
@@ -104,6 +109,22 @@ class Blueprint:
     outputs: tuple[Port, ...]
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
     fills: tuple[Fill, ...] = ()
+    entry: bool = False
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What calls name, each once, in the order of the first calls."""
+        return tuple(dict.fromkeys(call.kernel for call in self.calls))
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names that the driver knows."""
+        return (ENTRY,) if self.entry else self.functions
+
+    @property
+    def most_arguments(self) -> int:
+        """Of a call, with the flag for bad indices."""
+        return max((len(call.arguments) + call.checks for call in self.calls), default=0)
 
     def bytes_of(self, call: Call) -> int:
         """Size of everything that a call may read and write, each once."""

@@ -72,6 +72,7 @@ class Target:
         units: Cores, or what else works at once.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
+        one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
         groups: Work-groups that kernels are made for; None where each work-item works alone.
     """
 
@@ -85,6 +86,7 @@ class Target:
     calls_builtins: bool
     prefetches: bool = False
     multiplies_pairs: bool = False
+    one_entry: bool = False
     half: bool = False
     units: int = 1
     winograd: bool = False
@@ -220,6 +222,7 @@ def _alone(found: Found) -> Target:
         winograd=found.kind == "CPU",
         prefetches=on_cpu,
         multiplies_pairs=on_cpu and _has_avx2(device),
+        one_entry=on_cpu and not pocl,
     )
 
 

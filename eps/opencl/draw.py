@@ -52,7 +52,8 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
     if largest > MAX_ELEMENTS:
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
-    source, names = write_source(kernels, target)
+    entry = target.one_entry and bool(kernels)
+    source, names = write_source(kernels, target, entry=entry)
     weights = list(map(_weight, plan.constants))
     distinct = {weight.digest: weight for weight in weights}
     order = {digest: index for index, digest in enumerate(distinct)}
@@ -69,6 +70,7 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
         fills=tuple(Fill(Place(at, size), value) for at, size, value in plan.fills),
+        entry=entry,
         tuned={
             k.problem: target.tuned[k.problem]
             for k in kernels

@@ -79,5 +79,6 @@ def with_groups(plain: Target, device: Device, templates: str) -> Target:
         attributes="",
         prefetches=False,
         winograd=False,
+        one_entry=False,
         groups=groups,
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.device import Found
 
-CODE_VERSION = "ort_lite-opencl-7"
+CODE_VERSION = "ort_lite-opencl-8"
 """Of generated code and payloads; a change makes older payloads unsupported."""
 
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_size_t, c_void_p
+from ctypes import c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError, made
@@ -47,21 +47,21 @@ class Launch(Owned):
         queue: Queue,
         program: Program,
         name: str,
-        buffers: Sequence[Buffer],
+        arguments: Sequence[Buffer | int],
         size: tuple[int, int],
     ) -> None:
-        """Make the kernel; `size` is the global and the local one.
+        """Make the kernel; `size` is the global and the local one, numbers are of 32 bits.
 
         Raises:
             OpenCLError: The program has no such kernel, or the driver refuses an argument.
             GroupTooLarge: The device does not run the kernel in groups of that size.
         """
         kernel = made(api().clCreateKernel, program, name.encode())
-        super().__init__(kernel, api().clReleaseKernel, (queue, tuple(buffers)))
+        super().__init__(kernel, api().clReleaseKernel, (queue, tuple(arguments)))
         if size[1] > 1:
             self._require_group(name, size[1], program.device)
-        for index, buffer in enumerate(buffers):
-            value = c_void_p(buffer.handle)
+        for index, one in enumerate(arguments):
+            value = c_int32(one) if isinstance(one, int) else c_void_p(one.handle)
             api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
         sizes = [(c_size_t * 1)(n) for n in size]
         self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)

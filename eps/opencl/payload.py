@@ -1,7 +1,7 @@
 """A compiled partition as bytes.
 
     0      8 bytes   "OLOPENCL"
-    8      u32       version, 5
+    8      u32       version, 6
     12     u32       size of the header
     16     u64       size of the whole payload
     24     32 bytes  BLAKE3 of the header
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eps.opencl.weights import Weight
 
 MAGIC = b"OLOPENCL"
-VERSION = 5
+VERSION = 6
 HEAD = struct.Struct("<8sIIQ32s")
 ALIGNMENT = 4096
 IN_POOL, IN_SHARED_FILE = 0, 1

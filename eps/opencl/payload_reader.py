@@ -22,7 +22,7 @@ from eps.opencl.payload import (
     StoredGraph,
     Variant,
 )
-from eps.opencl.payload_table import array, blueprint_of, number, text
+from eps.opencl.payload_table import array, blueprint_of, number, text, truth
 from eps.opencl.weights import Weight
 
 if TYPE_CHECKING:
@@ -142,9 +142,8 @@ def _model(row: object, body: memoryview, weights: Sequence[Weight]) -> StoredGr
     if not isinstance(row, dict):
         raise FormatError("model", str(row)[:40], "an object")
     graph, whole = _section(body, row.get("graph"), "model.graph"), row.get("whole")
-    if not isinstance(whole, bool):
-        raise FormatError("model.whole", str(whole)[:40], "true or false")
-    return StoredGraph(graph, _picked(row.get("weights"), weights), whole=whole)
+    own = _picked(row.get("weights"), weights)
+    return StoredGraph(graph, own, whole=truth(whole, "model.whole"))
 
 
 def _section(body: memoryview, place: object, name: str) -> memoryview:

@@ -31,6 +31,7 @@ def table_of(blueprint: Blueprint) -> dict[str, object]:
     return {
         "options": blueprint.options,
         "arena": blueprint.arena,
+        "entry": blueprint.entry,
         "inputs": [_port_row(port) for port in blueprint.inputs],
         "outputs": [_port_row(port) for port in blueprint.outputs],
         "fills": [[f.place.offset, f.place.size, f.value] for f in blueprint.fills],
@@ -84,6 +85,7 @@ def blueprint_of(
         inputs=tuple(_port(row, arena) for row in array(table.get("inputs"), "inputs")),
         outputs=tuple(_port(row, arena) for row in array(table.get("outputs"), "outputs")),
         fills=tuple(_fill(row, arguments) for row in array(table.get("fills"), "fills")),
+        entry=truth(table.get("entry"), "entry"),
     )
 
 
@@ -123,8 +125,6 @@ def _call(row: object, arguments: _Arguments) -> Call:
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
         raise FormatError("call.kernel", name[:40], "a label and 12 hexadecimal digits")
-    if not isinstance(checks, bool):
-        raise FormatError("call.checks", str(checks)[:40], "true or false")
     group = number(items, "call.group", 1, MAX_GROUP)
     whole = number(tasks, "call.tasks", 1, MAX_TASKS)
     if whole % group:
@@ -134,7 +134,7 @@ def _call(row: object, arguments: _Arguments) -> Call:
         tasks=whole,
         group=group,
         arguments=tuple(map(arguments.read, array(places, "call.arguments"))),
-        checks=checks,
+        checks=truth(checks, "call.checks"),
         work=number(work, "call.work", 0, 1 << 62),
     )
 
@@ -162,6 +162,17 @@ def number(value: object, field: str, low: int, high: int) -> int:
     """
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise FormatError(field, str(value)[:40], f"a whole number from {low} to {high}")
+    return value
+
+
+def truth(value: object, field: str) -> bool:
+    """True or false.
+
+    Raises:
+        FormatError: It is neither.
+    """
+    if not isinstance(value, bool):
+        raise FormatError(field, str(value)[:40], "true or false")
     return value
 
 

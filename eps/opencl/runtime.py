@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.blueprint import Constant
+from eps.opencl.blueprint import ENTRY, Constant
 from eps.opencl.cl.objects import READ_WRITE, Queue
 from eps.opencl.device_memory import allocate
 from eps.opencl.launches import Launch
@@ -74,13 +74,7 @@ class Executable:
                     place = fill.place.offset, fill.place.size
                     self._queue.fill(self._arena, fill.value, *place)
                 self._flag = self._zeros(context, 4)
-                self._launches = [
-                    Launch(
-                        *(self._queue, program, call.kernel),
-                        *(self._arguments(call, held), (call.tasks, call.group)),
-                    )
-                    for call in blueprint.calls
-                ]
+                self._launches = self._launches_of(program, held)
                 self._queue.finish()
             weights.settle()
             undo.pop_all()
@@ -90,6 +84,19 @@ class Executable:
         buffer = allocate(context, READ_WRITE, size)
         self._queue.clear(buffer, size)
         return buffer
+
+    def _launches_of(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
+        blueprint = self.blueprint
+        numbers = {name: number for number, name in enumerate(blueprint.functions)}
+        launches = []
+        for call in blueprint.calls:
+            name, arguments = call.kernel, self._arguments(call, weights)
+            given: Sequence[Buffer | int] = arguments
+            if blueprint.entry:
+                unread = [self._flag] * (blueprint.most_arguments - len(arguments))
+                name, given = ENTRY, [numbers[name], *arguments, *unread]
+            launches.append(Launch(self._queue, program, name, given, (call.tasks, call.group)))
+        return launches
 
     def _arguments(self, call: Call, weights: Sequence[Buffer]) -> list[Buffer]:
         arguments = [
@@ -159,8 +166,7 @@ class Executable:
         """
         if self.program is None:
             raise EPFail("a partition is exported after it was released")
-        kernels = dict.fromkeys(call.kernel for call in self.blueprint.calls)
-        return read_binary(self._context, self.program, tuple(kernels))
+        return read_binary(self._context, self.program, self.blueprint.kernels)
 
     def _write(self, inputs: Sequence[Array]) -> None:
         for port, array in zip(self.blueprint.inputs, inputs, strict=True):

@@ -45,14 +45,14 @@ class Kernel:
     written: int = 1
     label: str = UNNAMED
 
-    def parameters(self) -> str:
-        """The parameter list."""
+    def parameters(self) -> list[str]:
+        """Type and name of each parameter."""
         read = len(self.operands) - self.written
         texts = [
             f"__global {'const ' if i < read else ''}{pointed(buffer)}* p{i}"
             for i, buffer in enumerate(self.operands)
         ]
-        return ", ".join([*texts, *(["__global int* wrong"] if self.checks else [])])
+        return [*texts, *(["__global int* wrong"] if self.checks else [])]
 
 
 class Code:

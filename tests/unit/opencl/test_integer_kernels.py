@@ -220,5 +220,5 @@ def test_the_kernel_of_quads_is_what_trained_weights_get() -> None:
         loaded = loader.load(nodes.model.SerializeToString(), SessionOptions())
         whole = loader.resolve(loaded.model, {})
         found = draw(whole.extract(range(1), "product"), {"MatMulInteger0.0": (9, 64)}, target)
-        body = found.source[found.source.index("__kernel") :]
+        body = found.source[found.source.index(found.calls[0].kernel) :]
         assert called in body

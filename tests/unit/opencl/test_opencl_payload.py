@@ -136,6 +136,8 @@ FORGERIES: dict[str, Callable[[Header], object]] = {
     "an identity of numbers": lambda h: h.update(identity={"device": 5}),
     "no arena": lambda h: table(h).update(arena=0),
     "an arena of text": lambda h: table(h).update(arena="9"),
+    "an entry of text": lambda h: table(h).update(entry="yes"),
+    "no word of an entry": lambda h: table(h).pop("entry"),
     "an endless arena": lambda h: table(h).update(arena=1 << 60),
     "weights of no kind": lambda h: h.update(weights="all"),
     "a weight of no place": lambda h: h["weights"][0].__setitem__(0, 2),
