@@ -64,9 +64,10 @@ def bench_startup(
         f"model {size_text(last['model_bytes'])}, payloads {size_text(last['payload_bytes'])}, "
         f"peak memory {size_text(peak) if peak else 'unknown'}; {starts} processes"
     )
-    cache = last["cache"]
-    told = ": ".join(part for part in (cache["state"], cache["reason"]) if part)
-    print_line(f"model cache, last start: {told}")
+    print_line(f"model cache, last start: {_told(last['cache'])}")
+    behind = _told(last["background"])
+    if behind != "off":
+        print_line(f"background compile, last start, at its first answer: {behind}")
     return ExitCode.OK
 
 
@@ -102,6 +103,11 @@ def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
         raise CommandError(ExitCode.COMPILE_FAILED, f"a start of {model} failed: {last}")
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return report
+
+
+def _told(outcome: Mapping[str, str]) -> str:
+    """State and reason."""
+    return ": ".join(part for part in (outcome["state"], outcome["reason"]) if part)
 
 
 def _cells(seconds: Sequence[float]) -> tuple[str, str, str]:

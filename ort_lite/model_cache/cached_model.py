@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,7 +163,9 @@ class CachedModel:
         key = key_of(identity)
         with suppress(OSError):  # what is wrong is told when the result cannot be kept
             self.store.prepare()
-        with single_flight(self.store.lock_path(key), opening.canceled):
+        with ExitStack() as flight:
+            with self._clock.phase("wait for others"):
+                flight.enter_context(single_flight(self.store.lock_path(key), opening.canceled))
             found = self._entries.found(key, opening)
             if found is not None:
                 return found

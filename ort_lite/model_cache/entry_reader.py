@@ -86,8 +86,9 @@ class EntryReader:
         try:
             found = self.opened(key, opening.clock)
         except OSError as exc:
-            self.trouble = f"the model cache cannot be read: {exc}"
-            log.warning("%s", self.trouble)
+            known, self.trouble = self.trouble, f"the model cache cannot be read: {exc}"
+            if known != self.trouble:  # it is asked again before it is compiled
+                log.warning("%s", self.trouble)
             return None
         except (FormatError, *REFUSED) as exc:
             self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)

@@ -35,7 +35,10 @@ NEUTRAL = frozenset(
         "session.ep_compile_in_background",
         "session.ep_context_probe",
         "session.fail_on_suboptimal_compiled_model",
+        "session.inter_op.allow_spinning",
+        "session.intra_op.allow_spinning",
         "session.model_external_initializers_file_folder_path",
+        "session.record_ep_graph_assignment_info",
         "session.require_payload_digest",
     }
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_KEY
+from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.load_clock import LoadClock
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
@@ -85,6 +86,9 @@ def inquire(
         wanted = wanted_by(options, providers, None, lambda: ModelMetadata.of(cached.plain().model))
         eps = open_all(wanted, fallback=False)
         try:
+            if not any(isinstance(ep, SupportsEpContext) for ep in eps):
+                names = ", ".join(ep.name for ep in eps)
+                return Inquiry(hit=False, reason=f"no compiled model is kept by {names}")
             given = {ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name}
             opening = Opening(options=options, eps=eps, provider_options=given, clock=LoadClock())
             identity = cache_identity(cached.source.digest, opening)

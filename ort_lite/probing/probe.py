@@ -151,7 +151,8 @@ def _remember(record: Path, problem: str) -> None:
     """
     content = json.dumps({"ort_lite_probe": 1, "problem": problem})
     try:
-        record.parent.mkdir(parents=True, exist_ok=True)
+        record.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the model cache's
+        record.parent.mkdir(mode=0o700, exist_ok=True)
         write_file(record, content.encode(), replace=True)
     except OSError as exc:
         raise Fail(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from dataclasses import dataclass, replace
@@ -125,6 +126,18 @@ def test_a_good_payload_is_tried_once(foreign: Made) -> None:
     before = record.stat().st_mtime_ns
     np.testing.assert_array_equal(foreign.load("auto"), foreign.expected)
     assert record.stat().st_mtime_ns == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+def test_verdicts_make_the_cache_its_user_s_alone(foreign: Made) -> None:
+    before = os.umask(0)
+    try:
+        foreign.load("auto")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (foreign.cache, foreign.cache / "probes")} == {
+        0o700
+    }
 
 
 def test_a_remembered_verdict_belongs_to_the_options(foreign: Made) -> None:

@@ -47,6 +47,12 @@ def test_phases_add_up(ep: str, entries: Mapping[str, str], tmp_path: Path) -> N
         assert list(report.phases)[-1] == "first run"
 
 
+def test_waiting_for_another_process_is_a_phase_of_its_own(tmp_path: Path) -> None:
+    for waits in (True, False):  # a hit waits for nobody
+        with session(EPS[1], CACHED, tmp_path) as made:
+            assert ("wait for others" in made.load_report().phases) == waits
+
+
 def test_a_run_that_failed_is_not_the_first(tmp_path: Path) -> None:
     with session(EPS[0], {}, tmp_path) as made:
         with pytest.raises(ValueError, match="x"):

@@ -59,6 +59,39 @@ def test_each_part_of_the_identity_makes_a_miss_that_says_so(
     assert change(saved, cache)[0] == "hit"
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "session.record_ep_graph_assignment_info",
+        "session.intra_op.allow_spinning",
+        "session.inter_op.allow_spinning",
+        "session.require_payload_digest",
+    ],
+)
+def test_entries_that_change_nothing_compiled_make_no_miss(
+    saved: Path, cache: Path, key: str
+) -> None:
+    assert start(saved, cache)[0] == "stored"
+    assert start(saved, cache, **{key: "1"})[0] == "hit"
+
+
+def test_severities_of_logs_and_profiles_make_no_miss(saved: Path, cache: Path) -> None:
+    assert start(saved, cache)[0] == "stored"
+    made = options(cache)
+    made.log_severity_level, made.log_verbosity_level, made.logid = 3, 4, "another"
+    made.enable_profiling, made.profile_file_prefix = True, str(cache / "profile")
+    with ort.InferenceSession(saved, made, providers=[OPENVINO]) as session:
+        assert session.load_report().cache.state == "hit"
+
+
+def test_an_inquiry_says_where_nobody_keeps_anything(saved: Path, cache: Path) -> None:
+    start(saved, cache)
+    made = options(cache)
+    settings = cache_settings(made.config, {})
+    found = inquire(saved, made, ["CPUExecutionProvider"], settings)
+    assert (found.hit, found.reason) == (False, "no compiled model is kept by CPUExecutionProvider")
+
+
 @pytest.fixture
 def chip() -> Iterator[str]:
     """The name of an execution provider with an NPU and a GPU."""
