@@ -12,7 +12,7 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class MappedFile:
         stamp: Of the file at the time it was opened.
     """
 
-    def __init__(self, path: Path, *, follow_symlink: bool = True, keep_open: bool = False) -> None:
+    def __init__(
+        self, path: PathLike, *, follow_symlink: bool = True, keep_open: bool = False
+    ) -> None:
         """Open and map.
 
         Args:
@@ -101,20 +103,20 @@ class MappedFile:
         self.close()
 
 
-def path_of_descriptor(descriptor: int, path: Path) -> str:
+def path_of_descriptor(descriptor: int, path: PathLike) -> str:
     """Where this process finds an open file whatever its name has become; else `path`."""
     link = f"/proc/self/fd/{descriptor}"
     return link if os.path.lexists(link) else str(path)
 
 
-def _stamp(descriptor: int, path: Path) -> FileStamp:
+def _stamp(descriptor: int, path: PathLike) -> FileStamp:
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
         raise _refused(_kind(info.st_mode), path)
     return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def _open(path: Path, *, follow_symlink: bool) -> int:
+def _open(path: PathLike, *, follow_symlink: bool) -> int:
     """O_NONBLOCK: opening a FIFO that nobody writes to must not hang."""
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     flags |= getattr(os, "O_BINARY", 0)
@@ -138,7 +140,7 @@ def _open(path: Path, *, follow_symlink: bool) -> int:
         ) from exc
 
 
-def _mapped(descriptor: int, size: int, path: Path) -> mmap.mmap | None:
+def _mapped(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
     if not size:
         return None
     try:
@@ -149,7 +151,7 @@ def _mapped(descriptor: int, size: int, path: Path) -> mmap.mmap | None:
         ) from exc
 
 
-def _refused(found: str, path: Path) -> FormatError:
+def _refused(found: str, path: PathLike) -> FormatError:
     return FormatError("path", found, "a regular file", file=str(path), reason=Reason.UNSAFE_PATH)
 
 

@@ -2,6 +2,8 @@
 
 Rules: ONNX Runtime's ValidateExternalDataPath (docs/formats/paths.md), and what it leaves out:
 Windows forms on every system, NUL, device names, and that the target is a regular file.
+
+Without pathlib, whose import takes longer than all else that a context's start needs of Python's.
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    PathLike = str | os.PathLike[str]
 
 _DEVICES = frozenset(
     ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"]
@@ -25,7 +28,7 @@ _IN_MEMORY_TAG = "*/_ORT_MEM_ADDR_/*"
 MAX_NAME = 4096
 
 
-def resolve_payload(base: Path, name: str, *, model_path: Path | None = None) -> Path:
+def resolve_payload(base: PathLike, name: str, *, model_path: PathLike | None = None) -> str:
     """The file that `name` stands for, below `base`, without a symlink in its path.
 
     Args:
@@ -43,8 +46,8 @@ def resolve_payload(base: Path, name: str, *, model_path: Path | None = None) ->
     if problem:
         raise _unsafe(f"{name[:200]!r}: {problem}", "a path relative to the model's folder")
     folders = [_real(base, name)]
-    if model_path is not None and model_path.is_symlink():
-        folders.append(_real(model_path, name).parent)
+    if model_path is not None and os.path.islink(model_path):
+        folders.append(os.path.dirname(_real(model_path, name)))
     errors = []
     for folder in folders:
         try:
@@ -63,10 +66,11 @@ def _text_problem(name: str) -> str:
         return "NUL in a path"
     if name.startswith(_IN_MEMORY_TAG):
         return "In-memory external data reference tag is not a valid file path"
-    windows = PureWindowsPath(name)
-    if PurePosixPath(name).is_absolute() or windows.root or windows.drive:
+    has_drive = name[1:2] == ":" and name[0].isascii() and name[0].isalpha()
+    if name[0] in "/\\" or has_drive:
         return "Absolute path not allowed for external data location"
-    return _parts_problem(windows.parts)
+    parts = name.replace("\\", "/").split("/")
+    return _parts_problem([part for part in parts if part not in ("", ".")])
 
 
 def _parts_problem(parts: Sequence[str]) -> str:
@@ -84,23 +88,23 @@ def _parts_problem(parts: Sequence[str]) -> str:
     return ""
 
 
-def _real(path: Path, name: str) -> Path:
-    """`path` with its symlinks followed."""
+def _real(path: PathLike, name: str) -> str:
+    """`path`, absolute, with its symlinks followed."""
     try:
-        return path.resolve()
+        return os.path.realpath(os.fspath(path))
     except (OSError, RuntimeError, ValueError) as exc:  # a loop, or characters of no file name
         raise _unsafe(f"{name[:200]!r}: {exc}", "a path that can be followed") from exc
 
 
-def _looked_up(start: Path, name: str, folders: Sequence[Path]) -> Path:
-    target = _real(start / name.replace("\\", "/"), name)
-    if not any(target != folder and target.is_relative_to(folder) for folder in folders):
+def _looked_up(start: str, name: str, folders: Sequence[str]) -> str:
+    target = _real(os.path.join(start, name.replace("\\", "/")), name)
+    if not any(_is_below(target, folder) for folder in folders):
         raise _unsafe(
             f"{name!r} escapes the model's folder (resolves to {target})",
-            "a file below " + " or ".join(str(folder) for folder in folders),
+            "a file below " + " or ".join(folders),
         )
     try:
-        mode = target.stat().st_mode
+        mode = os.stat(target).st_mode
     except OSError as exc:
         raise _absent(name, target, exc) from exc
     if not stat.S_ISREG(mode):
@@ -108,7 +112,13 @@ def _looked_up(start: Path, name: str, folders: Sequence[Path]) -> Path:
     return target
 
 
-def _absent(name: str, target: Path, exc: OSError) -> FormatError:
+def _is_below(target: str, folder: str) -> bool:
+    """Whether real path `target` lies in the real folder, and is not the folder."""
+    inside = os.path.join(folder, "")
+    return os.path.normcase(target).startswith(os.path.normcase(inside))
+
+
+def _absent(name: str, target: str, exc: OSError) -> FormatError:
     if exc.errno == errno.ELOOP:
         return _unsafe(f"{name[:200]!r}: symlinks in a loop", "a path that can be followed")
     gone = exc.errno in (errno.ENOENT, errno.ENOTDIR)

@@ -35,7 +35,7 @@ class _Factory:
 
         library = intel_runtime(os.environ) if sys.platform == "linux" else None
         if library is not None:
-            load_early([library])
+            load_early([str(library)])
         return False
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -26,9 +25,10 @@ class _Factory:
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
+        from eps.openvino.early_loading import package_folders
         from ort_lite.execution_provider import Probe
 
-        if find_spec("openvino") is None:
+        if not package_folders():
             return Probe(
                 reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
             )
@@ -50,8 +50,10 @@ class _Factory:
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""
+        from eps.openvino.early_loading import package_folders
+
         parsed = parse_options(options)
-        if find_spec("openvino") is None:
+        if not package_folders():
             raise EPFail(
                 f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
             )

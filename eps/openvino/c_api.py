@@ -15,7 +15,6 @@ from eps.openvino.sdk_errors import OpenVINOError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 VERSIONS = ("2026.4.",)
 """Releases that these declarations were tried with: the numbers of element types have changed
@@ -149,13 +148,13 @@ class CApi:
     other's.
     """
 
-    def __init__(self, library: Path) -> None:
+    def __init__(self, library: str) -> None:
         """Load it, and the runtime with it.
 
         Raises:
             OSError: It cannot be loaded, or is none of OpenVINO's.
         """
-        without_lock, with_lock = ctypes.CDLL(str(library)), ctypes.PyDLL(str(library))
+        without_lock, with_lock = ctypes.CDLL(library), ctypes.PyDLL(library)
         self._message = _declared(with_lock, "ov_get_last_err_msg", (), c_void_p)
         for loaded, functions in ((without_lock, _LONG_FREE), (with_lock, _SHORT_FREE)):
             for name, arguments in functions.items():
@@ -214,7 +213,7 @@ class CApi:
 
 
 @cache
-def open_library(path: Path) -> CApi:
+def open_library(path: str) -> CApi:
     """The library of this path, loaded and declared once in a process.
 
     Raises:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache, partial
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eps.openvino.options import DEVICE_OPTION, device_kind, parse_options
@@ -15,8 +13,9 @@ from eps.openvino.shared_tbb import newest_tbb
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+PACKAGE = "openvino"
 EXTENSION = "openvino._pyopenvino"
 RUNTIME = "libopenvino.so."
 C_API = "libopenvino_c.so."
@@ -36,7 +35,7 @@ SMALL_IR = b"""<net name="m" version="11"><layers>
 """A model that hands its input through."""
 
 
-def libraries(kind: str) -> list[Path]:
+def libraries(kind: str) -> list[str]:
     """The runtime and the plug-in of a kind of device, in the order in which to load them.
 
     None where the extension is loaded, where the package is not installed, or not on Linux.
@@ -48,7 +47,7 @@ def libraries(kind: str) -> list[Path]:
     return [tbb, *found] if found and tbb is not None else found
 
 
-def c_library() -> Path | None:
+def c_library() -> str | None:
     """The library of OpenVINO's C API; None where the package holds none, or not on Linux."""
     return next(iter(_libraries(C_API)), None)
 
@@ -88,19 +87,30 @@ def _use_cpu(options: Mapping[str, str]) -> None:
         return
 
 
-def _libraries(*beginnings: str) -> list[Path]:
+def _libraries(*beginnings: str) -> list[str]:
     """Files in the package's folder of libraries, the first with each beginning."""
     folder, names = _folder()
     found = (next((n for n in names if n.startswith(b)), None) for b in beginnings)
-    return [folder / name for name in found if name is not None]
+    return [os.path.join(folder, name) for name in found if name is not None]
 
 
 @cache
-def _folder() -> tuple[Path, tuple[str, ...]]:
+def _folder() -> tuple[str, tuple[str, ...]]:
     """The package's folder of libraries and what is in it, looked at once in a process."""
-    spec = find_spec("openvino") if sys.platform == "linux" else None
-    for package in (spec.submodule_search_locations if spec is not None else None) or ():
-        folder = Path(package) / "libs"
-        if folder.is_dir():
-            return folder, tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - pathlib takes ten times as long
-    return Path(), ()
+    for package in package_folders() if sys.platform == "linux" else ():
+        folder = os.path.join(package, "libs")
+        if os.path.isdir(folder):
+            return folder, tuple(sorted(os.listdir(folder)))
+    return "", ()
+
+
+def package_folders() -> Sequence[str]:
+    """Where the openvino package lies; empty where it is not installed.
+
+    As importlib.util.find_spec, whose module a reload needs for nothing else.
+    """
+    for finder in sys.meta_path:
+        spec = finder.find_spec(PACKAGE, None)
+        if spec is not None:
+            return spec.submodule_search_locations or ()
+    return ()

@@ -9,10 +9,14 @@ serves programs that were linked against older releases, so the newer one comes 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ort_lite.session_log import get_logger
+
+if TYPE_CHECKING:
+    PathLike = str | os.PathLike[str]
 
 log = get_logger(__name__)
 
@@ -20,19 +24,19 @@ OPENCL_RUNTIME = "libintelocl.so"
 TBB = "libtbb.so.12"
 
 
-def newest_tbb(prefix: Path = Path(sys.prefix)) -> Path | None:
+def newest_tbb(prefix: PathLike = sys.prefix) -> str | None:
     """PyPI's oneTBB, where Intel's OpenCL runtime is installed; else OpenVINO's own will do.
 
     Args:
         prefix: Of the Python environment; the wheels put their libraries into its `lib`.
     """
-    folder = prefix / "lib"
-    if sys.platform != "linux" or not (folder / OPENCL_RUNTIME).is_file():
+    folder = os.path.join(prefix, "lib")
+    if sys.platform != "linux" or not os.path.isfile(os.path.join(folder, OPENCL_RUNTIME)):
         return None
-    return folder / TBB
+    return os.path.join(folder, TBB)
 
 
-def load_newest_tbb(prefix: Path = Path(sys.prefix)) -> bool:
+def load_newest_tbb(prefix: PathLike = sys.prefix) -> bool:
     """Load `newest_tbb`, before `import openvino`.
 
     Returns:
@@ -42,7 +46,7 @@ def load_newest_tbb(prefix: Path = Path(sys.prefix)) -> bool:
     if library is None:
         return False
     try:
-        ctypes.CDLL(str(library))
+        ctypes.CDLL(library)
     except OSError as exc:
         log.debug("Intel's OpenCL runtime is here, and its oneTBB does not load: %s", exc)
         return False

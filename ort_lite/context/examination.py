@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from ctx_formats.ep_context import EpContextNode
@@ -81,12 +81,10 @@ def recorded_identity(node: EpContextNode, notes: ContextNotes | None) -> Hardwa
     return replace(identity, **changes)
 
 
-def base_folder(path: Path | None, options: SessionOptions) -> Path | None:
+def base_folder(path: str | None, options: SessionOptions) -> str | None:
     """The folder that payload paths are relative to: `ep.context_file_path` wins."""
-    given = options.config.get(PATH_KEY, "")
-    if given:
-        return Path(given).parent
-    return path.parent if path is not None else None
+    beside = options.config.get(PATH_KEY, "") or path
+    return os.path.dirname(beside) or os.curdir if beside is not None else None
 
 
 def context_nodes(loaded: LoadedModel) -> tuple[tuple[Node, EpContextNode], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.container import MAGIC, payload_digest
@@ -39,8 +38,8 @@ class PayloadStore:
 
     def __init__(
         self,
-        base: Path | None,
-        model_path: Path | None,
+        base: str | None,
+        model_path: str | None,
         options: SessionOptions,
         workspace: Workspace | None = None,
     ) -> None:
@@ -175,7 +174,7 @@ class PayloadStore:
         path = self._path(node)
         if path not in self._files:
             read = opened if self._workspace is None else self._workspace.file
-            self._files[path] = read(Path(path), lambda mapped: _parsed(mapped.view, path))
+            self._files[path] = read(path, lambda mapped: _parsed(mapped.view, path))
         return self._files[path].container
 
     def _weights(self, container: Container, name: str) -> WeightsFile | None:
@@ -234,7 +233,7 @@ class PayloadStore:
                 "the model's path in session option ep.context_file_path",
                 reason=Reason.MISSING_PAYLOAD,
             )
-        return str(resolve_payload(self._base, name, model_path=self._model_path))
+        return resolve_payload(self._base, name, model_path=self._model_path)
 
 
 def _parsed(data: memoryview, label: str) -> Container:

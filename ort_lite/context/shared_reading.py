@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from ort_lite.context.keys import SHARE_KEY, STOP_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from ctx_formats.container import Container
     from ort_lite.context.shared_weights import WeightsFile
@@ -77,7 +77,7 @@ class PayloadFile:
         self.mapped.close()
 
 
-def opened(path: Path, parse: Callable[[MappedFile], Container]) -> PayloadFile:
+def opened(path: str, parse: Callable[[MappedFile], Container]) -> PayloadFile:
     """Map a payload file and read its index.
 
     Raises:
@@ -106,7 +106,7 @@ class Workspace:
         """How many files were read."""
         return self._reads
 
-    def file(self, path: Path, parse: Callable[[MappedFile], Container]) -> PayloadFile:
+    def file(self, path: str, parse: Callable[[MappedFile], Container]) -> PayloadFile:
         """The file at `path`, read only if no session of the group has read it.
 
         The caller gives it to `release` when it has imported what it needs.
@@ -155,10 +155,10 @@ class Workspace:
             file.close()
 
 
-def _stamp(path: Path) -> FileStamp | None:
+def _stamp(path: str) -> FileStamp | None:
     """Of the file that is there now; None where nothing is."""
     try:
-        info = path.stat(follow_symlinks=False)
+        info = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
     return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)

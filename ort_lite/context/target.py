@@ -75,11 +75,11 @@ class ContextTarget:
         return self.payload_base.with_name(self.payload_name(ep))
 
 
-def session_target(source: Path | None, options: SessionOptions) -> ContextTarget:
+def session_target(path: str | None, options: SessionOptions) -> ContextTarget:
     """The target that the `ep.context_*` entries of a session name.
 
     Args:
-        source: The plain model's path; None for one from memory.
+        path: Of the plain model; None for one from memory.
         options: With the entries.
 
     Raises:
@@ -91,6 +91,7 @@ def session_target(source: Path | None, options: SessionOptions) -> ContextTarge
     )
 
     given = options.config.get(PATH_KEY, "")
+    source = Path(path) if path is not None else None
     if not given and source is None:
         raise Fail(
             "Inference session with a model loaded from bytes was configured with EPContext "

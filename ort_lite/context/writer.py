@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -59,7 +60,7 @@ def source_of(loaded: LoadedModel) -> Source:
     digest = blake3(loaded.data, max_threads=blake3.AUTO)
     for view in loaded.external.views():
         digest.update(view)
-    name = loaded.path.name if loaded.path is not None else ""
+    name = Path(loaded.path or "").name
     return Source(
         model=loaded.model,
         file_name=name,

@@ -13,7 +13,6 @@ from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from ctx_formats.onnx_model import Node
 
@@ -28,7 +27,7 @@ class ExternalFiles:
     """
 
     def __init__(
-        self, base: Path, model_path: Path | None, in_memory: Mapping[str, memoryview] | None = None
+        self, base: str, model_path: str | None, in_memory: Mapping[str, memoryview] | None = None
     ) -> None:
         """Files in `base`, which locations are relative to and must stay inside.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
@@ -30,14 +29,14 @@ class LoadedModel:
     """A decoded model and what its bytes live in.
 
     Attributes:
-        path: Of the model file; None for a model from memory.
+        path: Of the model file, as it was given; None for a model from memory.
         data: The file's bytes, mapped; every tensor of `model` is a view of these or of an
             external file.
         label: What messages call the model, where that is not its path.
     """
 
     model: Model
-    path: Path | None
+    path: str | None
     data: memoryview
     owner: MappedFile | None
     external: ExternalFiles
@@ -46,7 +45,7 @@ class LoadedModel:
     @property
     def described(self) -> str:
         """The model in a message."""
-        return self.label or str(self.path or "model from memory")
+        return self.label or self.path or "model from memory"
 
     def labeled(self, label: str) -> LoadedModel:
         """The same under another name in messages."""
@@ -130,16 +129,15 @@ def as_graph(model: Model) -> Graph:
     )
 
 
-def _open(source: object) -> tuple[Path | None, MappedFile | None, memoryview]:
+def _open(source: object) -> tuple[str | None, MappedFile | None, memoryview]:
     if isinstance(source, bytes | bytearray | memoryview):
         return None, None, memoryview(source).cast("B")
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"Unable to load from type '{type(source)}'")
-    text = os.fspath(source)
-    if not isinstance(text, str):
+    path = os.fspath(source)
+    if not isinstance(path, str):
         raise TypeError(f"Unable to load from type '{type(source)}'")
-    path = Path(text)
-    if path.is_dir():
+    if os.path.isdir(path or os.curdir):
         raise InvalidArgument(
             f"The model path is a directory: {path}. Give the path of a model file."
         )
@@ -154,9 +152,9 @@ def _open(source: object) -> tuple[Path | None, MappedFile | None, memoryview]:
     return path, owner, owner.view
 
 
-def _decoded(data: memoryview, path: Path | None) -> Model:
+def _decoded(data: memoryview, path: str | None) -> Model:
     try:
-        return read_model(data, file=str(path or ""))
+        return read_model(data, file=path or "")
     except FormatError as exc:
         if exc.field == "model.graph":
             raise InvalidArgument("No graph was found in the protobuf.") from exc
@@ -172,8 +170,6 @@ def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> Grap
     return bind_denoted(graph, input_denotations(data), sizes, names)
 
 
-def _weights_folder(path: Path | None, options: SessionOptions) -> Path:
+def _weights_folder(path: str | None, options: SessionOptions) -> str:
     chosen = options.config.get(WEIGHTS_FOLDER)
-    if chosen:
-        return Path(chosen)
-    return path.parent if path is not None else Path()
+    return chosen or os.path.dirname(path or "") or os.curdir

@@ -17,6 +17,7 @@ from blake3 import blake3
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from ctx_formats.mapped_file import FileStamp
@@ -39,7 +40,7 @@ class SourceFile:
     ctime_ns: int
 
     @classmethod
-    def of(cls, path: Path | str) -> SourceFile:
+    def of(cls, path: str | os.PathLike[str]) -> SourceFile:
         """The file as it is now.
 
         Raises:

@@ -19,10 +19,9 @@ import blake3  # noqa: F401 - see mmap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 
-def load_early(libraries: Sequence[Path], then: Callable[[], None] | None = None) -> bool:
+def load_early(libraries: Sequence[str], then: Callable[[], None] | None = None) -> bool:
     """Begin to load shared libraries, in this order; for Linux.
 
     Nothing is reported: what cannot be loaded here, the SDK's import says why. Nothing is done
@@ -43,15 +42,15 @@ def load_early(libraries: Sequence[Path], then: Callable[[], None] | None = None
     return False
 
 
-def _is_loaded(library: Path) -> bool:
+def _is_loaded(library: str) -> bool:
     try:
-        ctypes.CDLL(str(library), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
         return False
     return True
 
 
-def _load(libraries: Sequence[Path], then: Callable[[], None] | None) -> None:
+def _load(libraries: Sequence[str], then: Callable[[], None] | None) -> None:
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.restype = ctypes.c_void_p
     for library in libraries:
