@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ort_lite.load_clock import LoadClock
 
+PROVIDERS = ["OpenVINOExecutionProvider"]
 VENDOR, DIGEST = "vendor import", "payload digest"
 
 
@@ -29,7 +30,7 @@ def main(started: float, context: str, first: str, *inputs: str) -> int:
     import ort_lite as ort  # noqa: PLC0415 - its time is part of the answer
 
     noted = _note_phases()
-    session = ort.InferenceSession(context, providers=["OpenVINOExecutionProvider"])
+    session = ort.InferenceSession(context, providers=PROVIDERS)
     opened = perf_counter()
     from one_start import read_arrays  # noqa: PLC0415 - as one_start has it there by then
 
@@ -41,6 +42,10 @@ def main(started: float, context: str, first: str, *inputs: str) -> int:
 
     began, ended, _ = noted[VENDOR]
     digest_began, digest_ended, modules = noted[DIGEST]
+    del session
+    noted.clear()
+    reopened = perf_counter()
+    ort.InferenceSession(context, providers=PROVIDERS)
     steps = {
         "numpy": imported - started,
         "before": began - imported,
@@ -49,6 +54,7 @@ def main(started: float, context: str, first: str, *inputs: str) -> int:
         "feed": fed - opened,
         "run": at - fed,
         "digest": digest_ended - digest_began,
+        "again": noted[VENDOR][0] - reopened - (noted[DIGEST][1] - noted[DIGEST][0]),
     }
     brought = [name for name in modules if name not in known and name != "one_start"]
     tell(1, started=started, at=at, steps=steps, modules=brought)
