@@ -99,7 +99,7 @@ def test_the_floor_s_table_marks_what_is_more_than_was_asked() -> None:
     lines = table({"one": found}).splitlines()
     assert lines[1].split() == ["asked", "0.65x", "0.80x", "0.40x"]
     rows = [re.split(" {2,}", line.strip()) for line in lines]
-    assert [FLOOR, "250", "0.50x", ">0.83x", "-"] in rows
+    assert [FLOOR, "250", "250", "0.50x", ">0.83x", "-"] in rows
     assert f"-: {ABSENT}" in lines
 
 
