@@ -46,15 +46,11 @@ class CPUExecutionProvider(ExecutionProvider):
 
     @cached_property
     def _resolver(self) -> Resolver:
-        """All kernels; their import takes longer than a context takes to load without them."""
-        from eps.cpu.kernels import all_kernels  # noqa: PLC0415 - see above
+        """All kernels, imported as they are asked for."""
+        from eps.cpu.kernels import OwnKernels  # noqa: PLC0415 - see above
         from eps.cpu.resolve import Resolver  # noqa: PLC0415 - see above
-        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - see above
 
-        own = KernelRegistry(self.name)
-        for definition in all_kernels():
-            own.register(definition)
-        return Resolver((self._users, own))
+        return Resolver((self._users, OwnKernels(self.name)))
 
     @property
     def identity(self) -> HardwareIdentity:

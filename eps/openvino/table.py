@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
 
-TABLES = "tables"
+TABLES = Path(__file__).with_name("tables")
 HOW = "python -m eps.openvino.evidence --write makes one"
 
 
@@ -65,10 +64,10 @@ class SupportTable:
         )
 
 
-def table_file(openvino: str) -> Traversable:
+def table_file(openvino: str) -> Path:
     """Where the table for a release lies; patch releases of one minor version share theirs."""
     minor = ".".join(openvino.split(".")[:2])
-    return files("eps.openvino").joinpath(TABLES, f"{minor}.json")
+    return TABLES / f"{minor}.json"
 
 
 def load_table(openvino: str) -> SupportTable:
@@ -103,5 +102,4 @@ def claimed_versions(evidence: Mapping[int, Mapping[str, int]]) -> dict[int, boo
 
 def known_releases() -> list[str]:
     """OpenVINO releases that have a table, e.g. ["2025.4", "2026.4"]."""
-    names = (file.name for file in files("eps.openvino").joinpath(TABLES).iterdir())
-    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(file.stem for file in TABLES.glob("*.json"))

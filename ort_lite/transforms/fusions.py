@@ -7,32 +7,41 @@ from typing import TYPE_CHECKING
 
 from ort_lite.model.graph import Graph
 from ort_lite.transforms.draft import Draft
-from ort_lite.transforms.fuse_gelu import GELU
-from ort_lite.transforms.fuse_gemm import MATMUL_ADD
-from ort_lite.transforms.fuse_layer_norm import LAYER_NORM
-from ort_lite.transforms.rules import RewriteRule, apply_rules
+from ort_lite.transforms.rules import apply_rules
 from ort_lite.transforms.unused import REMOVE_INITIALIZERS
 
 if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.options import GraphOptimizationLevel
+    from ort_lite.transforms.rules import RewriteRule
 
-FUSIONS: tuple[RewriteRule, ...] = (MATMUL_ADD, GELU, LAYER_NORM)
-"""They make no new constants: a context model keeps those of the model it came from."""
+
+def fusions() -> tuple[RewriteRule, ...]:
+    """All that an EP may ask for, imported with the first partition of one that does.
+
+    They make no new constants: a context model keeps those of the model it came from.
+    """
+    from ort_lite.transforms.fuse_gelu import GELU  # noqa: PLC0415 - many EPs fuse by themselves
+    from ort_lite.transforms.fuse_gemm import MATMUL_ADD  # noqa: PLC0415 - as above
+    from ort_lite.transforms.fuse_layer_norm import LAYER_NORM  # noqa: PLC0415 - as above
+
+    return (MATMUL_ADD, GELU, LAYER_NORM)
 
 
 class Fuser:
     """Fuses in partitions, and counts what it did."""
 
     def __init__(self, level: GraphOptimizationLevel, disabled: frozenset[str]) -> None:
-        self._rules = tuple(
-            rule for rule in FUSIONS if rule.level <= level and rule.name not in disabled
-        )
+        self._level = level
+        self._disabled = disabled
         self.fired: Counter[str] = Counter()
 
     def fused(self, ep: ExecutionProvider, partition: Graph) -> Graph:
         """`partition` with what `ep.fusions` names; itself where there is nothing to fuse."""
-        rules = [rule for rule in self._rules if rule.name in ep.fusions]
+        asked = ep.fusions - self._disabled
+        rules = (
+            [r for r in fusions() if r.name in asked and r.level <= self._level] if asked else []
+        )
         if not rules:
             return partition
         draft = Draft(

@@ -1,64 +1,73 @@
 """The kernels of the CPU execution provider, a module for each family of operators.
 
-A module holds no state; it lists its kernels in a tuple `KERNELS` of KernelDef.
+A module holds no state; it lists its kernels in a tuple `KERNELS` of KernelDef. What is in it,
+`families.py` says, so that a model imports the modules of its own operators alone.
 """
 
 from __future__ import annotations
 
 import importlib
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from eps.cpu.kernels.extra import EXTRA_MODULES
+from eps.cpu.kernels.families import FAMILIES
+from ort_lite.kernel_registry import KernelRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ort_lite.kernel_registry import KernelDef
-
-ONNX_MODULES: tuple[str, ...] = (
-    "activation",
-    "attention",
-    "binary",
-    "cast",
-    "control_flow",
-    "conv",
-    "conv_integer",
-    "conv_transpose",
-    "detection",
-    "draw",
-    "einsum",
-    "experimental",
-    "fill",
-    "gather",
-    "grid",
-    "matmul",
-    "matmul_integer",
-    "ngrams",
-    "norm",
-    "pool",
-    "quantize",
-    "rearrange",
-    "recurrent_attention",
-    "reduce",
-    "resize",
-    "rnn",
-    "scan",
-    "scatter",
-    "select",
-    "sequence",
-    "shape",
-    "signal",
-    "slicing",
-    "softmax",
-    "text",
-    "training",
-    "unary",
-    "where",
-)
-"""Families of ai.onnx; other domains are in `extra`."""
+    from ort_lite.kernel_registry import KernelCall, KernelDef, Match
+    from ort_lite.kernel_type_str import KernelTypeStrResolver
 
 
 def all_kernels() -> Iterator[KernelDef]:
     """Every kernel, module by module; imports them."""
-    for name in (*ONNX_MODULES, *EXTRA_MODULES):
-        yield from importlib.import_module(f"eps.cpu.kernels.{name}").KERNELS
+    for name in FAMILIES:
+        yield from _kernels_in(name)
+
+
+def _kernels_in(name: str) -> tuple[KernelDef, ...]:
+    found: tuple[KernelDef, ...] = importlib.import_module(f"eps.cpu.kernels.{name}").KERNELS
+    return found
+
+
+class OwnKernels(KernelRegistry):
+    """All of these, registered operator by operator when somebody asks for one, in any thread."""
+
+    def __init__(self, provider: str) -> None:
+        """Look the modules of each operator up."""
+        super().__init__(provider)
+        self._modules: dict[tuple[str, str], list[str]] = {}
+        for name, operators in FAMILIES.items():
+            for domain, listed in operators.items():
+                for op_type in listed.split():
+                    self._modules.setdefault((domain, op_type), []).append(name)
+        self._registered: set[tuple[str, str]] = set()
+        self._lock = Lock()
+
+    def operators(self) -> tuple[tuple[str, str], ...]:
+        """See KernelRegistry."""
+        return tuple(sorted(self._modules))
+
+    def starts(self, domain: str, op_type: str) -> tuple[int, ...]:
+        """See KernelRegistry."""
+        self._import(domain, op_type)
+        return super().starts(domain, op_type)
+
+    def search(self, call: KernelCall, resolver: KernelTypeStrResolver) -> Match:
+        """See KernelRegistry."""
+        self._import(call.op.domain, call.op.op_type)
+        return super().search(call, resolver)
+
+    def _import(self, domain: str, op_type: str) -> None:
+        wanted = (domain, op_type)
+        if wanted in self._registered:
+            return
+        with self._lock:
+            if wanted in self._registered:
+                return
+            for name in self._modules.get(wanted, ()):
+                for definition in _kernels_in(name):
+                    if (definition.domain, definition.op_type) == wanted:
+                        self.register(definition)
+            self._registered.add(wanted)

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     right = sum(tally.right for tally in tallies.values())
     sys.stdout.write(f"OpenVINO {release}: {right} runs right\n")
     if chosen.write:
-        Path(str(table_file(release))).write_text(table_text(table), encoding="utf-8")
+        table_file(release).write_text(table_text(table), encoding="utf-8")
         return 0
     return 1 if lost or any(tally.wrong for tally in tallies.values()) else 0
 

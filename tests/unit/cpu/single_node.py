@@ -10,7 +10,7 @@ from onnx import helper
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from eps.cpu.compile_graph import GraphCompiler
-from eps.cpu.kernels import all_kernels
+from eps.cpu.kernels import OwnKernels
 from eps.cpu.resolve import Resolver
 from ort_lite.kernel_registry import KernelRegistry
 from ort_lite.model.graph import Graph
@@ -27,12 +27,10 @@ OPSET = 28
 
 def resolver(custom: Iterable[KernelDef] = ()) -> Resolver:
     """As the provider makes it."""
-    users, own = KernelRegistry("users"), KernelRegistry("CPUExecutionProvider")
+    users = KernelRegistry("users")
     for definition in custom:
         users.register(definition)
-    for definition in all_kernels():
-        own.register(definition)
-    return Resolver((users, own))
+    return Resolver((users, OwnKernels("CPUExecutionProvider")))
 
 
 def node_graph(
