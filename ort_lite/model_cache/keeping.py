@@ -13,6 +13,7 @@ from ort_lite.context.writer import context_partitions, context_pieces, source_o
 from ort_lite.model_cache.entry import Entry, key_of
 from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.sources import Source
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.opening import Opened, Opening
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +58,20 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
         problem = exc.message
     except OSError as exc:
         problem = str(exc)
-    with suppress(OSError):  # what cannot be written to is left as it is
-        if problem:
+    if problem:
+        with suppress(OSError):  # where nothing can be removed, little was written
             store.discard(writer.written)
-        else:
-            evict(store, quota, keep=key_of(made.identity))
-            remove_old_files(store, now=time.time())
+    else:
+        _tidy(store, quota, key_of(made.identity))
     return problem
+
+
+def _tidy(store: CacheStore, quota: int, newest: str) -> None:
+    try:
+        evict(store, quota, keep=newest)
+        remove_old_files(store, now=time.time())
+    except OSError as exc:
+        log.warning("the model cache may stay beyond its quota of %s bytes: %s", quota, exc)
 
 
 def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:

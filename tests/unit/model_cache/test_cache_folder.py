@@ -100,6 +100,20 @@ def test_what_killed_processes_left_goes_with_the_next_entry(saved: Path, cache:
     assert before - set(lasting_files(cache)) == set(names[:2])
 
 
+def test_an_entry_that_cannot_be_removed_is_told_and_costs_nothing_else(
+    saved: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    start(saved, cache)
+    old = only_entry(cache)
+    in_the_way = store(cache).objects / old.model.name
+    in_the_way.unlink()
+    in_the_way.mkdir()
+    room = {"session__ep_context_cache_max_bytes": str(old.size + 100)}
+    assert start(saved, cache, ep__number="7", **room)[0] == "stored"
+    assert "may stay beyond its quota" in caplog.text
+    assert start(saved, cache, ep__number="7")[0] == "hit"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_lock_ends_with_its_work_though_a_fork_holds_the_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FORKED, str(tmp_path / "lock")]
