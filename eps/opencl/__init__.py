@@ -35,7 +35,7 @@ class _Factory:
 
         library = intel_runtime(os.environ) if sys.platform == "linux" else None
         if library is not None:
-            load_early([str(library)])
+            load_early([library])
         return False
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:

@@ -13,36 +13,39 @@ import ctypes
 import os
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
+    PathLike = str | os.PathLike[str]
+
 log = get_logger(__name__)
 
-SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 VARIABLE = "OCL_ICD_VENDORS"
 HOME = "PYOPENCL_HOME"
+TEMPORARY = ("/tmp", "/var/tmp")
 CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
 
 
-def intel_runtime(environ: Mapping[str, str], *, prefix: Path = Path(sys.prefix)) -> Path | None:
+def intel_runtime(environ: Mapping[str, str], *, prefix: PathLike = sys.prefix) -> str | None:
     """The runtime's library, where it is installed and the user has not chosen the drivers."""
-    library = prefix / "lib" / LIBRARY
+    library = os.path.join(prefix, "lib", LIBRARY)
     chosen = any(environ.get(key) for key in CHOSEN_BY_USER)
-    return library if library.is_file() and not chosen else None
+    return library if os.path.isfile(library) and not chosen else None
 
 
 def show_intel_runtime(
     environ: MutableMapping[str, str],
-    folder: Path,
+    folder: PathLike,
     *,
-    prefix: Path = Path(sys.prefix),
-    system: Path = SYSTEM_VENDORS,
+    prefix: PathLike = sys.prefix,
+    system: PathLike = SYSTEM_VENDORS,
 ) -> str:
     """Point the loader at a folder with every driver, where the user has not chosen one.
 
@@ -58,20 +61,27 @@ def show_intel_runtime(
     chosen = [key for key in CHOSEN_BY_USER if environ.get(key)]
     if chosen:
         return f"{chosen[0]}={environ[chosen[0]]} decides which drivers are seen"
-    library = prefix / "lib" / LIBRARY
-    if not library.is_file():
+    library = os.path.join(prefix, "lib", LIBRARY)
+    if not os.path.isfile(library):
         return f"{library} is not there: pip install 'ort-lite[opencl-intel]'"
     try:
-        ctypes.CDLL(str(library))
+        ctypes.CDLL(library)
     except OSError as exc:
         told = f"{library} does not load: {exc}. {_advice(str(exc))}"
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told
-    for entry in sorted(system.glob("*.icd")) if system.is_dir() else ():
-        (folder / entry.name).write_bytes(entry.read_bytes())
-    (folder / "ort_lite_intel.icd").write_text(f"{library}\n", encoding="utf-8")
-    environ[VARIABLE] = str(folder)
+    for name in sorted(os.listdir(system)) if os.path.isdir(system) else ():
+        if name.endswith(".icd"):
+            with open(os.path.join(system, name), "rb") as file:
+                _write(os.path.join(folder, name), file.read())
+    _write(os.path.join(folder, "ort_lite_intel.icd"), os.fsencode(f"{library}\n"))
+    environ[VARIABLE] = os.fspath(folder)
     return f"{library} shown to the loader"
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
 
 
 def _advice(problem: str) -> str:
@@ -84,7 +94,7 @@ def _advice(problem: str) -> str:
 
 
 @contextmanager
-def drivers_shown(package: Path) -> Iterator[str]:
+def drivers_shown(package: str) -> Iterator[str]:
     """For the first platform query of the process: every driver is shown to the loader.
 
     Gives the line of `show_intel_runtime`; `package` is pyopencl's folder. The environment is as
@@ -93,12 +103,10 @@ def drivers_shown(package: Path) -> Iterator[str]:
     if sys.platform != "linux":
         yield "the system's loader"
         return
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - not before libraries load
-
-    with TemporaryDirectory(prefix="ort_lite_icd_") as folder:
+    with _private_folder() as folder:
         before = {key: os.environ.get(key) for key in (VARIABLE, HOME)}
-        os.environ[HOME] = str(package)  # as pyopencl itself does
-        note = show_intel_runtime(os.environ, Path(folder))
+        os.environ[HOME] = package  # as pyopencl itself does
+        note = show_intel_runtime(os.environ, folder)
         try:
             yield note
         finally:
@@ -106,3 +114,32 @@ def drivers_shown(package: Path) -> Iterator[str]:
                 os.environ.pop(key, None)
                 if value is not None:
                     os.environ[key] = value
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """A folder of this user's, where tempfile would make it, and gone afterwards.
+
+    Without tempfile, whose import takes longer than the query that the folder is for: it brings
+    shutil, bz2, lzma and random.
+
+    Raises:
+        EPFail: There is no place for one.
+    """
+    given = [os.environ.get(key) for key in ("TMPDIR", "TEMP", "TMP")]
+    parents = [p for p in (*given, *TEMPORARY) if p and os.path.isdir(p) and os.access(p, os.W_OK)]
+    folder = f"ort_lite_icd_{os.urandom(8).hex()}"
+    try:
+        folder = os.path.join(os.path.abspath(parents[0]), folder)
+        os.mkdir(folder, 0o700)
+    except (IndexError, OSError) as exc:
+        raise EPFail(
+            f"there is no folder for temporary files, in which to show OpenCL's loader the "
+            f"drivers ({exc}); set TMPDIR"
+        ) from exc
+    try:
+        yield folder
+    finally:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)

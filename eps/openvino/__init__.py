@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.openvino.options import DEVICE_OPTION, OPTIONS, device_kind, parse_options
+from eps.openvino.options import DEVICE_OPTION, OPTIONS, PACKAGE, device_kind, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.status import EPFail
 
@@ -25,10 +25,10 @@ class _Factory:
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
-        from eps.openvino.early_loading import package_folders
         from ort_lite.execution_provider import Probe
+        from ort_lite.providers.early_loading import package_folders
 
-        if not package_folders():
+        if not package_folders(PACKAGE):
             return Probe(
                 reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
             )
@@ -50,10 +50,10 @@ class _Factory:
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""
-        from eps.openvino.early_loading import package_folders
+        from ort_lite.providers.early_loading import package_folders
 
         parsed = parse_options(options)
-        if not package_folders():
+        if not package_folders(PACKAGE):
             raise EPFail(
                 f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
             )

@@ -7,15 +7,15 @@ import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from eps.openvino.options import DEVICE_OPTION, device_kind, parse_options
+from eps.openvino.options import DEVICE_OPTION, PACKAGE, device_kind, parse_options
 from eps.openvino.sdk_errors import SDK_ERRORS
 from eps.openvino.shared_tbb import newest_tbb
+from ort_lite.providers.early_loading import package_folders
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-PACKAGE = "openvino"
 EXTENSION = "openvino._pyopenvino"
 RUNTIME = "libopenvino.so."
 C_API = "libopenvino_c.so."
@@ -97,20 +97,8 @@ def _libraries(*beginnings: str) -> list[str]:
 @cache
 def _folder() -> tuple[str, tuple[str, ...]]:
     """The package's folder of libraries and what is in it, looked at once in a process."""
-    for package in package_folders() if sys.platform == "linux" else ():
+    for package in package_folders(PACKAGE) if sys.platform == "linux" else ():
         folder = os.path.join(package, "libs")
         if os.path.isdir(folder):
             return folder, tuple(sorted(os.listdir(folder)))
     return "", ()
-
-
-def package_folders() -> Sequence[str]:
-    """Where the openvino package lies; empty where it is not installed.
-
-    As importlib.util.find_spec, whose module a reload needs for nothing else.
-    """
-    for finder in sys.meta_path:
-        spec = finder.find_spec(PACKAGE, None)
-        if spec is not None:
-            return spec.submodule_search_locations or ()
-    return ()

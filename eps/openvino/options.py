@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ort_lite.providers.input_shapes import Bound
 
+PACKAGE = "openvino"
 DEVICE_OPTION = "device_type"
 OPTIONS: Mapping[str, str] = {
     DEVICE_OPTION: "CPU (default), GPU, GPU.n, NPU, AUTO:a,b, HETERO:a,b or MULTI:a,b",

@@ -1,4 +1,4 @@
-"""Loads an SDK's libraries in a thread, while Python goes on.
+"""Finds an SDK's package, and loads its libraries in a thread, while Python goes on.
 
 The interpreter's lock is held while an extension module is imported, and that takes the SDK's
 libraries along. `dlopen` through ctypes gives the lock away; what it has loaded, the import then
@@ -11,6 +11,7 @@ import _json  # noqa: F401 - see mmap
 import ctypes
 import mmap  # noqa: F401 - extension modules that a session needs: importing one takes the
 import os
+import sys
 import zlib  # noqa: F401 - dynamic loader's lock, which the thread holds while it loads
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -19,6 +20,18 @@ import blake3  # noqa: F401 - see mmap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+def package_folders(name: str) -> Sequence[str]:
+    """Where a top-level package lies, which is not imported; empty where it is not installed.
+
+    As importlib.util.find_spec, whose module a reload needs for nothing else.
+    """
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, None)
+        if spec is not None:
+            return spec.submodule_search_locations or ()
+    return ()
 
 
 def load_early(libraries: Sequence[str], then: Callable[[], None] | None = None) -> bool:

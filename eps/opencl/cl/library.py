@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
-from pathlib import Path
+
+from ort_lite.providers.early_loading import package_folders
 
 PACKAGE = "pyopencl"
 
 
-def package_folder() -> Path | None:
+def package_folder() -> str | None:
     """Where pyopencl lies; None where it is not installed."""
-    spec = find_spec(PACKAGE)
-    folders = spec.submodule_search_locations if spec is not None else None
-    return Path(folders[0]) if folders else None
+    return next(iter(package_folders(PACKAGE)), None)
 
 
-def library_of(folder: Path) -> Path | None:
+def library_of(folder: str) -> str | None:
     """The loader in pyopencl's wheel for Windows, and elsewhere what pyopencl's extension needs.
 
     The loader's own file has another name in each wheel; but for Windows, a library gives the
@@ -27,7 +26,12 @@ def library_of(folder: Path) -> Path | None:
         None where pyopencl's folder holds no extension.
     """
     if sys.platform == "win32":
-        bundled = sorted((folder.parent / f"{PACKAGE}.libs").glob("opencl*.dll"))
-        return bundled[0] if bundled else Path("OpenCL.dll")
-    paths = (folder / f"_cl{suffix}" for suffix in EXTENSION_SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+        return _bundled(os.path.join(os.path.dirname(folder), f"{PACKAGE}.libs")) or "OpenCL.dll"
+    paths = (os.path.join(folder, f"_cl{suffix}") for suffix in EXTENSION_SUFFIXES)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
+def _bundled(folder: str) -> str | None:
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    found = [name for name in names if name.startswith("opencl") and name.endswith(".dll")]
+    return os.path.join(folder, found[0]) if found else None

@@ -54,7 +54,7 @@ def _opened_once() -> tuple[CApi, str]:
     if library is None:
         raise EPFail(f"the pyopencl package in {folder} has no extension module")
     try:
-        found = CApi(str(library))
+        found = CApi(library)
     except OSError as exc:
         raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
     with drivers_shown(folder) as note, threads_on_cores(), suppress(OpenCLError):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import ort_lite as ort
+from eps.opencl import icd
 from eps.opencl.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
 from eps.openvino.shared_tbb import load_newest_tbb
 
@@ -102,6 +104,31 @@ def test_the_runtime_is_loaded_while_python_goes_on(*, chosen: bool) -> None:
         check=True,
     )
     assert done.stdout.strip() == str(not chosen)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no folder is made elsewhere")
+def test_the_folder_is_private_and_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = dict(os.environ)
+    with icd.drivers_shown("/pyopencl"):
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert os.environ["PYOPENCL_HOME"] == "/pyopencl"
+    assert list(tmp_path.iterdir()) == []
+    assert dict(os.environ) == before
+
+
+def test_a_system_without_a_place_for_it_is_an_error_of_the_ep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(icd, "TEMPORARY", ())
+    monkeypatch.setattr(sys, "platform", "linux")
+    for key in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(key, str(tmp_path / "gone"))
+    with pytest.raises(ort.EPFail, match="set TMPDIR"), icd.drivers_shown("/pyopencl"):
+        pass
 
 
 @pytest.mark.parametrize("key", ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_python import SLOW, bare
 from small_models import feed, mlp
 
 import ort_lite as ort
@@ -56,9 +57,11 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def child(*parts: str) -> dict[str, Any]:
     code = "import numpy as np\n" + "".join(parts) + TELL
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    return told([sys.executable, "-c", code])
+
+
+def told(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -70,6 +73,11 @@ def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> N
     assert [name for name in modules if name.startswith(COMPILER)] == []
     assert [name for name in modules if name.split(".")[0] in {"onnx", "pyopencl"}] == []
     assert UNWANTED & set(modules) == set()
+
+
+def test_a_reload_imports_little_of_python_s_own(context: str) -> None:
+    found = told(bare("import numpy as np\n" + RELOAD.format(path=context) + TELL))
+    assert SLOW & set(found["modules"]) == set()
 
 
 def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) -> None:

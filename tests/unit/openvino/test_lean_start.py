@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import sysconfig
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from bare_python import SLOW, bare
 from context_models import compile_context
 from small_models import feed, mlp, sandwich
 
@@ -82,10 +82,6 @@ UNWANTED = {
     *("eps.cpu.blas_threads", "eps.openvino.records", "ort_lite.providers.input_shapes"),
 }
 
-SLOW = ("pathlib", "urllib.parse", "ipaddress", "importlib.util", "logging", "dataclasses")
-"""Python's own that take milliseconds, and that numpy does not import."""
-
-PACKAGES = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
 OURS = {"ort_lite", "ctx_formats", "eps"}
 MOST_MODULES, MOST_BEFORE = 84, 68
 """Of ours in a reload, and before OpenVINO has the payload; each takes a quarter of a ms."""
@@ -99,14 +95,11 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made.path)
 
 
-def child(
-    *parts: str, begin: str = "import numpy as np\n", bare: bool = False
-) -> dict[str, list[object]]:
-    """A process of its own; a `bare` one without what an environment imports at its start."""
-    code = begin + "".join(parts) + TELL
-    if bare:
-        code = f"import sys\nsys.path[:0] = {[str(ROOT), *PACKAGES]!r}\n{code}"
-    command = [sys.executable, *(["-I", "-S"] if bare else []), "-c", code]
+def child(*parts: str, begin: str = "import numpy as np\n") -> dict[str, list[object]]:
+    return told([sys.executable, "-c", begin + "".join(parts) + TELL])
+
+
+def told(command: list[str]) -> dict[str, list[object]]:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, list[object]] = json.loads(done.stdout.splitlines()[-1])
@@ -127,8 +120,8 @@ def test_what_only_the_rest_needs_is_not_imported_before_the_payload(context: st
     """A program that opens its session first has numpy imported while OpenVINO works."""
     if not THROUGH_C_API:
         pytest.skip("the extension imports numpy itself")
-    before = child(FIRST.format(path=context), begin="", bare=True)["answer"]
-    assert set(before).isdisjoint(SLOW)
+    before = told(bare(FIRST.format(path=context) + TELL))["answer"]
+    assert SLOW.isdisjoint(before)
     top = [str(name).split(".")[0] for name in before]
     assert set(top).isdisjoint(("numpy", "logging", "onnx"))
     assert 0 < sum(name in OURS for name in top) <= MOST_BEFORE
