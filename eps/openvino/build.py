@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from eps.openvino.binding import ov

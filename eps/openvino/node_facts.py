@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import TensorType
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ case keeps that version out.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

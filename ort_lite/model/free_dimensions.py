@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import TensorType
 from ort_lite.status import InvalidArgument
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import (
     Attribute,
     AttributeType,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import TensorType
 from ort_lite.model.graph import free_names
 from ort_lite.model.tensor_values import from_numpy, to_numpy

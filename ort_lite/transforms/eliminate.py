@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.transforms.attributes import int_of, ints, ints_of

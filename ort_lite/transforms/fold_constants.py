@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.tensor_size import element_bits
 from ort_lite.model.graph import body_definitions

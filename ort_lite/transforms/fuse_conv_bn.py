@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
 from ort_lite.transforms.attributes import float_of, int_of
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import RewriteRule

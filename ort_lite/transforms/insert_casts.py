@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import DataType, GraphDef, Node, TensorType, ValueInfo
 from ort_lite.model.graph import free_names
 from ort_lite.model.tensor_values import from_numpy, to_numpy

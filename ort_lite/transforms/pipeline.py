@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import AttributeType, GraphDef
 from ort_lite.model.graph import body_definitions
 from ort_lite.options import GraphOptimizationLevel

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.transforms.draft import ONNX_DOMAINS
 

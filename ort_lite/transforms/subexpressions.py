@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, GraphDef, SparseTensor, Tensor
 from ort_lite.model.graph import body_definitions
 from ort_lite.transforms.draft import ONNX_DOMAINS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
