@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from importlib import import_module
-from threading import Lock, Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,18 +26,15 @@ class ModulesBeside:
             names: Of modules, in the order in which to import them.
         """
         self._names = names
-        self._gate = Lock()
-        self._gate.acquire()
-        self._thread = Thread(target=self._run, name="ort_lite modules")
-        self._thread.start()
+        self._begun = Event()
+        Thread(target=self._run, name="ort_lite modules").start()
 
     def begin(self) -> None:
         """Import them from now on; once is enough."""
-        if self._gate.locked():
-            self._gate.release()
+        self._begun.set()
 
     def _run(self) -> None:
-        self._gate.acquire()
+        self._begun.wait()
         for name in self._names:
             with suppress(Exception):  # who needs the module imports it again, and is told why
                 import_module(name)
