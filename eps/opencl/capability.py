@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.ir import Tensor, Unsupported
 from eps.opencl.trace import Tracer
 from ort_lite.execution_provider import Capability

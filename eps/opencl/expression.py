@@ -7,24 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.element_types import C_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set
-
-C_TYPES: Mapping[str, str] = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "char",
-    "uint8": "uchar",
-    "int16": "short",
-    "uint16": "ushort",
-    "int32": "int",
-    "uint32": "uint",
-    "int64": "long",
-    "uint64": "ulong",
-    "bool": "uchar",
-}
-"""numpy's names of the element types that kernels take, in OpenCL C."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -37,6 +37,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     """One OpenCL device; lowers, fuses and compiles partitions with kernels of its own."""
 
     name: ClassVar[str] = "OpenCLExecutionProvider"
+    imports_without_lock = True
     widens: ClassVar[frozenset[int]] = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
 
     def __init__(self, options: OpenCLOptions) -> None:

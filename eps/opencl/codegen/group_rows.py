@@ -14,7 +14,7 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.codegen.fold import add, larger
 from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.codegen.reduce import combination, start_of
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.ir import LayerNorm, Reduce, Softmax
 from eps.opencl.ir_index import ArgExtreme
 

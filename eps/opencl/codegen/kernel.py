@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.expression import C_TYPES, Arg, Expr, Writer, arguments, vector_type
+from eps.opencl.element_types import C_TYPES
+from eps.opencl.expression import Arg, Expr, Writer, arguments, vector_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

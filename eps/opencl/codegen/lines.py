@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.codegen.spread import open_units
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.ir_index import ArgExtreme, Cumulative, TopIndices
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.codegen.kernel import Code, Kernel, offset_of
 from eps.opencl.codegen.spread import Units
-from eps.opencl.expression import C_TYPES, literal
+from eps.opencl.element_types import C_TYPES
+from eps.opencl.expression import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

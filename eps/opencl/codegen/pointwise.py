@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from eps.opencl.codegen.fold import row_vector
 from eps.opencl.codegen.group_pointwise import spread_pointwise
 from eps.opencl.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
-from eps.opencl.expression import C_TYPES, Writer, calls, is_vectorisable, vector_type
+from eps.opencl.element_types import C_TYPES
+from eps.opencl.expression import Writer, calls, is_vectorisable, vector_type
 from eps.opencl.expression import size as expression_size
 from eps.opencl.views import Loop, View, common_loops
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eps.opencl.codegen.fold import fold_lanes
 from eps.opencl.codegen.kernel import Code, Kernel, decode, loop_nest, offset_of, store
 from eps.opencl.codegen.spread import open_units
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.views import Loop, View
 
 if TYPE_CHECKING:

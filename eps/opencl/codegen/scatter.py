@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from eps.opencl.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.codegen.pointwise import pointwise_kernel
 from eps.opencl.codegen.spread import Units, open_units
-from eps.opencl.expression import C_TYPES, Arg
+from eps.opencl.element_types import C_TYPES
+from eps.opencl.expression import Arg
 from eps.opencl.ir_index import GatherElements, ScatterElements, ScatterND
 
 if TYPE_CHECKING:

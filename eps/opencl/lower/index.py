@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.expression import C_TYPES
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.ir import Stretch, Tensor, Unsupported
 from eps.opencl.ir_index import (
     ArgExtreme,

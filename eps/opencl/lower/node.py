@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.expression import C_TYPES, Arg, Call, Expr, Literal
+from eps.opencl.element_types import C_TYPES
+from eps.opencl.expression import Arg, Call, Expr, Literal
 from eps.opencl.ir import Alias, Op, Pointwise, Reshape, Tensor, Unsupported
 from eps.opencl.ir_quantised import Quantised
 from ort_lite.kernel_info import attribute_value

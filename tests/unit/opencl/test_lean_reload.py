@@ -20,6 +20,7 @@ OPENCL = "OpenCLExecutionProvider"
 UNWANTED = {
     *("dataclasses", "ctx_formats.model_writer", "eps.opencl.dynamic", "eps.opencl.tilings"),
     *("eps.opencl.payload_writer", "ort_lite.planning.naming"),
+    "eps.opencl.expression",
 }
 COMPILER = ("eps.opencl.codegen", "eps.opencl.lower", "eps.opencl.draw", "eps.opencl.fuse")
 RELOAD = """
@@ -78,6 +79,21 @@ def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> N
 def test_a_reload_imports_little_of_python_s_own(context: str) -> None:
     found = told(bare("import numpy as np\n" + RELOAD.format(path=context) + TELL))
     assert SLOW & set(found["modules"]) == set()
+
+
+STARTED = """
+import threading
+started, starting = [], threading.Thread.start
+def noting(thread):
+    started.append(thread.name)
+    starting(thread)
+threading.Thread.start = noting
+"""
+
+
+def test_what_a_session_needs_next_is_imported_while_the_payload_is(context: str) -> None:
+    found = child(STARTED, RELOAD.format(path=context), "\nanswer = started\n")
+    assert "ort_lite modules" in found["answer"]
 
 
 def test_pyopencl_works_before_and_after_ours_on_the_same_drivers(context: str) -> None:
