@@ -68,7 +68,10 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
                     intake.take(archive, member)
                 _require_end(file, archive.offset)
             intake.require_named()
-        except tarfile.TarError as exc:
+        except FormatError:
+            raise
+        except (tarfile.TarError, ValueError, OverflowError) as exc:
+            # tarfile lets numbers in headers of pax and of sparse files raise what they raise
             raise FormatError("archive", str(exc), "a tar file", file=str(source)) from exc
         finally:
             store.discard(intake.unnamed.values())

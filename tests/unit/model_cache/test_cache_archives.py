@@ -174,6 +174,22 @@ def test_a_sparse_file_is_refused_whatever_size_it_says(
         take(data)
 
 
+@pytest.mark.parametrize("value", ["1", "x", "-1", "9" * 30])
+@pytest.mark.parametrize("key", ["size", "path", "GNU.sparse.realsize", "GNU.sparse.map", "mtime"])
+def test_a_hostile_pax_header_is_refused(
+    take: Callable[[bytes], Any], tmp_path: Path, key: str, value: str
+) -> None:
+    made = io.BytesIO()
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"} if "sparse" in key else {}
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as written:
+        member = tarfile.TarInfo(NAME)
+        member.size, member.pax_headers = 5, {**sparse, key: value}
+        written.addfile(member, io.BytesIO(b"hello"))
+    with pytest.raises(FormatError):
+        take(made.getvalue())
+    assert files(tmp_path / "cache") == []
+
+
 def test_an_archive_over_the_quota_is_refused(
     take: Callable[[bytes], Any], filled: Path, tmp_path: Path
 ) -> None:
