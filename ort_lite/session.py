@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite.execution.run_forms import RunForms
 from ort_lite.load_clock import FIRST_RUN, LoadClock
-from ort_lite.providers.provider_list import begin_all, named_in, wanted_by
+from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.status import Fail
 
@@ -68,7 +68,8 @@ class InferenceSession(RunForms):
         """
         self._clock = LoadClock()
         named = named_in(providers, provider_options)
-        begun = begin_all(named)
+        threads = sess_options.intra_op_num_threads if sess_options is not None else 0
+        begun = begin_all(with_threads(named, threads))
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
         from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
 

@@ -113,7 +113,7 @@ def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
     try:
         from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - while payloads are imported
 
-        first = _partitions(graph, imported)
+        first, shop = _partitions(graph, imported), terms.workshop()
     except BaseException:
         release_all(imported)
         raise
@@ -121,7 +121,7 @@ def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
     def settle(one: Graph) -> Mapping[Part, Partition]:
         return first if one is graph else _partitions(one, importer.import_all(one))
 
-    return prepare(graph, replace(terms.workshop(), settle=settle))
+    return prepare(graph, replace(shop, settle=settle))
 
 
 def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partition]:

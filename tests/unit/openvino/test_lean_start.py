@@ -7,15 +7,20 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from bare_python import SLOW, bare
 from context_models import compile_context
 from small_models import feed, mlp, sandwich
 
+import ort_lite as ort
 from eps.openvino import FACTORY
 from eps.openvino.c_api import VERSIONS
 from eps.openvino.early_loading import c_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[3]
 
@@ -200,3 +205,24 @@ answer = [__import__("numpy").array(["libopenvino_intel_cpu_plugin.so" in maps])
 def test_beginning_with_a_device_that_is_none_raises_nothing(device: str) -> None:
     """`create` says what is wrong with it."""
     assert FACTORY.begin({"device_type": device}) is False
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_is_begun_has_the_session_s_number_of_threads(
+    context: str, monkeypatch: pytest.MonkeyPatch, *, named: bool
+) -> None:
+    """Else the Core that is made early would not be the session's."""
+    begun: list[str] = []
+
+    def begin(_factory: object, options: Mapping[str, str]) -> bool:
+        begun.append(options.get("num_of_threads", ""))
+        return False
+
+    monkeypatch.setattr(type(FACTORY), "begin", begin)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    providers = ["OpenVINOExecutionProvider"] if named else None
+    if not named:
+        options.add_provider("OpenVINOExecutionProvider")
+    ort.InferenceSession(context, options, providers=providers).close()
+    assert begun == ["2"]
