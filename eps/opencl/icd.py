@@ -106,9 +106,8 @@ def drivers_shown(package: str) -> Iterator[str]:
     with _private_folder() as folder:
         before = {key: os.environ.get(key) for key in (VARIABLE, HOME)}
         os.environ[HOME] = package  # as pyopencl itself does
-        note = show_intel_runtime(os.environ, folder)
         try:
-            yield note
+            yield show_intel_runtime(os.environ, folder)
         finally:
             for key, value in before.items():
                 os.environ.pop(key, None)

@@ -31,7 +31,6 @@ class EarlyExamination:
 
     Attributes:
         store: Where payloads are; used by the thread alone until it has ended.
-        is_apart: Whether there is a thread: without one nothing is examined here.
     """
 
     def __init__(self, loaded: LoadedModel, options: SessionOptions) -> None:
@@ -42,8 +41,7 @@ class EarlyExamination:
         self._found: dict[int, Examined | OrtLiteError] = {}
         self._broken: Exception | None = None
         self._thread: Thread | None = None
-        self.is_apart = options.read_data is None and not options.flag(SHARE_KEY)
-        if self.is_apart:
+        if options.read_data is None and not options.flag(SHARE_KEY):
             self._thread = Thread(target=self._run, name="ort_lite examination")
             self._thread.start()
 

@@ -14,16 +14,8 @@ from eps.cpu.kernels.families import FAMILIES
 from ort_lite.kernel_registry import KernelRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ort_lite.kernel_registry import KernelCall, KernelDef, Match
     from ort_lite.kernel_type_str import KernelTypeStrResolver
-
-
-def all_kernels() -> Iterator[KernelDef]:
-    """Every kernel, module by module; imports them."""
-    for name in FAMILIES:
-        yield from _kernels_in(name)
 
 
 def _kernels_in(name: str) -> tuple[KernelDef, ...]:

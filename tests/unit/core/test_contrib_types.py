@@ -9,11 +9,11 @@ from typing import Any
 import onnx
 import onnx.parser
 import pytest
+from cpu_kernels import all_kernels
 from parity.realistic.cases import all_cases
 
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import TensorType
-from eps.cpu.kernels import all_kernels
 from ort_lite.model.contrib_types import CONTRIB, infer_contrib_types
 from ort_lite.model.shape_inference import infer_types
 from ort_lite.model.tensor_values import numpy_dtype

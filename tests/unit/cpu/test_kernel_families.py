@@ -9,9 +9,10 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from cpu_kernels import all_kernels
 
 import eps.cpu.kernels
-from eps.cpu.kernels import OwnKernels, all_kernels
+from eps.cpu.kernels import OwnKernels
 from eps.cpu.kernels.families import FAMILIES
 from ort_lite.kernel_registry import KernelCall
 from ort_lite.kernel_type_str import KernelTypeStrResolver, OpIdentifier

@@ -120,6 +120,22 @@ def test_the_folder_is_private_and_gone_afterwards(
     assert dict(os.environ) == before
 
 
+def test_an_error_meanwhile_leaves_folder_and_environment_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(icd, "show_intel_runtime", full)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = dict(os.environ)
+    with pytest.raises(OSError, match="No space left"), icd.drivers_shown("/pyopencl"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    assert dict(os.environ) == before
+
+
 def test_a_system_without_a_place_for_it_is_an_error_of_the_ep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
