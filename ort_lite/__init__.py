@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ort_lite.as_onnxruntime import as_onnxruntime
     from ort_lite.check import check_compatibility
     from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
     from ort_lite.context.compatibility_info import (
@@ -142,6 +143,7 @@ __all__ = [
     "SharedContexts",
     "StatusCode",
     "__version__",
+    "as_onnxruntime",
     "check_compatibility",
     "get_available_providers",
     "get_compatibility_info_from_model",
@@ -153,7 +155,10 @@ __all__ = [
     "set_default_logger_verbosity",
 ]
 
+_PACKAGES = ("as_onnxruntime", "capi")
+"""Attributes that are packages; the first is called like a function."""
 _HOMES = {
+    "ort_lite.as_onnxruntime": ("as_onnxruntime",),
     "ort_lite.execution.memory_info": (
         "OrtAllocatorType",
         "OrtDevice",
@@ -237,6 +242,8 @@ def __getattr__(name: str) -> object:
     """Import what `name` lives in (PEP 562)."""
     if name == "__version__":
         return import_module("ort_lite.version").VERSION
+    if name in _PACKAGES:
+        return import_module(f"ort_lite.{name}")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -359,6 +359,11 @@ class SessionOptions:
             _weights=self._weights.copy() if self._weights is not None else None,
         )
 
+    def with_providers(self, providers: Sequence[tuple[str, Mapping[str, str]]]) -> SessionOptions:
+        """A copy with these in place of the providers, policy and delegate that it has."""
+        added = [(name, dict(options)) for name, options in providers]
+        return replace(self.snapshot(), _providers=added, _policy=None, _delegate=None)
+
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
         return self._config.get(key) == "1"

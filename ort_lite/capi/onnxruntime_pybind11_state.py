@@ -1,7 +1,7 @@
-"""The names of onnxruntime's binding that ort_lite has, under onnxruntime's module path.
+"""Names that code imports from onnxruntime's binding, mostly the exceptions.
 
-They are ort_lite's public names, but for those that the binding does not have or means something
-else by, and a few that onnxruntime keeps to its binding.
+They are those of the package above this one, but for those that the binding does not have or means
+something else by, and a few that onnxruntime keeps to its binding.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import ort_lite
 
+_PACKAGE = import_module(__name__.partition(".")[0])
+"""ort_lite, or onnxruntime where this is a module of the stand-in."""
 _NOT_ITS = {
     "CompiledModelCompatibility",
     "IOBinding",
@@ -19,6 +21,7 @@ _NOT_ITS = {
     "SharedContexts",
     "StatusCode",
     "__version__",
+    "as_onnxruntime",
     "check_compatibility",
 }
 _ITS_ALONE = {
@@ -33,7 +36,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
     if name in _ITS_ALONE:
         return getattr(import_module(_ITS_ALONE[name]), name)
     if name in __all__:
-        return getattr(ort_lite, name)
+        return getattr(_PACKAGE, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

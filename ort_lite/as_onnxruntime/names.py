@@ -1,0 +1,116 @@
+"""Every name of the stand-in's module onnxruntime, imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+import ort_lite
+from ort_lite.as_onnxruntime.installation import NAME, installed_package
+from ort_lite.as_onnxruntime.settings import Settings
+from ort_lite.version import ONNXRUNTIME_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+BROUGHT = ("quantization", "tools", "transformers", "datasets")
+"""Packages of onnxruntime that are Python alone and run on anybody's sessions."""
+
+_VALUES: dict[str, Any] = {
+    "version": ONNXRUNTIME_VERSION,
+    "package_name": NAME,
+    "cuda_version": "",
+    "import_capi_exception": None,
+}
+_MODULES = {"capi": "capi", "onnxruntime_validation": "capi.onnxruntime_validation"}
+_CLASSES = {
+    "InferenceSession": ("sessions", "session_class"),
+    "ModelCompiler": ("compilers", "compiler_class"),
+}
+"""Made for the settings by a function of a module of this package."""
+_BUILD = ("get_version_string", "get_build_info", "print_debug_info")
+
+
+class StandInNames:
+    """What the module onnxruntime has, of a process with these settings.
+
+    Attributes:
+        settings: Decisions for all sessions.
+        public: Names for `from onnxruntime import *`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.public = sorted(
+            {*ort_lite.__all__, *_BUILD, *_VALUES, *_MODULES} - {"as_onnxruntime", "__version__"}
+        )
+        self._made: dict[str, type] = {}
+
+    @classmethod
+    def of(cls, spec: ModuleSpec | None) -> Self:
+        """For the module of `spec`: its settings, or those of the environment.
+
+        Raises:
+            ValueError: What the environment says cannot be read.
+        """
+        state = spec.loader_state if spec is not None else None
+        settings = state if isinstance(state, Settings) else Settings.of()
+        sys.meta_path.append(MissingPackages())
+        return cls(settings)
+
+    def installed_packages(self) -> list[str]:
+        """Where else packages of onnxruntime are: the folder of an installed one, if any."""
+        found = installed_package()
+        return [found] if found else []
+
+    def get(self, name: str) -> Any:  # noqa: ANN401 - as various as the names
+        """Import what `name` is (PEP 562).
+
+        Raises:
+            AttributeError: onnxruntime and ort_lite have no such name.
+        """
+        if name in _VALUES:
+            return _VALUES[name]
+        if name in _MODULES:
+            return import_module(f"{NAME}.{_MODULES[name]}")
+        if name in _CLASSES:
+            return self._class(name)
+        if name in _BUILD:
+            return getattr(import_module("ort_lite.as_onnxruntime.build"), name)
+        if name in self.public:
+            return getattr(ort_lite, name)
+        raise AttributeError(f"module '{NAME}' has no attribute '{name}'", name=name)
+
+    def _class(self, name: str) -> type:
+        """Made once: whoever asks again gets the same class."""
+        if name not in self._made:
+            module, maker = _CLASSES[name]
+            make = getattr(import_module(f"ort_lite.as_onnxruntime.{module}"), maker)
+            self._made.setdefault(name, make(self.settings))
+        return self._made[name]
+
+
+class MissingPackages:
+    """The last finder: says what to install for a package that only onnxruntime has."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - importlib's protocol
+        target: ModuleType | None = None,  # noqa: ARG002 - as above
+    ) -> None:
+        """None, for what is nobody's (importlib's protocol).
+
+        Raises:
+            ModuleNotFoundError: It is one of those packages, and no onnxruntime is installed.
+        """
+        if fullname in {f"{NAME}.{package}" for package in BROUGHT} and not installed_package():
+            raise ModuleNotFoundError(
+                f"{fullname} is a package of onnxruntime's own Python code, which the stand-in "
+                "takes from an installed onnxruntime, and none is installed: "
+                f"pip install onnxruntime=={ONNXRUNTIME_VERSION}",
+                name=fullname,
+            )

@@ -1,0 +1,84 @@
+"""The stand-in's session and compiler: ort_lite's, with what the outside has decided for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import ort_lite.session
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.as_onnxruntime.settings import Settings
+    from ort_lite.options import SessionOptions
+
+
+class InferenceSession(ort_lite.session.InferenceSession):
+    """ort_lite's, which by default runs on the CPU EP alone, as onnxruntime's on a CPU does."""
+
+    settings: ClassVar[Settings]
+
+    def __init__(
+        self,
+        path_or_bytes: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+        **kwargs: Any,  # noqa: ANN401 - as various as those of ort_lite's
+    ) -> None:
+        """As ort_lite's, on the providers from outside, where there are any."""
+        chosen = self._chosen(sess_options, providers, provider_options)
+        super().__init__(path_or_bytes, decided(self.settings, sess_options), *chosen, **kwargs)
+
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        """As ort_lite's; providers from outside stay."""
+        super().set_providers(*self._chosen(self._given, providers, provider_options))
+
+    def _chosen(
+        self,
+        options: SessionOptions | None,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
+        provider_options: Sequence[Mapping[str, str]] | None,
+    ) -> tuple[
+        Sequence[str | tuple[str, Mapping[str, str]]] | None, Sequence[Mapping[str, str]] | None
+    ]:
+        """Arguments `providers` and `provider_options` of ort_lite's session."""
+        if self.settings.providers is not None:
+            return self.settings.providers, None
+        named = bool(providers) or (
+            options is not None and (options.has_providers() or options.selects_devices)
+        )
+        return (providers, provider_options) if named else ([DEFAULT_PROVIDER], None)
+
+
+def decided(settings: Settings, options: SessionOptions | None) -> SessionOptions | None:
+    """`options` with the cache from outside; the same object where there is none.
+
+    A cache that the environment names needs no entry: ort_lite's session looks there itself.
+    """
+    if not settings.cache:
+        return options
+    from ort_lite.context.keys import CACHE_KEY  # noqa: PLC0415 - for these sessions alone
+    from ort_lite.model_cache.settings import FOLDER_KEY  # noqa: PLC0415 - as above
+    from ort_lite.options import SessionOptions  # noqa: PLC0415 - as above
+
+    found = options.snapshot() if options is not None else SessionOptions()
+    found.add_session_config_entry(CACHE_KEY, "1")
+    found.add_session_config_entry(FOLDER_KEY, settings.cache)
+    return found
+
+
+def session_class(settings: Settings) -> type[InferenceSession]:
+    """The class that the module onnxruntime of these settings has."""
+    base = InferenceSession
+    if settings.report:
+        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - few ask for one
+
+        base = reported(settings.report)
+    return type("InferenceSession", (base,), {"settings": settings, "__module__": "onnxruntime"})
