@@ -14,7 +14,7 @@ from ctx_formats.model_writer import encode_model
 from ort_lite.context.external_initializers import ExternalInitializers
 from ort_lite.context.keys import PATH_KEY, PREFIX_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.context.shared_contexts import staged
+from ort_lite.context.shared_contexts import membership, staged
 from ort_lite.context.target import ContextTarget, check_target, output_path
 from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.model import loader
@@ -25,7 +25,7 @@ from ort_lite.planning.placement import check_placement
 from ort_lite.planning.preparation import prepare
 from ort_lite.planning.workshop import Workshop
 from ort_lite.providers.provider_list import open_all, wanted_by
-from ort_lite.status import Fail, InvalidGraph, OrtLiteError
+from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 from ort_lite.transforms.fusions import Fuser
 
 if TYPE_CHECKING:
@@ -153,19 +153,13 @@ class ModelCompiler:
             OrtLiteError: As a session.
         """
         given = os.fspath(output_model_path) if output_model_path is not None else ""
-        path = output_path(given, self._path)
-        flag = OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
-        target = self._target(
-            model_path=path,
-            payload_base=path if given or self._path is None else self._path,
-            overwrite=not self._settings.flags & flag,
-        )
-        check_target(target)
-        with self._pieces(target) as (pieces, place):
-            try:
-                write_pieces(pieces, place)
-            except OSError as exc:
-                raise Fail(f"{target.described} cannot be written: {exc}") from exc
+        with membership(self._options):
+            target = self._file_target(given)
+            with self._pieces(target) as (pieces, place):
+                try:
+                    write_pieces(pieces, place)
+                except OSError as exc:
+                    raise Fail(f"{target.described} cannot be written: {exc}") from exc
 
     def compile_to_bytes(self) -> bytes:
         """The compiled model; payloads that are not embedded go beside `ep.context_file_path`.
@@ -173,7 +167,7 @@ class ModelCompiler:
         Raises:
             OrtLiteError: As `compile_to_file`.
         """
-        with self._pieces(self._memory_target()) as (pieces, _):
+        with membership(self._options), self._pieces(self._memory_target()) as (pieces, _):
             return b"".join(pieces)
 
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
@@ -183,7 +177,7 @@ class ModelCompiler:
             Fail: `write_function` raised; its error is the cause.
             OrtLiteError: As `compile_to_file`.
         """
-        with self._pieces(self._memory_target()) as (pieces, _):
+        with membership(self._options), self._pieces(self._memory_target()) as (pieces, _):
             for piece in pieces:
                 for at in range(0, len(piece), STREAM_CHUNK):
                     _call(write_function, bytes(piece[at : at + STREAM_CHUNK]))
@@ -191,6 +185,17 @@ class ModelCompiler:
     @property
     def _path(self) -> Path | None:
         return self._source if isinstance(self._source, Path) else None
+
+    def _file_target(self, given: str) -> ContextTarget:
+        path = output_path(given, self._path)
+        flag = OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
+        target = self._target(
+            model_path=path,
+            payload_base=path if given or self._path is None else self._path,
+            overwrite=not self._settings.flags & flag,
+        )
+        check_target(target)
+        return target
 
     def _memory_target(self) -> ContextTarget:
         given = self._options.config.get(PATH_KEY, "")
@@ -249,6 +254,8 @@ class ModelCompiler:
             )
             prepared = prepare(graph, shop)
             try:
+                if self._options.canceled():
+                    raise load_canceled()
                 check_placement(prepared, self._options)
                 yield prepared
             finally:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
+from ort_lite.context.keys import SHARE_KEY
 from ort_lite.execution.run_forms import RunForms
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
@@ -15,6 +16,7 @@ from ort_lite.status import Fail
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
@@ -101,7 +103,7 @@ class InferenceSession(RunForms):
             sdks_loaded=loaded,
         )
         try:
-            with logging_as(self._log_scope):
+            with logging_as(self._log_scope), self._membership():
                 found = starter.start(path_or_bytes, wanted)
         except BaseException:
             self.close()
@@ -112,6 +114,14 @@ class InferenceSession(RunForms):
         self._install(opened)
         self._clock.stop()
         self._compile_behind()
+
+    def _membership(self) -> AbstractContextManager[None]:
+        """The session's place in its group, where it shares contexts."""
+        if not self._options.flag(SHARE_KEY):
+            return nullcontext()
+        from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - few sessions share
+
+        return membership(self._options)
 
     def _compile_behind(self) -> None:
         if self._job is not None:

@@ -146,6 +146,22 @@ def group_of(options: SessionOptions) -> SharedContexts | None:
 
 
 @contextmanager
+def membership(options: SessionOptions) -> Iterator[None]:
+    """A session's or compilation's time in its group, which ends where the body fails.
+
+    However early it fails, the process's own group is abandoned, and so is any group whose last
+    session failed: nothing says whether the sessions that follow belong to it.
+    """
+    try:
+        yield
+    except BaseException:
+        group = group_of(options)
+        if group is not None and (group is _of_process or options.flag(STOP_KEY)):
+            group.abandon()
+        raise
+
+
+@contextmanager
 def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
     """`target`, with the stage of the session's group where it has one.
 

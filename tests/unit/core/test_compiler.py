@@ -314,6 +314,18 @@ def test_compiling_stops_when_asked_to(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
+def test_a_cancellation_during_the_last_compile_counts(tmp_path: Path) -> None:
+    for compile_ in ("compile_to_file", "compile_to_bytes"):
+        used = options()
+        used.add_session_config_entry("ep.context_file_path", os.fspath(tmp_path / "c.onnx"))
+        compiler = ort.ModelCompiler(used, mlp().SerializeToString())
+        compiler.set_progress_func(lambda *_, used=used: used.set_load_cancellation_flag(True))
+        arguments = (tmp_path / "c.onnx",) if compile_ == "compile_to_file" else ()
+        with pytest.raises(ort.ModelLoadCanceled, match="canceled due to user request"):
+            getattr(compiler, compile_)(*arguments)
+        assert names(tmp_path) == []
+
+
 def test_models_are_glued_together_with_prefixes(tmp_path: Path) -> None:
     """Two compiled models in a row, joined by hand: one container each, one session."""
     protos = [

@@ -171,6 +171,54 @@ def test_a_failed_session_does_not_poison_the_next_group(tmp_path: Path, last: s
     assert names(tmp_path / "a") == ["m0.onnx"]
 
 
+def _output_is_there(folder: Path) -> Path:
+    (path,) = models(folder, tied())
+    context(path).write_bytes(b"somebody's")
+    return path
+
+
+def _garbage(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "m.onnx").write_bytes(b"no model at all")
+    return folder / "m.onnx"
+
+
+def _missing(folder: Path) -> Path:
+    folder.mkdir()
+    return folder / "m.onnx"
+
+
+def _folder(folder: Path) -> Path:
+    (folder / "m.onnx").mkdir(parents=True)
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("broken", [_output_is_there, _garbage, _missing, _folder])
+@pytest.mark.parametrize("last", ["0", "1"])
+@pytest.mark.parametrize("through", ["session", "compiler"])
+def test_a_session_that_fails_before_it_compiles_gives_its_group_up(
+    tmp_path: Path, broken: Callable[[Path], Path], last: str, through: str
+) -> None:
+    first = models(tmp_path / "a", tied())
+    made(first[0], ep__share_ep_contexts="1")
+    bad = broken(tmp_path / "bad")
+    with pytest.raises(ort.OrtLiteError):
+        if through == "session":
+            made(bad, ep__share_ep_contexts="1", ep__stop_share_ep_contexts=last)
+        else:
+            options = ort.SessionOptions()
+            options.add_provider(OPENVINO, {})
+            options.add_session_config_entry(SHARE, "1")
+            options.add_session_config_entry(STOP, last)
+            flag = ort.OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
+            ort.ModelCompiler(options, bad, flags=flag).compile_to_file()
+    paths = models(tmp_path / "b", tied(), tied(-1.0))
+    made(paths[0], ep__share_ep_contexts="1")
+    made(paths[1], ep__share_ep_contexts="1", ep__stop_share_ep_contexts="1")
+    assert names(tmp_path / "b") == FIVE
+    assert names(tmp_path / "a") == ["m0.onnx"]
+
+
 def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
     found: dict[str, list[Any]] = {}
     reread: dict[str, list[Any]] = {}
