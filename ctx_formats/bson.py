@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 8
 MAX_ELEMENTS = 1 << 18
+_NAME_IN_MESSAGES = 80
+"""Characters of a name in a path: a path is built for every element, and names may be megabytes."""
 _DOUBLE, _STRING, _DOCUMENT, _ARRAY, _BINARY = 0x01, 0x02, 0x03, 0x04, 0x05
 _BOOLEAN, _NULL, _INT32, _INT64 = 0x08, 0x0A, 0x10, 0x12
 _FIXED = {_DOUBLE: "<d", _INT32: "<i", _INT64: "<q", _BOOLEAN: "<B"}
@@ -87,7 +89,7 @@ class _Decoder:
         at = start + 4
         while at < last:
             name, after = self._name(at + 1, last, what)
-            field = f"{what}.{name}"
+            field = f"{what}.{name[:_NAME_IN_MESSAGES]}"
             if name in found:
                 raise FormatError(field, "twice", "once")
             self._count += 1

@@ -78,6 +78,7 @@ class Container:
     producer: str
     entries: Mapping[str, Entry]
     weights: Mapping[str, Entry] = field(default_factory=dict)
+    _digests: dict[tuple[int, int], str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def has_digests(self) -> bool:
@@ -105,8 +106,17 @@ class Container:
             FormatError: Reason integrity; they are not what was written.
         """
         payload = self.payload(name)
-        _compare_digest(f"payload '{name}'", payload, self.entries[name])
+        self._compare_digest(f"payload '{name}'", self.entries[name])
         return payload
+
+    def payload_digest(self, name: str) -> str:
+        """BLAKE3 of one payload's bytes, in hex.
+
+        Raises:
+            FormatError: Reason missing_payload; there is no payload of that name.
+        """
+        self.payload(name)
+        return self._digest(self.entries[name])
 
     def verify_weights(self, run: str) -> None:
         """Compare a run of weights with its digest.
@@ -114,32 +124,38 @@ class Container:
         Raises:
             FormatError: Reason integrity; they are not what was written.
         """
-        entry = self.weights[run]
-        data = self.data[entry.offset : entry.offset + entry.size]
-        _compare_digest(f"weights '{run}'", data, entry)
+        self._compare_digest(f"weights '{run}'", self.weights[run])
 
     def weights_digest(self, name: str) -> str:
         """One digest, in hex, over those of all runs that a payload needs; "" for none."""
         runs = self.entries[name].weights
         return combined_digest([self.weights[run] for run in runs]) if runs else ""
 
+    def _compare_digest(self, what: str, entry: Entry) -> None:
+        if not entry.blake3:
+            return
+        digest = self._digest(entry)
+        if digest != entry.blake3:
+            raise FormatError(
+                what,
+                f"digest {digest[:16]}...",
+                f"{entry.blake3[:16]}...",
+                reason=Reason.INTEGRITY,
+            )
+
+    def _digest(self, entry: Entry) -> str:
+        """The digest of an entry's region, computed once however many entries name the region."""
+        region = (entry.offset, entry.size)
+        digest = self._digests.get(region)
+        if digest is None:
+            data = self.data[entry.offset : entry.offset + entry.size]
+            digest = self._digests[region] = payload_digest(data)
+        return digest
+
 
 def combined_digest(entries: Sequence[Entry]) -> str:
     """One digest, in hex, over those of several payloads or runs of weights."""
     return payload_digest("".join(entry.blake3 for entry in entries).encode())
-
-
-def _compare_digest(what: str, data: memoryview, entry: Entry) -> None:
-    if not entry.blake3:
-        return
-    found = payload_digest(data)
-    if found != entry.blake3:
-        raise FormatError(
-            what,
-            f"digest {found[:16]}...",
-            f"{entry.blake3[:16]}...",
-            reason=Reason.INTEGRITY,
-        )
 
 
 def payload_digest(payload: memoryview | bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from ctx_formats.container import MAGIC, payload_digest
+from ctx_formats.container import MAGIC
 from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
@@ -92,7 +92,8 @@ class PayloadStore:
         if notes is None:
             return Payload(container.verified(name), self._weights(container, name))
         payload = container.payload(name)
-        if len(payload) != notes.payload_size or payload_digest(payload) != notes.payload_blake3:
+        intact = container.payload_digest(name) == notes.payload_blake3
+        if len(payload) != notes.payload_size or not intact:
             raise FormatError(
                 f"payload '{name}'",
                 f"{len(payload)} bytes that are not the ones written",
@@ -106,7 +107,7 @@ class PayloadStore:
                 f"weights with digest {notes.weights_blake3[:16]}...",
                 reason=Reason.INTEGRITY,
             )
-        return Payload(payload, self._weights(container, name))
+        return Payload(container.verified(name), self._weights(container, name))
 
     def __enter__(self) -> Self:
         """The store itself."""

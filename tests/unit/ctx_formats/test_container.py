@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from blake3 import blake3
@@ -381,3 +381,28 @@ def test_bson_nested_without_end_is_refused() -> None:
         data = struct.pack("<i", 5 + len(inner)) + inner + b"\0"
     with pytest.raises(FormatError, match="nested over 8 deep"):
         decode_document(memoryview(data))
+
+
+def test_a_long_bson_name_is_cut_in_paths() -> None:
+    """A path is built for each element below a name: whole, it would cost size times elements."""
+    inner = encode_document({"twice": 1, "twicE": 2}).replace(b"twicE", b"twice")
+    outer = encode_document({"n" * 100_000: {"placeholder": 0}})
+    body = outer[4:-1].replace(encode_document({"placeholder": 0}), inner)
+    with pytest.raises(FormatError, match=r"index\.n{80}\.twice: twice, expected once") as caught:
+        decode_document(struct.pack("<i", len(body) + 5) + body + b"\0", what="index")
+    assert len(str(caught.value)) < 200
+
+
+def test_a_region_with_many_names_is_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    digested: list[int] = []
+
+    def counting(data: memoryview, **options: Any) -> Any:
+        digested.append(len(data))
+        return blake3(data, **options)
+
+    found = read_container(memoryview(container({f"p{i}": b"same" * 500 for i in range(200)})))
+    monkeypatch.setattr("ctx_formats.container.blake3", counting)
+    for name in found.entries:
+        assert bytes(found.verified(name)) == b"same" * 500
+        assert found.payload_digest(name) == blake3(b"same" * 500).hexdigest()
+    assert digested == [2000]
