@@ -31,7 +31,7 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     Raises:
         OSError: The folder cannot be written to, or is full; nothing is left behind.
     """
-    stem = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    stem = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
     temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)

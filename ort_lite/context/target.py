@@ -142,6 +142,7 @@ def check_target(target: ContextTarget) -> None:
         InvalidArgument: Its folder is missing or cannot be written to.
     """
     path = target.model_path
+    _require_unicode(target)
     if path is None:
         return
     if not target.overwrite and (path.exists() or path.is_symlink()):
@@ -151,6 +152,24 @@ def check_target(target: ContextTarget) -> None:
         raise InvalidArgument(f"the folder of the EP context model is not there: {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidArgument(f"no permission to write the EP context model into {folder}")
+
+
+def _require_unicode(target: ContextTarget) -> None:
+    """Refuse payload files whose names an EPContext node cannot hold.
+
+    Raises:
+        InvalidArgument: The name is not UTF-8.
+    """
+    if target.embed or target.payload_base is None:
+        return
+    try:
+        target.payload_base.stem.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidArgument(
+            f"the compiled data of {ascii(str(target.payload_base))} would get a name that is not "
+            f"UTF-8, which an EPContext node cannot hold: set {PATH_KEY} to another name, or embed "
+            "the compiled data into the model"
+        ) from exc
 
 
 def exists_already(path: Path) -> Fail:

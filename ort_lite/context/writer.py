@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def source_of(loaded: LoadedModel) -> Source:
     digest = blake3(loaded.data, max_threads=blake3.AUTO)
     for view in loaded.external.views():
         digest.update(view)
-    name = Path(loaded.path or "").name
+    name = os.fsencode(Path(loaded.path or "").name).decode(errors="replace")
     return Source(
         model=loaded.model,
         file_name=name,

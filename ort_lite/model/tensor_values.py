@@ -138,7 +138,10 @@ def to_numpy(
         flat = np.empty(0, dtype)  # frombuffer refuses an empty buffer
     else:
         flat = np.frombuffer(data, dtype if _LITTLE else dtype.newbyteorder("<"))
-    array = flat.reshape(tensor.dims)
+    try:
+        array = flat.reshape(tensor.dims)
+    except ValueError as exc:  # empty, with sizes whose product numpy cannot count
+        raise Fail(f"tensor '{tensor.name}': no array has the shape {tensor.dims}: {exc}") from exc
     array.flags.writeable = False
     return array
 
@@ -168,7 +171,11 @@ def _strings(tensor: Tensor, data: tuple[bytes, ...]) -> np.ndarray[Any, Any]:
     if len(data) != element_count(tensor.dims):
         raise Fail(f"tensor '{tensor.name}': {len(data)} strings for shape {tensor.dims}")
     array = np.empty(len(data), object)
-    array[:] = [item.decode() for item in data]
+    for at, item in enumerate(data):
+        try:
+            array[at] = item.decode()
+        except UnicodeDecodeError as exc:
+            raise Fail(f"tensor '{tensor.name}': string {at} is not UTF-8: {exc}") from exc
     array = array.reshape(tensor.dims)
     array.flags.writeable = False
     return array

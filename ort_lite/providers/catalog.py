@@ -147,12 +147,20 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
 
 
 def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
-    for folder in dict.fromkeys(os.path.abspath(name) for name in search_path):  # noqa: PTH100 - see _entries_in
+    for folder in dict.fromkeys(filter(None, map(_absolute, search_path))):
         try:
             changed = os.stat(folder).st_mtime_ns  # noqa: PTH116 - see _entries_in
         except OSError:
             continue
         yield from _entries_in(folder, changed)
+
+
+def _absolute(folder: str) -> str:
+    """The absolute path; "" for a relative one in a working folder that was deleted."""
+    try:
+        return os.path.abspath(folder)  # noqa: PTH100 - see _entries_in
+    except FileNotFoundError:
+        return ""
 
 
 @lru_cache(maxsize=64)

@@ -101,3 +101,17 @@ def test_type_strings_are_those_of_onnxruntime() -> None:
     assert type_string(np.dtype(np.float32)) == "tensor(float)"
     assert type_string(np.dtype(ml_dtypes.bfloat16)) == "tensor(bfloat16)"
     assert type_string(np.dtype(">i8")) == "tensor(int64)"
+
+
+def test_an_empty_shape_that_numpy_cannot_count_is_a_typed_error() -> None:
+    tensor = Tensor("t", DataType.FLOAT, (0, 1 << 62), memoryview(b""))
+    with pytest.raises(
+        Fail, match=r"tensor 't': no array has the shape \(0, 4611686018427387904\)"
+    ):
+        to_numpy(tensor)
+
+
+def test_a_string_that_is_not_utf_8_is_a_typed_error() -> None:
+    tensor = Tensor("t", DataType.STRING, (2,), (b"fine", b"\xff"))
+    with pytest.raises(Fail, match=r"tensor 't': string 1 is not UTF-8"):
+        to_numpy(tensor)
