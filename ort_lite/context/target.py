@@ -166,7 +166,7 @@ def _require_unicode(target: ContextTarget) -> None:
         target.payload_base.stem.encode()
     except UnicodeEncodeError as exc:
         raise InvalidArgument(
-            f"the compiled data of {ascii(str(target.payload_base))} would get a name that is not "
+            f"the compiled data of {str(target.payload_base)!a} would get a name that is not "
             f"UTF-8, which an EPContext node cannot hold: set {PATH_KEY} to another name, or embed "
             "the compiled data into the model"
         ) from exc

@@ -15,7 +15,7 @@ from small_models import feed, mlp, sandwich, tied
 import ort_lite as ort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from onnx import ModelProto
@@ -193,25 +193,33 @@ def _folder(folder: Path) -> Path:
     return folder / "m.onnx"
 
 
+def _through_session(path: Path, last: str) -> None:
+    made(path, ep__share_ep_contexts="1", ep__stop_share_ep_contexts=last)
+
+
+def _through_compiler(path: Path, last: str) -> None:
+    options = ort.SessionOptions()
+    options.add_provider(OPENVINO, {})
+    options.add_session_config_entry(SHARE, "1")
+    options.add_session_config_entry(STOP, last)
+    flag = ort.OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
+    ort.ModelCompiler(options, path, flags=flag).compile_to_file()
+
+
 @pytest.mark.parametrize("broken", [_output_is_there, _garbage, _missing, _folder])
 @pytest.mark.parametrize("last", ["0", "1"])
-@pytest.mark.parametrize("through", ["session", "compiler"])
+@pytest.mark.parametrize("through", [_through_session, _through_compiler])
 def test_a_session_that_fails_before_it_compiles_gives_its_group_up(
-    tmp_path: Path, broken: Callable[[Path], Path], last: str, through: str
+    tmp_path: Path,
+    broken: Callable[[Path], Path],
+    last: str,
+    through: Callable[[Path, str], None],
 ) -> None:
     first = models(tmp_path / "a", tied())
     made(first[0], ep__share_ep_contexts="1")
     bad = broken(tmp_path / "bad")
     with pytest.raises(ort.OrtLiteError):
-        if through == "session":
-            made(bad, ep__share_ep_contexts="1", ep__stop_share_ep_contexts=last)
-        else:
-            options = ort.SessionOptions()
-            options.add_provider(OPENVINO, {})
-            options.add_session_config_entry(SHARE, "1")
-            options.add_session_config_entry(STOP, last)
-            flag = ort.OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
-            ort.ModelCompiler(options, bad, flags=flag).compile_to_file()
+        through(bad, last)
     paths = models(tmp_path / "b", tied(), tied(-1.0))
     made(paths[0], ep__share_ep_contexts="1")
     made(paths[1], ep__share_ep_contexts="1", ep__stop_share_ep_contexts="1")
