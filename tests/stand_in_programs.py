@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
 COMMAND = ("-m", "ort_lite.as_onnxruntime")
@@ -44,6 +48,7 @@ def stand_in(
     cwd: Path | None = None,
     variables: dict[str, str] | None = None,
     check: bool = True,
+    flags: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m ort_lite.as_onnxruntime` with these arguments."""
-    return python(*COMMAND, *arguments, cwd=cwd, variables=variables, check=check)
+    """`python FLAGS -m ort_lite.as_onnxruntime` with these arguments."""
+    return python(*flags, *COMMAND, *arguments, cwd=cwd, variables=variables, check=check)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAME = "ort_lite.as_onnxruntime"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(FOLDER)))  # noqa: PTH120 - as installation.py
 USAGE = f"""\
 usage: python -m {NAME} [options] script.py [arguments]
        python -m {NAME} [options] -m module [arguments]
@@ -111,8 +112,10 @@ def interpreter_flags(original: Sequence[str], own: int) -> list[str]:
 
 def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, str]) -> NoReturn:
     """Replace this process by `python flags program`."""
-    path = environment.get("PYTHONPATH")
-    environment["PYTHONPATH"] = f"{FOLDER}{os.pathsep}{path}" if path else FOLDER
+    path = [FOLDER, environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else [FOLDER]
+    if os.path.abspath(sys.path[0]) == ROOT:  # noqa: PTH100 - as installation.py
+        path.append(ROOT)  # found in the working folder, which a script does not look into
+    environment["PYTHONPATH"] = os.pathsep.join(path)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, *flags, *program], environment)
