@@ -139,7 +139,10 @@ def _variable(name: str, value: str) -> dict[str, str]:
 
         if value and value != STDERR:
             value = os.path.abspath(value)  # noqa: PTH100 - as above
-            with open(value, "w", encoding="utf-8"):  # noqa: PTH123 - as above
-                pass  # a line for each process comes in; those of an earlier program go
+            try:
+                with open(value, "w", encoding="utf-8"):  # noqa: PTH123 - as above
+                    pass  # a line for each process comes in; those of an earlier program go
+            except OSError as exc:
+                raise UsageError(f"--report: {value} cannot be written: {exc.strerror}") from exc
         return {REPORT_VARIABLE: value or STDERR}
     raise UsageError(f"unknown option {name}. Options of the program come after it.\n\n{USAGE}")

@@ -30,6 +30,8 @@ class InferenceSession(ort_lite.session.InferenceSession):
     ) -> None:
         """As ort_lite's, on the providers from outside, where there are any."""
         chosen = self._chosen(sess_options, providers, provider_options)
+        if self.settings.providers is not None:
+            kwargs["enable_fallback"] = 0  # who chooses an execution provider wants to hear why not
         super().__init__(path_or_bytes, decided(self.settings, sess_options), *chosen, **kwargs)
 
     def set_providers(
@@ -58,10 +60,7 @@ class InferenceSession(ort_lite.session.InferenceSession):
 
 
 def decided(settings: Settings, options: SessionOptions | None) -> SessionOptions | None:
-    """`options` with the cache from outside; the same object where there is none.
-
-    A cache that the environment names needs no entry: ort_lite's session looks there itself.
-    """
+    """`options` with the cache of the call; the same object where it names none."""
     if not settings.cache:
         return options
     from ort_lite.context.keys import CACHE_KEY  # noqa: PLC0415 - for these sessions alone

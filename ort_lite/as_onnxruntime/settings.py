@@ -23,7 +23,8 @@ class Settings:
 
     Attributes:
         providers: Names and options, in order of preference; None where the program decides.
-        cache: Folder of the model cache; "" where the program decides.
+        cache: Folder of the model cache; "" where the program decides, or the environment,
+            which every session of ort_lite looks at.
         report: File for the report at exit, "-" for stderr, "" for none.
     """
 
@@ -54,6 +55,6 @@ class Settings:
             chosen = provider_list(providers, "providers")
         return cls(
             providers=chosen,
-            cache=os.environ.get(CACHE_FOLDER_VARIABLE) or os.fspath(cache or ""),
+            cache="" if os.environ.get(CACHE_FOLDER_VARIABLE) else os.fspath(cache or ""),
             report=os.environ.get(REPORT_VARIABLE) or os.fspath(report or ""),
         )
