@@ -81,7 +81,8 @@ class CModel:
         self._api = api
         self._compiled = compiled
         self._payload = payload
-        self.inputs, self.outputs = self._ports("input"), self._ports("output")
+        read = _PortReader(api, compiled)
+        self.inputs, self.outputs = read.ports("input"), read.ports("output")
 
     def request(self) -> CRequest:
         """See Model."""
@@ -105,10 +106,22 @@ class CModel:
         """See Model: what was imported."""
         out.write(self._payload)
 
-    def _ports(self, side: str) -> Ports:
+
+class _PortReader:
+    """The ports of a compiled model; refers to OpenVINO's handle of it alone.
+
+    What finds a port by name outlives the reading. If it referred to the `CModel` that holds it,
+    only the garbage collector would end a closed session's model, its threads and its file.
+    """
+
+    def __init__(self, api: CApi, compiled: Handle) -> None:
+        self._api = api
+        self._compiled = compiled
+
+    def ports(self, side: str) -> Ports:
         """All of one `side`, "input" or "output".
 
-        The C API tells one name of each, and finds a port by any.
+        The C API reports one name of each, and finds a port by any.
         """
         count = ctypes.c_size_t()
         getattr(self._api, f"ov_compiled_model_{side}s_size")(self._compiled, count)

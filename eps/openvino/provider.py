@@ -63,12 +63,14 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             self._identity = read_identity(runtime, options.device)
         if options.load_config:
             _require_known(self._sdk.core(), options)
-        self._verdicts = Verdicts(self._present_requirements, options, self._identity)
+        sdk = self._sdk
 
-    def _present_requirements(self) -> str:
-        from eps.openvino.requirements import present_requirements  # noqa: PLC0415 - not for a reload
+        def ask() -> str:  # not a method: a circle would leave the provider to the collector
+            from eps.openvino.requirements import present_requirements  # noqa: PLC0415 - not for a reload
 
-        return present_requirements(self._sdk.core(), self.options)
+            return present_requirements(sdk.core(), options)
+
+        self._verdicts = Verdicts(ask, options, self._identity)
 
     @property
     def identity(self) -> HardwareIdentity:
