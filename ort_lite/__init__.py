@@ -31,14 +31,19 @@ if TYPE_CHECKING:
         get_version_string,
         has_collective_ops,
     )
-    from ort_lite.execution.io_binding import IOBinding
+    from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import (
         OrtAllocatorType,
         OrtDevice,
+        OrtDeviceMemoryType,
+        OrtDeviceVendorId,
         OrtMemoryInfo,
+        OrtMemoryInfoDeviceType,
         OrtMemType,
     )
     from ort_lite.execution.random_seed import set_seed
+    from ort_lite.execution.sparse_tensor import SparseTensor
+    from ort_lite.execution.sparse_values import OrtSparseFormat
     from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.model.info import ModelMetadata, NodeArg
@@ -89,8 +94,14 @@ if TYPE_CHECKING:
 __all__ = [
     "OrtAllocatorType",
     "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
     "OrtMemType",
     "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
+    "SessionIOBinding",
+    "SparseTensor",
     "OrtExecutionProviderDevicePolicy",
     "disable_telemetry_events",
     "enable_telemetry_events",
@@ -162,9 +173,14 @@ _HOMES = {
     "ort_lite.execution.memory_info": (
         "OrtAllocatorType",
         "OrtDevice",
+        "OrtDeviceMemoryType",
+        "OrtDeviceVendorId",
         "OrtMemType",
         "OrtMemoryInfo",
+        "OrtMemoryInfoDeviceType",
     ),
+    "ort_lite.execution.sparse_tensor": ("SparseTensor",),
+    "ort_lite.execution.sparse_values": ("OrtSparseFormat",),
     "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
     "ort_lite.environment": (
         "disable_telemetry_events",
@@ -203,7 +219,7 @@ _HOMES = {
     ),
     "ort_lite.context.external_initializers": ("OrtExternalInitializerInfo",),
     "ort_lite.execution.values": ("OrtValue",),
-    "ort_lite.execution.io_binding": ("IOBinding",),
+    "ort_lite.execution.io_binding": ("IOBinding", "SessionIOBinding"),
     "ort_lite.execution_provider": ("CompiledModelCompatibility",),
     "ort_lite.model.info": ("ModelMetadata", "NodeArg"),
     "ort_lite.options": (

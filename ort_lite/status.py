@@ -60,6 +60,13 @@ class InvalidArgument(OrtLiteError):
     code = StatusCode.INVALID_ARGUMENT
 
 
+class BindingError(InvalidArgument, RuntimeError):
+    """INVALID_ARGUMENT: of an object around sessions, such as OrtValue or OrtMemoryInfo.
+
+    onnxruntime's binding raises a plain RuntimeError there, and code written for it catches that.
+    """
+
+
 class UnknownProvider(InvalidArgument, RuntimeError):
     """INVALID_ARGUMENT: no execution provider of this name is installed.
 

@@ -7,7 +7,15 @@ from typing import Any
 
 _PACKAGE = import_module(__name__.partition(".")[0])
 """ort_lite, or onnxruntime where this is a module of the stand-in."""
-_NAMES = {"IOBinding", "InferenceSession", "ModelCompiler", "OrtDevice", "OrtValue"}
+_NAMES = {
+    "IOBinding",
+    "InferenceSession",
+    "ModelCompiler",
+    "OrtDevice",
+    "OrtDeviceVendorId",
+    "OrtValue",
+    "SparseTensor",
+}
 __all__ = sorted({*_NAMES, "C", "Session"})
 
 

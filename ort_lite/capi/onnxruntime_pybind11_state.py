@@ -16,8 +16,9 @@ _PACKAGE = import_module(__name__.partition(".")[0])
 _NOT_ITS = {
     "CompiledModelCompatibility",
     "IOBinding",
+    "OrtDeviceVendorId",
     "OrtLiteError",
-    "OrtValue",
+    "SparseTensor",
     "SharedContexts",
     "StatusCode",
     "__version__",
@@ -25,6 +26,12 @@ _NOT_ITS = {
     "check_compatibility",
 }
 _ITS_ALONE = {
+    "OrtValueVector": "ort_lite.execution.value_vector",
+    "SparseBlockSparseView": "ort_lite.execution.sparse_values",
+    "SparseCooView": "ort_lite.execution.sparse_values",
+    "SparseCsrView": "ort_lite.execution.sparse_values",
+    "SparseTensor": "ort_lite.execution.sparse_values",
+    "is_dlpack_uint8_tensor": "ort_lite.execution.dlpack",
     "OrtDeviceEpIncompatibilityReason": "ort_lite.providers.device_incompatibility",
     "get_hardware_device_ep_incompatibility_details": "ort_lite.providers.device_incompatibility",
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ctx_formats.onnx_model import DataType, TensorType
+from ctx_formats.onnx_model import DataType, SparseTensorType, TensorType
 from ort_lite.model.tensor_values import numpy_dtype, to_numpy, type_string
 from ort_lite.model.type_text import type_text
 from ort_lite.status import InvalidArgument
@@ -80,6 +80,7 @@ class _InputCheck:
         self.optional = type_text(info.type).startswith("optional(")
         self._expected = type_text(info.type)
         self._tensor = isinstance(info.type, TensorType)
+        self._sparse = info.type if isinstance(info.type, SparseTensorType) else None
         self._dtype: np.dtype[Any] | None = None
         self._strings = False
         self._shape: tuple[Dim, ...] | None = None
@@ -92,7 +93,7 @@ class _InputCheck:
     def accept(self, value: Any) -> Value:  # noqa: ANN401 - whatever a user feeds
         """`value` as the partitions take it: an array of the declared type, C-contiguous."""
         if not self._tensor:
-            return value
+            return self._held(value)
         if type(value) is not np.ndarray:
             value = self._as_array(value)
         if value.dtype != self._dtype:
@@ -106,6 +107,30 @@ class _InputCheck:
             if value.shape[axis] != size:
                 raise InvalidArgument(self._wrong_dims(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)
+
+    def _held(self, value: Any) -> Value:  # noqa: ANN401 - see accept
+        """A sequence, map, optional or sparse tensor, out of an OrtValue perhaps."""
+        held = getattr(value, "held", None)
+        if callable(held):
+            value = held()
+        if self._sparse is not None:
+            self._check_sparse(value, self._sparse)
+        return value
+
+    def _check_sparse(self, value: Value, wanted: SparseTensorType) -> None:
+        actual = value.data_type() if hasattr(value, "data_type") else type(value).__name__
+        if actual != self._expected:
+            raise InvalidArgument(
+                f"Unexpected input data type for '{self.name}'. Actual: ({actual}) , "
+                f"expected: ({self._expected}); see OrtValue.ort_value_from_sparse_tensor"
+            )
+        shape = value.dense_shape()
+        dims = shape if wanted.shape is None else wanted.shape
+        if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in _fixed(dims)):
+            raise InvalidArgument(
+                f"Got invalid dimensions for input: {self.name} Got: {shape} Expected: "
+                f"{list(dims)} Please fix either the inputs/outputs or the model."
+            )
 
     def _as_array(self, value: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - see accept
         """Lists and scalars become arrays of the declared type, as onnxruntime allows."""
@@ -127,8 +152,8 @@ class _InputCheck:
         )
 
     def _retyped(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if self._strings and value.dtype.kind in "OUS":
-            return value.astype(object)
+        if self._strings and value.dtype.kind in "OUSVT":
+            return _texts(value, self.name)
         if self._dtype is not None and value.dtype.newbyteorder("=") == self._dtype:
             return value.astype(self._dtype)
         raise InvalidArgument(
@@ -148,7 +173,27 @@ class _InputCheck:
         )
 
 
-def _fixed(shape: tuple[Dim, ...] | None) -> tuple[tuple[int, int], ...]:
+def _texts(value: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Elements as str: bytes are UTF-8, as are records of them; other objects as `str` has them."""
+    if value.dtype.kind == "V":
+        items = [item.tobytes() for item in np.ascontiguousarray(value).reshape(-1)]
+    else:
+        items = value.reshape(-1).tolist()
+    if value.dtype.kind in "SV":
+        try:
+            items = [item.decode() for item in items]
+        except UnicodeDecodeError as exc:
+            raise InvalidArgument(f"Invalid input: {name} is not UTF-8: {exc}") from exc
+    elif value.dtype == object:
+        if all(type(item) is str for item in items):
+            return value
+        items = [item if isinstance(item, str) else str(item) for item in items]
+    texts = np.empty(len(items), object)
+    texts[:] = items
+    return texts.reshape(value.shape)
+
+
+def _fixed(shape: Sequence[Dim] | None) -> tuple[tuple[int, int], ...]:
     """Axes with a size; a negative size is some exporters' way to say "unknown"."""
     return tuple(
         (axis, dim) for axis, dim in enumerate(shape or ()) if isinstance(dim, int) and dim >= 0

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ort_lite.execution.values import OrtValue, require_host
-from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.status import InvalidArgument
+from ort_lite.execution.memory_info import OrtDevice, host_device
+from ort_lite.execution.values import OrtValue, element_dtype
+from ort_lite.status import BindingError, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ort_lite.execution.run_forms import RunForms
+    from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution_provider import Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,17 +35,26 @@ class IOBinding:
         self._results: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
-        """Feed an array, without a copy."""
-        self._inputs[self._known(name, inputs=True)] = arr_on_cpu
+        """Feed an array, without a copy.
+
+        Raises:
+            BindingError: It is no array, or text; an InvalidArgument and a RuntimeError, too.
+        """
+        self._known(name, inputs=True)
+        self._require_no_text(name)
+        if not isinstance(arr_on_cpu, np.ndarray):
+            raise BindingError(f"{_NO_STRINGS}, got {type(arr_on_cpu).__name__}")
+        _require_numbers(arr_on_cpu.dtype)
+        self._inputs[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Feed what an OrtValue holds when the session is run."""
-        self._inputs[self._known(name, inputs=True)] = ortvalue.numpy()
+        self._inputs[self._known(name, inputs=True)] = ortvalue.held()
 
     def bind_input(
         self,
         name: str,
-        device_type: str,
+        device_type: str | OrtDevice,
         device_id: int,
         element_type: Any,  # noqa: ANN401 - a numpy type or an ONNX number, as in onnxruntime
         shape: Sequence[int],
@@ -53,16 +63,17 @@ class IOBinding:
         """Feed memory that the caller owns and keeps alive.
 
         Raises:
-            InvalidArgument: A device other than the host, or an unknown input.
+            BindingError: A device other than the host, an unknown input, or text.
         """
-        require_host(device_type, device_id, -1)
-        array = _at(buffer_ptr, element_type, shape)
+        host_device(device_type, device_id)
+        self._require_no_text(name)
+        array = array_at(buffer_ptr, element_type, shape)
         self._inputs[self._known(name, inputs=True)] = array
 
     def bind_output(
         self,
         name: str,
-        device_type: str = "cpu",
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         element_type: Any = None,  # noqa: ANN401 - a numpy type or an ONNX number
         shape: Sequence[int] | None = None,
@@ -71,10 +82,10 @@ class IOBinding:
         """Ask for an output, in new memory or at `buffer_ptr`, which the caller owns.
 
         Raises:
-            InvalidArgument: A device other than the host, or an unknown output.
+            BindingError: A device other than the host, an unknown output, or text.
             ValueError: A pointer without type or shape, as in onnxruntime.
         """
-        require_host(device_type, device_id, -1)
+        host_device(device_type, device_id)
         place = None
         if buffer_ptr is not None:
             if element_type is None or shape is None:
@@ -82,7 +93,7 @@ class IOBinding:
                     "`element_type` and `shape` are to be provided if pre-allocated memory is "
                     "provided"
                 )
-            place = _at(buffer_ptr, element_type, shape)
+            place = array_at(buffer_ptr, element_type, shape)
         self._outputs[self._known(name, inputs=False)] = place
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
@@ -93,13 +104,17 @@ class IOBinding:
         """Results of the last run, in the order in which outputs were bound."""
         return list(self._results)
 
-    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
-        """As `get_outputs`."""
-        return self.get_outputs()
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        """As `get_outputs`, in the form of onnxruntime's binding."""
+        from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - imports this module
+
+        return OrtValueVector.of(self._results)
 
     def copy_outputs_to_cpu(self) -> list[Value]:
         """Results of the last run as arrays of the caller's own."""
-        return [value.numpy().copy() for value in self._results]
+        return [
+            value.numpy().copy() if value.is_tensor() else value.held() for value in self._results
+        ]
 
     def clear_binding_inputs(self) -> None:
         """Forget the inputs."""
@@ -138,7 +153,7 @@ class IOBinding:
         results = []
         for (name, place), value in zip(self._outputs.items(), values, strict=True):
             if place is None:
-                results.append(OrtValue(value))
+                results.append(OrtValue.holding(value))
                 continue
             if place.shape != value.shape or place.dtype != value.dtype:
                 raise InvalidArgument(
@@ -146,7 +161,7 @@ class IOBinding:
                     f"is {place.dtype}{list(place.shape)}"
                 )
             np.copyto(place, value)
-            results.append(OrtValue(place))
+            results.append(OrtValue.holding(place))
         self._results = results
 
     def _known(self, name: str, *, inputs: bool) -> str:
@@ -158,17 +173,93 @@ class IOBinding:
         )
         if name not in {arg.name for arg in args}:
             kind = "input" if inputs else "output"
-            raise InvalidArgument(f"Failed to find {kind} name in the mapping: {name}")
+            raise BindingError(f"Failed to find {kind} name in the mapping: {name}")
         return name
 
+    def _require_no_text(self, name: str) -> None:
+        for arg in self._session.get_inputs():
+            if arg.name == name and arg.type == "tensor(string)":
+                raise BindingError(f"{_NO_STRINGS}, and input {name} is text")
 
-def _at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  # noqa: ANN401 - see bind_input
-    """An array over memory that somebody else owns."""
-    dtype = numpy_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+    @property
+    def _iobinding(self) -> SessionIOBinding:
+        return SessionIOBinding(self)
+
+
+class SessionIOBinding:
+    """An IOBinding with the signatures of onnxruntime's binding."""
+
+    def __init__(self, session: RunForms | IOBinding) -> None:
+        """For a session, with nothing bound yet; of an IOBinding, another face."""
+        self._binding = session if isinstance(session, IOBinding) else IOBinding(session)
+
+    @property
+    def binding(self) -> IOBinding:
+        """The IOBinding behind it."""
+        return self._binding
+
+    def bind_input(self, name: str, place: Array | OrtDevice, *memory: Any) -> None:  # noqa: ANN401 - type, shape, address
+        """Feed an array, or memory: device, element type, shape, address."""
+        if isinstance(place, OrtDevice):
+            self._binding.bind_input(name, place, 0, *memory)
+        else:
+            self._binding.bind_cpu_input(name, place)
+
+    def bind_output(self, name: str, device: OrtDevice, *memory: Any) -> None:  # noqa: ANN401 - as above
+        """Ask for an output, in new memory or at: element type, shape, address."""
+        self._binding.bind_output(name, device, 0, *memory)
+
+    def get_outputs(self) -> OrtValueVector:
+        """Results of the last run."""
+        return self._binding.get_outputs_as_ortvaluevector()
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """As IOBinding's."""
+        self._binding.bind_ortvalue_input(name, ortvalue)
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """As IOBinding's."""
+        self._binding.bind_ortvalue_output(name, ortvalue)
+
+    def copy_outputs_to_cpu(self) -> list[Value]:
+        """As IOBinding's."""
+        return self._binding.copy_outputs_to_cpu()
+
+    def clear_binding_inputs(self) -> None:
+        """As IOBinding's."""
+        self._binding.clear_binding_inputs()
+
+    def clear_binding_outputs(self) -> None:
+        """As IOBinding's."""
+        self._binding.clear_binding_outputs()
+
+    def synchronize_inputs(self) -> None:
+        """As IOBinding's."""
+
+    def synchronize_outputs(self) -> None:
+        """As IOBinding's."""
+
+
+_NO_STRINGS = "Only binding non-string Tensors is currently supported"
+
+
+def _require_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "T" or dtype.type in (np.object_, np.str_, np.bytes_, np.void):
+        raise BindingError(f"{_NO_STRINGS}, got {dtype}")
+
+
+def array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  # noqa: ANN401 - see bind_input
+    """An array over memory that somebody else owns.
+
+    Raises:
+        BindingError: Text, or a negative size; a RuntimeError, too.
+    """
+    dtype = element_dtype(element_type)
+    _require_numbers(dtype)
     size = dtype.itemsize
     for dim in shape:
         size *= dim
-    if size < 0 or dtype.hasobject:
-        raise InvalidArgument(f"no memory of {dtype}{list(shape)} can be bound")
+    if size < 0:
+        raise BindingError(f"no memory of {dtype}{list(shape)} can be bound")
     buffer = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
     return np.ndarray(tuple(shape), dtype, buffer)

@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ort_lite.session_log import get_logger
+from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ort_lite.execution.io_binding import IOBinding
-    from ort_lite.execution.memory_info import OrtMemoryInfo
+    from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
+    from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import Value
     from ort_lite.model.info import NodeArg
@@ -90,7 +92,9 @@ class RunForms(ABC):
         """As `run`, from OrtValues to OrtValues."""
         from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - few sessions use it
 
-        return [OrtValue(v) for v in self.run(output_names, input_dict_ort_values, run_options)]
+        return [
+            OrtValue.holding(v) for v in self.run(output_names, input_dict_ort_values, run_options)
+        ]
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
         """Where each input is taken from: host memory."""
@@ -110,8 +114,67 @@ class RunForms(ABC):
 
         return IOBinding(self)
 
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: OrtValueVector,
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: Sequence[OrtDevice],
+    ) -> None:
+        """As `run`, from a vector of OrtValues to the end of another.
+
+        Raises:
+            BindingError: A device of `fetch_devices` is not the host.
+            ValueError: `feed_names` and `feeds` differ in length.
+        """
+        from ort_lite.execution.memory_info import require_host  # noqa: PLC0415 - see above
+
+        for device in fetch_devices:
+            require_host(device)
+        feed = dict(zip(feed_names, feeds, strict=True))
+        for value in self.run_with_ort_values(fetch_names, feed, run_options):
+            fetches.push_back(value)
+
+    def create_ortvalue_from_shape_and_type(
+        self,
+        shape: Sequence[int],
+        element_type: Any,  # noqa: ANN401 - a numpy type or an ONNX number, as in onnxruntime
+        device_type: str | OrtDevice = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> OrtValue:
+        """As `OrtValue.ortvalue_from_shape_and_type`: no session here has memory of its own."""
+        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - see above
+
+        return OrtValue.ortvalue_from_shape_and_type(
+            shape, element_type, device_type, device_id, vendor_id
+        )
+
+    def get_tuning_results(self) -> list[dict[str, Any]]:
+        """Empty: execution providers keep what they measured in their own caches and payloads."""
+        return []
+
+    def set_tuning_results(
+        self, results: Sequence[Mapping[str, Any]], *, error_on_invalid: bool = False
+    ) -> None:
+        """Take nothing over, as no execution provider here has results in onnxruntime's form.
+
+        Raises:
+            Fail: There are some, and `error_on_invalid` is set; ONNX Runtime raises it for
+                results of an execution provider that the session does not have.
+        """
+        if error_on_invalid and results:
+            names = sorted({str(result.get("ep", "")) for result in results})
+            raise Fail(f"Cannot find execution provider {', '.join(names)} with tuning results")
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Nothing: no execution provider here captures graphs of runs."""
+        log.debug("graph %d: no execution provider captures any", graph_annotation_id)
+
     def run_with_iobinding(
-        self, iobinding: IOBinding, run_options: RunOptions | None = None
+        self, iobinding: IOBinding | SessionIOBinding, run_options: RunOptions | None = None
     ) -> None:
         """As `run`, from and to the memory bound.
 
@@ -119,6 +182,10 @@ class RunForms(ABC):
             ValueError: The binding is another session's; onnxruntime's class.
             InvalidArgument: An output does not fit the memory bound to it.
         """
+        from ort_lite.execution.io_binding import SessionIOBinding  # noqa: PLC0415 - see above
+
+        if isinstance(iobinding, SessionIOBinding):
+            iobinding = iobinding.binding
         if iobinding.session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         wanted = iobinding.wanted()

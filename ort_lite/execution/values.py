@@ -6,107 +6,245 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo, host_device, require_host
 from ort_lite.model.tensor_values import numpy_dtype, onnx_data_type, to_numpy, type_string
-from ort_lite.status import InvalidArgument
+from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Tensor
+    from ort_lite.execution.sparse_tensor import SparseTensor
+    from ort_lite.execution.sparse_values import SparseTensor as SparseValue
+    from ort_lite.execution_provider import Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class OrtValue:
-    """A tensor in host memory; `numpy()` shares that memory."""
+class _Given:
+    """A value on its way into an OrtValue."""
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def held(self) -> Value:
+        """The value."""
+        return self._value
+
+
+class OrtValue:
+    """A tensor in host memory, or the sparse tensor, sequence or map that a run gave.
+
+    It has the methods of both onnxruntime's class and the binding's under it: `_ortvalue` is the
+    value itself.
+    """
+
+    def __init__(
+        self,
+        ortvalue: OrtValue | _Given,
+        numpy_obj: Array | None = None,  # noqa: ARG002 - onnxruntime's; the value holds its array
+        session: object = None,  # noqa: ARG002 - onnxruntime's; no value is bound to a session
+    ) -> None:
+        """Another name for the same value, as onnxruntime makes of the binding's.
+
+        Raises:
+            ValueError: `ortvalue` is none; `ortvalue_from_numpy` makes one of an array.
+        """
+        if not isinstance(ortvalue, OrtValue | _Given):
+            raise ValueError(  # noqa: TRY004 - onnxruntime's class
+                "`Provided ortvalue` needs to be of type "
+                "`onnxruntime.capi.onnxruntime_pybind11_state.OrtValue`"
+            )
+        self._value = ortvalue.held()
+
+    @classmethod
+    def holding(cls, value: Value) -> Self:
+        """One of a value as sessions take and give them, without a copy."""
+        return cls(_Given(value))
 
     @classmethod
     def ortvalue_from_numpy(
-        cls, numpy_obj: Array, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+        cls,
+        numpy_obj: Array,
+        /,
+        device_type: str | OrtDevice = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
     ) -> Self:
-        """A value that shares the array's memory.
+        """A value that shares the array's memory, if that is contiguous.
 
         Raises:
-            InvalidArgument: A device other than the host.
+            BindingError: A device other than the host, text, or no array; a RuntimeError, too.
         """
-        require_host(device_type, device_id, vendor_id)
-        return cls(numpy_obj)
+        host_device(device_type, device_id, vendor_id)
+        if not isinstance(numpy_obj, np.ndarray):
+            raise BindingError(f"{_NO_STRINGS}, got {type(numpy_obj).__name__}")
+        _require_numbers(numpy_obj.dtype)
+        return cls.holding(numpy_obj if numpy_obj.flags.c_contiguous else numpy_obj.copy("C"))
 
     @classmethod
     def ortvalue_from_shape_and_type(
         cls,
         shape: Sequence[int],
         element_type: Any,  # noqa: ANN401 - a numpy type or an ONNX number, as in onnxruntime
-        device_type: str = "cpu",
+        device_type: str | OrtDevice = "cpu",
         device_id: int = 0,
         vendor_id: int = -1,
+        memory_info: OrtMemoryInfo | None = None,
     ) -> Self:
-        """A value of zeros."""
-        require_host(device_type, device_id, vendor_id)
-        known = isinstance(element_type, int)
-        dtype = numpy_dtype(element_type) if known else np.dtype(element_type)
-        return cls(np.zeros(tuple(shape), dtype))
+        """A value of zeros; `memory_info` wins over the three arguments before it.
+
+        Raises:
+            BindingError: A device other than the host, text, or a negative dimension.
+        """
+        if memory_info is not None:
+            require_host(memory_info)
+        else:
+            host_device(device_type, device_id, vendor_id)
+        dtype = element_dtype(element_type)
+        _require_numbers(dtype)
+        if any(dim < 0 for dim in shape):
+            raise BindingError(f"Tensor shape.Size() must be >= 0, got the shape {list(shape)}")
+        return cls.holding(np.zeros(tuple(shape), dtype))
+
+    ortvalue_from_shape_and_onnx_type = ortvalue_from_shape_and_type
+
+    @classmethod
+    def ortvalue_from_shape_and_type_for_memory_info(
+        cls,
+        shape: Sequence[int],
+        element_type: Any,  # noqa: ANN401 - as above
+        memory_info: OrtMemoryInfo,
+        /,
+    ) -> Self:
+        """As `ortvalue_from_shape_and_type`, with onnxruntime's name in its binding."""
+        return cls.ortvalue_from_shape_and_type(shape, element_type, memory_info=memory_info)
+
+    ortvalue_from_shape_and_onnx_type_for_memory_info = ortvalue_from_shape_and_type_for_memory_info
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: Array, /, onnx_element_type: int) -> Self:
         """A value that reads the array's memory as another type of the same width.
 
         Raises:
-            InvalidArgument: ONNX has no such type, or its elements have another width.
+            InvalidArgument: ONNX has no such type.
+            BindingError: Its elements have another width, or are text.
         """
         dtype = numpy_dtype(onnx_element_type)
         if dtype.itemsize != data.dtype.itemsize or dtype.hasobject or data.dtype.hasobject:
-            raise InvalidArgument(f"{data.dtype} elements cannot be read as {dtype}")
-        return cls(data.view(dtype))
+            raise BindingError(f"{data.dtype} elements cannot be read as {dtype}")
+        return cls.holding(data.view(dtype))
 
     @classmethod
-    def from_dlpack(cls, data: Any, /) -> Self:  # noqa: ANN401 - whatever has the protocol
-        """A value that shares the memory of a tensor in host memory, of any library.
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor | SparseValue, /) -> Self:
+        """A value that shares the memory of a sparse tensor."""
+        return cls.holding(sparse_tensor._get_c_tensor())  # noqa: SLF001 - onnxruntime's name
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /, is_bool_tensor: bool = False) -> Self:  # noqa: ANN401, FBT001, FBT002 - onnxruntime's signature
+        """A value that shares the memory of a contiguous tensor in host memory, of any library.
+
+        Args:
+            data: Something with `__dlpack__`, or a capsule.
+            is_bool_tensor: Whether the elements, of uint8, are bools; seen from `data` where it
+                has a dtype.
 
         Raises:
-            TypeError: It has no `__dlpack__`.
-            BufferError: Its memory is not the host's.
+            TypeError: It is neither.
+            BindingError: It is not contiguous or not in host memory; a RuntimeError, too.
         """
-        if not hasattr(data, "__dlpack__"):
-            raise TypeError(f"{type(data).__name__} has no __dlpack__")
-        return cls(np.from_dlpack(data))
+        from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - few values need it
+
+        if isinstance(data, OrtValue):
+            is_bool_tensor = data.data_type() == "tensor(bool)"
+        elif hasattr(data, "dtype"):
+            name = getattr(data.dtype, "name", str(data.dtype))
+            is_bool_tensor = name in ("bool", "bool_", "torch.bool")
+        capsule = data.__dlpack__() if hasattr(data, "__dlpack__") else data
+        return cls.holding(from_capsule(capsule, is_bool=is_bool_tensor))
 
     @classmethod
     def of_tensor(cls, tensor: Tensor) -> Self:
         """The value of a constant."""
-        return cls(to_numpy(tensor))
+        return cls.holding(to_numpy(tensor))
+
+    def held(self) -> Value:
+        """What sessions take for this value."""
+        return self._value
+
+    @property
+    def _ortvalue(self) -> Self:
+        return self
+
+    def _get_c_value(self) -> Self:
+        return self
+
+    def _is_webgpu_buffer(self) -> bool:
+        return False
 
     def numpy(self) -> Array:
-        """The array itself."""
-        return self._array
+        """The array itself.
+
+        Raises:
+            BindingError: The value is no tensor; a RuntimeError, too.
+        """
+        return self._array("Only OrtValues that are Tensors are convertible to Numpy objects")
+
+    def as_sparse_tensor(self) -> SparseTensor:
+        """The sparse tensor itself.
+
+        Raises:
+            BindingError: The value is none; a RuntimeError, too.
+        """
+        from ort_lite.execution.sparse_tensor import SparseTensor  # noqa: PLC0415 - few have one
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - as above
+
+        if not isinstance(self._value, SparseValue):
+            raise BindingError(
+                "This OrtValue does not contain SparseTensor. Check data_type() value."
+            )
+        return SparseTensor(self._value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: ANN401, FBT001 - numpy's protocol
         """For numpy."""
-        return np.array(self._array, dtype=dtype, copy=copy)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
-    def __dlpack__(self, **wanted: Any) -> Any:  # noqa: ANN401 - a capsule, and the protocol's keywords
-        """The memory, for another library (DLPack)."""
-        return self._array.__dlpack__(**wanted)
+    def __dlpack__(self, *, stream: Any = None) -> Any:  # noqa: ANN401 - a capsule, and the protocol's keyword
+        """The memory, for another library: a "dltensor" capsule; bools go as uint8."""
+        return self.to_dlpack()
+
+    def to_dlpack(self) -> Any:  # noqa: ANN401 - a capsule
+        """As `__dlpack__`."""
+        from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - few values need it
+
+        return to_capsule(self._array(_TENSORS_ONLY))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Host memory, in DLPack's numbers."""
-        kind, index = self._array.__dlpack_device__()
-        return int(kind), int(index)
+        return 1, 0
 
     def shape(self) -> list[int]:
-        """Sizes."""
-        return list(self._array.shape)
+        """Sizes; of the dense form, where the value is a sparse tensor."""
+        if self.is_sparse_tensor():
+            return self.as_sparse_tensor().dense_shape()
+        return list(self._array(_TENSORS_ONLY).shape)
 
     def data_type(self) -> str:
-        """`tensor(float)` and the like."""
-        return type_string(self._array.dtype)
+        """`tensor(float)`, `sparse_tensor(float)`, `seq(tensor(float))` and the like."""
+        if self.is_sparse_tensor():
+            return self.as_sparse_tensor().data_type()
+        if isinstance(self._value, list):
+            return f"seq({type_string(np.asarray(self._first()).dtype)})"
+        return type_string(self._array(_TENSORS_ONLY).dtype)
 
     def element_type(self) -> int:
-        """TensorProto.DataType."""
-        return int(onnx_data_type(self._array.dtype))
+        """TensorProto.DataType of the elements, of the first tensor of a sequence."""
+        if self.is_sparse_tensor():
+            return int(onnx_data_type(self.as_sparse_tensor().values().dtype))
+        value = self._first() if isinstance(self._value, list) else self._array(_TENSORS_ONLY)
+        return int(onnx_data_type(np.asarray(value).dtype))
 
     def device_name(self) -> str:
         """Where the memory is."""
@@ -114,51 +252,70 @@ class OrtValue:
 
     def is_tensor(self) -> bool:
         """Whether it is a tensor, and not the sequence or map that a run gave."""
-        return isinstance(self._array, np.ndarray)
+        return isinstance(self._value, np.ndarray)
 
     def is_sparse_tensor(self) -> bool:
-        """Always false."""
-        return False
+        """Whether it is a sparse tensor."""
+        if isinstance(self._value, np.ndarray | list | dict):
+            return False
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - few are
+
+        return isinstance(self._value, SparseValue)
 
     def is_tensor_sequence(self) -> bool:
         """Whether it is a sequence, which a run gave."""
-        return isinstance(self._array, list)
+        return isinstance(self._value, list)
 
     def has_value(self) -> bool:
-        """Always true."""
-        return True
+        """False for an optional output without a value."""
+        return self._value is not None
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return int(self._array.ctypes.data)
+        return int(self._array(_TENSORS_ONLY).ctypes.data)
 
     def tensor_size_in_bytes(self) -> int:
         """Bytes."""
-        return int(self._array.nbytes)
+        return int(self._array(_TENSORS_ONLY).nbytes)
 
     def update_inplace(self, data: Array | OrtValue) -> None:
-        """Overwrite the elements; shape and type must agree.
+        """Overwrite the elements; the shape must agree, the type where `data` is an OrtValue.
 
         Raises:
-            InvalidArgument: They do not.
+            BindingError: They do not agree; a RuntimeError, too.
             TypeError: Neither an array nor an OrtValue.
         """
-        numpy_arr = data.numpy() if isinstance(data, OrtValue) else data
-        if not isinstance(numpy_arr, np.ndarray):
+        given = data.numpy() if isinstance(data, OrtValue) else data
+        if not isinstance(given, np.ndarray):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
-        if numpy_arr.shape != self._array.shape or numpy_arr.dtype != self._array.dtype:
-            raise InvalidArgument(
-                f"update with {type_string(numpy_arr.dtype)}{list(numpy_arr.shape)}, expected "
+        place = self._array(_TENSORS_ONLY)
+        if given.shape != place.shape or given.dtype != place.dtype:
+            raise BindingError(
+                f"update with {type_string(given.dtype)}{list(given.shape)}, expected "
                 f"{self.data_type()}{self.shape()}"
             )
-        self._array[...] = numpy_arr
+        place[...] = given
+
+    def _array(self, refusal: str) -> Array:
+        if not isinstance(self._value, np.ndarray):
+            raise BindingError(f"{refusal}; this is a {type(self._value).__name__}")
+        return self._value
+
+    def _first(self) -> Value:
+        if not self._value:
+            raise BindingError("an empty sequence does not say what its elements are")
+        return self._value[0]
 
 
-def require_host(device_type: str, device_id: int, vendor_id: int) -> None:
-    """Refuse every device but the host.
+_TENSORS_ONLY = "Only OrtValues that are Tensors are currently supported"
+_NO_STRINGS = "Creation of OrtValues is currently only supported from non-string numpy arrays"
 
-    Raises:
-        InvalidArgument: It is another one.
-    """
-    if device_type.lower() != "cpu" or device_id != 0 or vendor_id not in (-1, 0):
-        raise InvalidArgument(f"OrtValue lives in host memory, not on {device_type}:{device_id}")
+
+def element_dtype(element_type: Any) -> np.dtype[Any]:  # noqa: ANN401 - a numpy type or an ONNX number
+    """The dtype that a user means by a numpy type or a TensorProto.DataType."""
+    return numpy_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+
+
+def _require_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "T" or dtype.type in (np.object_, np.str_, np.bytes_, np.void):
+        raise BindingError(f"{_NO_STRINGS}, got {dtype}")

@@ -256,6 +256,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "FusedGemm"), _matrix()),
         **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matrix(DataType.FLOAT)),
         **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _columns),
+        "SparseToDenseMatMul": lambda _, types: (_typed(_at(types, 1), (None, None)),),
         **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elements_of(0, 0, 3)),
         **dict.fromkeys(("Attention", "QAttention"), _attention),
         **dict.fromkeys(("GroupQueryAttention", "MultiHeadAttention"), _heads_of),

@@ -12,6 +12,7 @@ from ctx_formats.onnx_model import (
     DataType,
     GraphDef,
     Node,
+    SparseTensor,
     Tensor,
 )
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 
 def lift_constants(graph: GraphDef) -> GraphDef:
-    """`graph` with every Constant node but sparse ones turned into an initializer.
+    """`graph` with every Constant node turned into an initializer, and all of them dense.
 
-    Constant-1 to Constant-25: attributes `value`, `value_float(s)`, `value_int(s)`,
-    `value_string(s)`. A Constant without any of them, or with several, is left for the
+    Constant-1 to Constant-25: attributes `value`, `sparse_value`, `value_float(s)`,
+    `value_int(s)`, `value_string(s)`. Sparse ones get their zeros, as in ONNX Runtime, but for
+    those that are graph outputs. A Constant without any of them, or with several, is left for the
     checker to complain about. A constant that is a graph output directly stays a node, since
     a graph output that nobody makes would lose its place in the order of nodes.
     """
@@ -38,9 +40,17 @@ def lift_constants(graph: GraphDef) -> GraphDef:
             kept.append(_with_lifted_bodies(node))
         else:
             lifted[node.outputs[0]] = tensor
+    sparse = graph.sparse_initializers
+    made = {name: _dense(name, value) for name, value in sparse.items() if name not in outputs}
+    lifted |= made
     if not lifted and all(a is b for a, b in zip(kept, graph.nodes, strict=True)):
         return graph
-    return replace(graph, nodes=tuple(kept), initializers={**graph.initializers, **lifted})
+    return replace(
+        graph,
+        nodes=tuple(kept),
+        initializers={**graph.initializers, **lifted},
+        sparse_initializers={name: s for name, s in sparse.items() if name not in made},
+    )
 
 
 def _with_lifted_bodies(node: Node) -> Node:
@@ -67,7 +77,15 @@ def _constant(node: Node) -> Tensor | None:
         return None
     if isinstance(attribute.value, Tensor) and attribute.name == "value":
         return replace(attribute.value, name=name)
+    if isinstance(attribute.value, SparseTensor):
+        return _dense(name, attribute.value)
     return _from_scalars(name, attribute)
+
+
+def _dense(name: str, sparse: SparseTensor) -> Tensor:
+    from ort_lite.model.sparse_constants import dense_tensor  # noqa: PLC0415 - few models have any
+
+    return dense_tensor(name, sparse)
 
 
 def _from_scalars(name: str, attribute: Attribute) -> Tensor | None:

@@ -180,6 +180,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "contrib_nbits": {
         "com.microsoft": "GatherBlockQuantized MatMulBnb4 MatMulNBits",
     },
+    "contrib_sparse": {
+        "com.microsoft": "SparseToDenseMatMul",
+    },
     "contrib_plain": {
         "com.microsoft": (
             "CDist DequantizeLinear ExpandDims GatherND GridSample Inverse NGramRepeatBlock "

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_formats.onnx_model import SparseTensor
+from ctx_formats.onnx_model import SparseTensor, SparseTensorType
 from eps.cpu.arrays import FLOAT32, check_allocation, computing_wide
-from eps.cpu.constants import dense
 from eps.cpu.kernels.shape import integers
 from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.model.sparse_constants import dense_array
 from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
+    from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
@@ -27,15 +28,22 @@ def _texts(values: list[str], shape: tuple[int, ...]) -> Array:
     return result.reshape(shape)
 
 
-def _constant_value(info: KernelInfo) -> Array:
+def _sparse(info: KernelInfo, constant: SparseTensor) -> Value:
+    """With its zeros, unless the graph declares a sparse tensor."""
+    if info.output_types and isinstance(info.output_types[0], SparseTensorType):
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - few models have any
+
+        return SparseValue.of_constant(constant)
+    return dense_array(info.node.outputs[0], constant)
+
+
+def _constant_value(info: KernelInfo) -> Value:
     """The one attribute of a Constant node."""
     if info.has_attr("value"):
-        value: Array = info.attr("value")
-        return value
+        value = info.attr("value")
+        return _sparse(info, value) if isinstance(value, SparseTensor) else value
     if info.has_attr("sparse_value"):
-        sparse = info.attr("sparse_value")
-        assert isinstance(sparse, SparseTensor), "onnx_model gives no other type"
-        return dense(sparse)
+        return _sparse(info, info.attr("sparse_value"))
     for name, kind in (("value_float", np.float32), ("value_int", np.int64)):
         if info.has_attr(name):
             return np.array(info.attr(name), kind)

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
+from onnxruntime.capi import onnxruntime_pybind11_state as theirs
 from small_models import branching, feed, mlp, sandwich
 
 import ort_lite as ort
+from ort_lite.capi import onnxruntime_pybind11_state as ours
 
 CPU = ["CPUExecutionProvider"]
 RECORD = "session.record_ep_graph_assignment_info"
@@ -81,6 +84,8 @@ def test_what_cannot_be_bound_is_refused() -> None:
         binding.bind_output("z")
     with pytest.raises(ort.InvalidArgument, match="host memory"):
         binding.bind_output("y", "cuda")
+    with pytest.raises(ort.InvalidArgument, match="Unsupported device type: tpu"):
+        binding.bind_output("y", "tpu")
     with pytest.raises(ValueError, match="`element_type` and `shape`"):
         binding.bind_output("y", buffer_ptr=X.ctypes.data)
     binding.bind_cpu_input("x", X)
@@ -89,6 +94,51 @@ def test_what_cannot_be_bound_is_refused() -> None:
         made.run_with_iobinding(binding)
     with pytest.raises(ValueError, match="session that created it"):
         session().run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize("module", [ort, onnxruntime], ids=["ort_lite", "onnxruntime"])
+def test_text_is_not_bound(module: Any) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.STRING, [1]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "text", [x], [y])
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    binding = module.InferenceSession(model, providers=CPU).io_binding()
+    for array in (np.array(["a"]), np.array(["a"], object), np.zeros(1, np.float32)):
+        with pytest.raises(RuntimeError, match="Only binding non-string Tensors is currently"):
+            binding.bind_cpu_input("x", array)
+    for kind in (np.dtype("U1"), TensorProto.STRING):
+        with pytest.raises(RuntimeError, match="Only binding non-string Tensors is currently"):
+            binding.bind_input("x", "cpu", 0, kind, [1], X.ctypes.data)
+
+
+@pytest.mark.parametrize("module", [ours, theirs], ids=["ort_lite", "onnxruntime"])
+def test_the_binding_has_a_binding_of_its_own_and_vectors(module: Any) -> None:
+    """The same program on `onnxruntime.capi` of both, with signatures of the binding."""
+    outer = ort if module is ours else onnxruntime
+    made = session(outer)
+    host = module.OrtDevice(module.OrtDevice.cpu(), module.OrtDevice.default_memory(), 0)
+    place, expected = np.zeros((2, 3), np.float32), made.run(None, {"x": X})[0]
+    outer_binding = made.io_binding()
+    binding = outer_binding._iobinding
+    assert isinstance(binding, module.SessionIOBinding)
+    binding.bind_input("x", X)
+    binding.bind_output("y", host, np.float32, [2, 3], place.ctypes.data)
+    made.run_with_iobinding(outer_binding)
+    np.testing.assert_array_equal(place, expected)
+    doubled = X * 2
+    binding.bind_input("x", host, np.float32, [2, 4], doubled.ctypes.data)
+    binding.clear_binding_outputs()
+    binding.bind_output("y", host)
+    made.run_with_iobinding(outer_binding)
+    (value,) = outer_binding.get_outputs_as_ortvaluevector()
+    np.testing.assert_array_equal(value.numpy(), made.run(None, {"x": doubled})[0])
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], value.numpy())
+
+    feeds, fetches = module.OrtValueVector(), module.OrtValueVector()
+    feeds.push_back(module.OrtValue.ortvalue_from_numpy(X, host))
+    made.run_with_ortvaluevector(outer.RunOptions(), ["x"], feeds, ["y"], fetches, [host])
+    assert len(fetches) == 1
+    np.testing.assert_array_equal(fetches[0].numpy(), expected)
 
 
 def assigned(module: Any, model: bytes, providers: list[str]) -> list[tuple[Any, ...]]:
