@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite.context.keys import SHARE_KEY
-from ort_lite.execution.run_forms import RunForms
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
+from ort_lite.session_members import PrivateMembers
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-class InferenceSession(RunForms):
+class InferenceSession(PrivateMembers):
     """A model ready to run; `run` may be called from many threads at once.
 
     A model with EPContext nodes is reloaded from its payloads; anything wrong with one is

@@ -40,6 +40,8 @@ __all__ = sorted((set(ort_lite.__all__) - _NOT_ITS) | _ITS_ALONE.keys())
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
     """Import what `name` lives in (PEP 562)."""
+    if name == "InferenceSession":
+        return import_module(f"{__package__}.binding_session").InferenceSession
     if name in _ITS_ALONE:
         return getattr(import_module(_ITS_ALONE[name]), name)
     if name in __all__:

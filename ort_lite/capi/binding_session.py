@@ -1,0 +1,164 @@
+"""The class InferenceSession of onnxruntime's binding, over a session of the package above it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence, Set
+
+    from ort_lite.execution_provider import Value
+    from ort_lite.model.info import ModelMetadata, NodeArg
+    from ort_lite.options import RunOptions, SessionOptions
+    from ort_lite.session import InferenceSession as Session
+
+_PACKAGE = import_module(__name__.partition(".")[0])
+"""ort_lite, or onnxruntime where this is a module of the stand-in."""
+
+
+class InferenceSession:
+    """What `session._sess` is: a session with the signatures of onnxruntime's binding."""
+
+    def __init__(
+        self,
+        session_options: SessionOptions,
+        path_or_bytes: str | bytes,
+        is_path: bool = True,  # noqa: ARG002, FBT001, FBT002 - the binding's; the type says it
+        read_config_from_model: bool = False,  # noqa: ARG002, FBT001, FBT002 - as above
+    ) -> None:
+        """Note what the session is to be made of; `initialize_session` makes it."""
+        self._session: Session | None = None
+        self._source = path_or_bytes
+        self._options = session_options
+
+    @classmethod
+    def of(cls, session: Session) -> InferenceSession:
+        """Another face of a session that is there."""
+        made = cls.__new__(cls)
+        made._session = session  # noqa: SLF001 - of the same class
+        return made
+
+    def initialize_session(
+        self,
+        providers: Sequence[str],
+        provider_options: Sequence[Mapping[str, str]],
+        disabled_optimizers: Set[str],
+    ) -> None:
+        """Make the session; empty `providers` leave the choice to the options and the default.
+
+        Raises:
+            OrtLiteError: As a session.
+        """
+        self._session = _PACKAGE.InferenceSession(
+            self._source,
+            self._options,
+            providers=list(providers) or None,
+            provider_options=list(provider_options) or None,
+            enable_fallback=0,
+            disabled_optimizers=disabled_optimizers,
+        )
+
+    @property
+    def session(self) -> Session:
+        """The session behind it.
+
+        Raises:
+            Fail: `initialize_session` has not been called.
+        """
+        if self._session is None:
+            raise Fail("the session is not initialized; call initialize_session first")
+        return self._session
+
+    @property
+    def inputs_meta(self) -> list[NodeArg]:
+        """The session's `get_inputs()`."""
+        return self.session.get_inputs()
+
+    @property
+    def outputs_meta(self) -> list[NodeArg]:
+        """The session's `get_outputs()`."""
+        return self.session.get_outputs()
+
+    @property
+    def overridable_initializers(self) -> list[NodeArg]:
+        """The session's `get_overridable_initializers()`."""
+        return self.session.get_overridable_initializers()
+
+    @property
+    def model_meta(self) -> ModelMetadata:
+        """The session's `get_modelmeta()`."""
+        return self.session.get_modelmeta()
+
+    @property
+    def input_meminfos(self) -> list[Any]:
+        """The session's `get_input_memory_infos()`."""
+        return self.session.get_input_memory_infos()
+
+    @property
+    def output_meminfos(self) -> list[Any]:
+        """The session's `get_output_memory_infos()`."""
+        return self.session.get_output_memory_infos()
+
+    @property
+    def session_options(self) -> SessionOptions:
+        """The session's `get_session_options()`."""
+        return self.session.get_session_options()
+
+    @property
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds; a property, as in the binding."""
+        return self.session.get_profiling_start_time_ns()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as various as the methods
+        """The session's method, where both classes have it with one signature."""
+        if name in _SAME:
+            return getattr(self.session, _SAME[name])
+        raise AttributeError(f"'InferenceSession' object has no attribute '{name}'", name=name)
+
+    def run(
+        self,
+        output_names: Sequence[str],
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Value]:
+        """The session's `run`."""
+        return self.session.run(output_names, input_feed, run_options)
+
+    def run_async(
+        self,
+        output_names: Sequence[str],
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Value], Any, str], None],
+        user_data: object = None,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """The session's `run_async`."""
+        self.session.run_async(output_names, input_feed, callback, user_data, run_options)
+
+    def is_webgpu_graph_capture_enabled(self) -> bool:
+        """False: there is no WebGPU here."""
+        return False
+
+    def webgpu_context_id(self) -> int:
+        """-1, as for a session without WebGPU."""
+        return -1
+
+    def __dir__(self) -> list[str]:
+        """The binding's names."""
+        return sorted({*super().__dir__(), *_SAME})
+
+
+_SAME = {
+    name: name
+    for name in (
+        "end_profiling",
+        "get_provider_graph_assignment_info",
+        "get_provider_options",
+        "get_providers",
+        "run_with_iobinding",
+        "set_ep_dynamic_options",
+    )
+}
