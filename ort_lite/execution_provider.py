@@ -191,6 +191,9 @@ class ExecutionProvider(ABC):
     name: ClassVar[str]
     """Also the `source` of its EPContext nodes, e.g. "OpenVINOExecutionProvider"."""
 
+    survives_fork: ClassVar[bool] = True
+    """Whether a forked process may go on with the EP; not if its SDK keeps threads."""
+
     imports_without_lock: bool = False
     """Whether `import_model` leaves Python's lock to others for most of its time: another thread
     then imports meanwhile what the session needs next."""

@@ -6,6 +6,7 @@ from contextlib import closing, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
+from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
@@ -90,6 +91,7 @@ class InferenceSession(PrivateMembers):
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
 
         self._opened: Opened | None = None
+        self._lost_threads = False
         self._job: BackgroundJob | None = None
         self._no_job = ""
         self._disabled = tuple(disabled_optimizers or ())
@@ -130,6 +132,8 @@ class InferenceSession(PrivateMembers):
     def _install(self, opened: Opened) -> None:
         """Run `opened` from now on; in one step, for other threads may be inside `run`."""
         self._opened = opened
+        if not all(ep.survives_fork for ep in opened.eps):
+            forks.watch(self)
         from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - see __init__
 
         line = placement_line(opened.prepared, opened.loaded.described)
@@ -357,7 +361,23 @@ class InferenceSession(PrivateMembers):
         self._present()
         return self._around
 
+    def lose_threads(self) -> object:
+        """Refuse to run in a forked process, where the SDKs' threads are missing.
+
+        Returns:
+            What SDKs made, which must not be freed there.
+        """
+        self._lost_threads = True
+        return (self._opened, self._job)
+
     def _present(self) -> Opened:
+        if self._lost_threads:
+            eps = self._opened.eps if self._opened is not None else ()
+            lost = ", ".join(ep.name for ep in eps if not ep.survives_fork)
+            raise Fail(
+                "the session was made before this process was forked, and the threads of "
+                f"{lost or 'its SDKs'} are not in the child: {forks.REMEDY}"
+            )
         if self._opened is None:
             raise Fail("the session is closed")
         return self._opened
@@ -370,6 +390,8 @@ class InferenceSession(PrivateMembers):
         background is canceled and not waited for: what it holds goes when the SDK's compiler
         comes back.
         """
+        if self._lost_threads:
+            return
         self._around.close()
         left = self._job is not None and self._job.leave()
         opened, self._opened = self._opened, None

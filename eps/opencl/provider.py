@@ -37,6 +37,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     """One OpenCL device; lowers, fuses and compiles partitions with kernels of its own."""
 
     name: ClassVar[str] = "OpenCLExecutionProvider"
+    survives_fork: ClassVar[bool] = False
     imports_without_lock = True
     widens: ClassVar[frozenset[int]] = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
 

@@ -38,6 +38,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     """One OpenVINO device; compiles partitions, keeps them as blobs, reloads them."""
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
+    survives_fork: ClassVar[bool] = False
     widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
     modules_after_import: ClassVar[Sequence[str]] = (
         "eps.openvino.compiled",

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite import forks
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
@@ -143,7 +144,11 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
         raise InvalidArgument(
             f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: {known}"
         )
-    return factory.create(options)
+    forks.require_threads(entry.name)
+    provider = factory.create(options)
+    if not provider.survives_fork:
+        forks.note_started(entry.name)
+    return provider
 
 
 def _scan(search_path: Sequence[str]) -> Iterator[Entry]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite import forks
 from ort_lite.providers import catalog
 from ort_lite.session_log import INFO, WARNING, get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
@@ -160,10 +161,11 @@ def begin_all(requests: Sequence[Request]) -> bool:
     installed = catalog.entries()
     loaded: list[bool] = []
     for request in requests:
-        if request.name in installed:
+        if request.name in installed and not forks.is_lost(request.name):
             with suppress(EPFail):
                 begin = getattr(installed[request.name].load(), "begin", None)
                 if begin is not None:
+                    forks.note_started(request.name)
                     loaded.append(bool(begin(request.options)))
     return bool(loaded) and all(loaded)
 
