@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY
+from ort_lite.execution.run_forms import RunForms
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
-from ort_lite.session_members import PrivateMembers
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-class InferenceSession(PrivateMembers):
+class InferenceSession(RunForms):
     """A model ready to run; `run` may be called from many threads at once.
 
     A model with EPContext nodes is reloaded from its payloads; anything wrong with one is
@@ -405,6 +405,16 @@ class InferenceSession(PrivateMembers):
     def __exit__(self, *exc: object) -> None:
         """Close."""
         self.close()
+
+    _capi = "ort_lite.capi"  # the package whose binding_session has the class of `_sess`
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as various as the names
+        """A private name of onnxruntime's session, such as `_inputs_meta`."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from ort_lite.session_members import private_member  # noqa: PLC0415 - few sessions are asked
+
+        return private_member(self, name)
 
     def __repr__(self) -> str:
         """Model and providers."""

@@ -19,7 +19,7 @@ class InferenceSession(ort_lite.session.InferenceSession):
     """ort_lite's, which by default runs on the CPU EP alone, as onnxruntime's on a CPU does."""
 
     settings: ClassVar[Settings]
-    _capi: ClassVar[str] = "onnxruntime.capi"
+    _capi = "onnxruntime.capi"
 
     def __init__(
         self,

@@ -10,6 +10,8 @@ from ort_lite.status import Fail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
+    from ort_lite.execution.value_vector import OrtValueVector
+    from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import RunOptions, SessionOptions
@@ -108,6 +110,12 @@ class InferenceSession:
         return self.session.get_session_options()
 
     @property
+    def input_epdevices(self) -> list[Any]:
+        """The session's `get_input_epdevices()`."""
+        found: list[Any] = self.session.get_input_epdevices()
+        return found
+
+    @property
     def get_profiling_start_time_ns(self) -> int:
         """When profiling began, in nanoseconds; a property, as in the binding."""
         return self.session.get_profiling_start_time_ns()
@@ -138,6 +146,26 @@ class InferenceSession:
         """The session's `run_async`."""
         self.session.run_async(output_names, input_feed, callback, user_data, run_options)
 
+    def run_with_ort_values(
+        self,
+        input_feed: Mapping[str, OrtValue],
+        output_names: Sequence[str],
+        run_options: RunOptions | None = None,
+    ) -> OrtValueVector:
+        """The session's, with the feed first."""
+        from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - few sessions use it
+
+        found = self.session.run_with_ort_values(output_names, input_feed, run_options)
+        return OrtValueVector.of(found)
+
+    def set_tuning_results(
+        self,
+        results: Sequence[Mapping[str, Any]],
+        error_on_invalid: bool = False,  # noqa: FBT001, FBT002 - the binding's
+    ) -> None:
+        """The session's `set_tuning_results`."""
+        self.session.set_tuning_results(results, error_on_invalid=error_on_invalid)
+
     def is_webgpu_graph_capture_enabled(self) -> bool:
         """False: there is no WebGPU here."""
         return False
@@ -158,7 +186,11 @@ _SAME = {
         "get_provider_graph_assignment_info",
         "get_provider_options",
         "get_providers",
+        "get_tuning_results",
+        "release_captured_graph",
         "run_with_iobinding",
+        "run_with_ortvaluevector",
         "set_ep_dynamic_options",
+        "create_ortvalue_from_shape_and_type",
     )
-}
+} | {"create_ortvalue_from_shape_and_onnx_type": "create_ortvalue_from_shape_and_type"}

@@ -190,7 +190,10 @@ class SessionIOBinding:
     """An IOBinding with the signatures of onnxruntime's binding."""
 
     def __init__(self, session: RunForms | IOBinding) -> None:
-        """For a session, with nothing bound yet; of an IOBinding, another face."""
+        """For a session or its `_sess`, with nothing bound yet; of an IOBinding, another face."""
+        session = (
+            getattr(session, "session", session) if hasattr(session, "model_meta") else session
+        )
         self._binding = session if isinstance(session, IOBinding) else IOBinding(session)
 
     @property

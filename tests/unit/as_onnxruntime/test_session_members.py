@@ -128,6 +128,26 @@ def test_a_session_of_the_binding_is_made_in_two_steps(
         assert session.get_providers() == [CPU]
 
 
+def test_values_are_run_by_the_binding_s_face_with_the_feed_first(model_file: Path) -> None:
+    for package, run_options in ((ort_lite, ort_lite.RunOptions()), (onnxruntime, None)):
+        session = package.InferenceSession(model_file, providers=[CPU])
+        value = package.OrtValue.ortvalue_from_numpy(FEED["x"])
+        feed = {"x": value._get_c_value()}
+        (found,) = session._sess.run_with_ort_values(feed, ["y"], run_options)
+        assert found.numpy().tolist() == [4, 6]
+
+
+def test_memory_is_bound_to_the_binding_s_face(model_file: Path) -> None:
+    for package in (ort_lite, onnxruntime):
+        session = package.InferenceSession(model_file, providers=[CPU])
+        binding = package.capi._pybind_state.SessionIOBinding(session._sess)
+        binding.bind_input("x", FEED["x"])
+        device = package.OrtDevice.make("cpu", 0)
+        binding.bind_output("y", getattr(device, "_get_c_device", lambda d=device: d)())
+        session._sess.run_with_iobinding(binding, None)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [4, 6]
+
+
 def test_a_session_of_the_binding_that_is_not_initialized_says_so(model_file: Path) -> None:
     session = BindingSession(ort_lite.SessionOptions(), str(model_file))
     with pytest.raises(ort_lite.Fail, match="call initialize_session first"):
