@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         get_version_string,
         has_collective_ops,
     )
+    from ort_lite.execution.adapters import AdapterFormat, LoraAdapter
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import (
         OrtAllocatorType,
@@ -92,6 +93,8 @@ if TYPE_CHECKING:
     from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
 
 __all__ = [
+    "AdapterFormat",
+    "LoraAdapter",
     "OrtAllocatorType",
     "OrtDevice",
     "OrtDeviceMemoryType",
@@ -169,6 +172,7 @@ __all__ = [
 _PACKAGES = ("as_onnxruntime", "capi")
 """Attributes that are packages; the first is called like a function."""
 _HOMES = {
+    "ort_lite.execution.adapters": ("AdapterFormat", "LoraAdapter"),
     "ort_lite.as_onnxruntime": ("as_onnxruntime",),
     "ort_lite.execution.memory_info": (
         "OrtAllocatorType",

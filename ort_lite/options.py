@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ort_lite.context.data import ReadFunc
     from ort_lite.context.shared_contexts import SharedContexts
+    from ort_lite.execution.adapters import LoraAdapter
     from ort_lite.execution.values import OrtValue
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.model.given_weights import Buffer, GivenWeights
@@ -378,7 +379,26 @@ class RunOptions:
     logid: str = ""
     only_execute_path_to_fetches: bool = False
     terminate: bool = False
+    _adapters: list[LoraAdapter | None] = field(default_factory=list, repr=False)
     _config: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def add_active_adapter(self, adapter: LoraAdapter | None) -> None:
+        """Feed the parameters of a LoRA adapter to `run` and `run_with_ort_values`.
+
+        Raises:
+            TypeError: `adapter` is none; None is, and has no parameters.
+        """
+        from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - few runs have any
+
+        given: object = adapter
+        if given is not None and not isinstance(given, LoraAdapter):
+            raise TypeError(f"an adapter is a LoraAdapter, got {given!r}")
+        self._adapters.append(adapter)
+
+    @property
+    def active_adapters(self) -> Sequence[LoraAdapter | None]:
+        """Those added, in order."""
+        return self._adapters
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry of this run."""

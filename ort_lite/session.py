@@ -161,6 +161,7 @@ class InferenceSession(RunForms):
             input_feed: Input name to numpy array (or a list, a scalar, an OrtValue).
             run_options: `terminate`, also set by another thread while the call lasts, stops
                 it before the next node of the CPU EP or the next partition of another one.
+                Parameters of its active adapters are fed as well.
 
         Returns:
             Arrays that belong to the caller; no later run changes them.
@@ -171,6 +172,18 @@ class InferenceSession(RunForms):
             Fail: The session is closed, or `terminate` was set.
             EPFail: An execution provider failed.
         """
+        if run_options is not None and run_options.active_adapters:
+            from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - few runs have any
+
+            input_feed = with_adapters(input_feed, run_options.active_adapters)
+        return self._run_plain(output_names, input_feed, run_options)
+
+    def _run_plain(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Value]:
         prepared = self._present().prepared
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         if run_options is not None or self._is_watched:

@@ -26,7 +26,7 @@ def matmul(a: Array, b: Array, empty: Empty = checked_empty) -> Array:
     if a.ndim < 2 or b.ndim < 2:  # no larger than what is given
         return np.asarray(np.matmul(a, b))
     kind = a.dtype if a.dtype == b.dtype else np.result_type(a, b)
-    if b.ndim == 2 and a.shape[-1] == b.shape[0] and a.size:
+    if b.ndim == 2 and a.shape[-1] == b.shape[0] and a.size and b.size:
         result = empty((*a.shape[:-1], b.shape[1]), kind)
         np.matmul(a.reshape(-1, b.shape[0]), b, out=result.reshape(-1, b.shape[1]))
         return result

@@ -8,6 +8,7 @@ from typing import Any
 _PACKAGE = import_module(__name__.partition(".")[0])
 """ort_lite, or onnxruntime where this is a module of the stand-in."""
 _NAMES = {
+    "AdapterFormat",
     "IOBinding",
     "InferenceSession",
     "ModelCompiler",

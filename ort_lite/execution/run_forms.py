@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
+def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
+    """Say, as onnxruntime does, that a form of `run` heeds no adapters."""
+    if run_options is not None and run_options.active_adapters:
+        log.warning("%s has active adapters specified, but won't have an effect", form)
+
+
 class RunForms(ABC):
     """What can be said of any session that has `run`."""
 
@@ -34,6 +40,15 @@ class RunForms(ABC):
         run_options: RunOptions | None = None,
     ) -> list[Value]:
         """Compute outputs."""
+
+    @abstractmethod
+    def _run_plain(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Value]:
+        """As `run`, without the adapters of `run_options`."""
 
     @abstractmethod
     def get_inputs(self) -> list[NodeArg]:
@@ -68,12 +83,13 @@ class RunForms(ABC):
             Fail: The session is closed.
         """
         surroundings = self._open_surroundings()
+        warn_without_effect("run_async", run_options)
 
         def call() -> None:
             outputs: list[Value] = []
             error = ""
             try:
-                outputs = self.run(output_names, input_feed, run_options)
+                outputs = self._run_plain(output_names, input_feed, run_options)
             except Exception as exc:  # noqa: BLE001 - in this thread nobody else would hear of it
                 error = str(exc) or type(exc).__name__
             try:
@@ -189,5 +205,6 @@ class RunForms(ABC):
         if iobinding.session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         wanted = iobinding.wanted()
-        values = self.run(wanted, iobinding.feed(), run_options)
+        warn_without_effect("run_with_iobinding", run_options)
+        values = self._run_plain(wanted, iobinding.feed(), run_options)
         iobinding.store(values if wanted else [])
