@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zipfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.onnx_model import DataType
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.model.tensor_values import numpy_dtype
@@ -92,6 +93,8 @@ def load_arrays(path: Path) -> dict[str, Array]:
     Raises:
         CommandError: No such file, no .npz file, or Python objects in it.
     """
+    if path.exists() and not path.is_file():  # a FIFO or a device may never end
+        raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a .npz file")
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -112,21 +115,28 @@ def _member(archive: zipfile.ZipFile, name: str) -> Array:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
-    """Write arrays as .npz; the elements of a list get their position after the name.
+    """Write arrays as .npz, whole or not at all.
 
-    numpy's own savez cannot write an array called "file".
+    The elements of a list get their position after the name. numpy's own savez
+    cannot write an array called "file".
 
     Raises:
         CommandError: The file cannot be written, or a value is no array.
     """
     flat = {name: array for key, value in arrays.items() for name, array in _flat(key, value)}
     try:
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, array in flat.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
+        with written_beside(path) as (out, temporary):
+            _write_archive(out, flat)
+        publish(temporary, path, replace=True)
     except OSError as exc:
         raise CommandError(ExitCode.USAGE, f"{path} cannot be written: {exc}") from exc
+
+
+def _write_archive(out: BinaryIO, arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def _flat(name: str, value: object) -> list[tuple[str, Array]]:

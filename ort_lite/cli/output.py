@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,14 +28,42 @@ json_option = click.option(
 )
 
 
+@contextmanager
+def result_writing() -> Iterator[None]:
+    """Around what writes to stdout.
+
+    Raises:
+        CommandError: stdout takes no more; a pipe that nobody reads is left to click.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as exc:
+        if exc.errno == errno.EPIPE:
+            raise
+        _drop_unwritten()
+        raise CommandError(
+            ExitCode.USAGE, f"the result cannot be written to stdout: {exc.strerror}"
+        ) from exc
+
+
+def _drop_unwritten() -> None:
+    """Leave nothing in stdout's buffer, which the interpreter would try to write at exit."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, sys.stdout.fileno())
+    os.close(sink)
+
+
 def print_json(fields: Mapping[str, Any]) -> None:
     """One object with a `schema_version`."""
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **fields}, indent=2))
+    with result_writing():
+        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **fields}, indent=2))
 
 
 def print_line(text: str) -> None:
     """One line of a result."""
-    click.echo(printable(text))
+    with result_writing():
+        click.echo(printable(text))
 
 
 def print_note(text: str) -> None:
@@ -55,7 +87,8 @@ def print_table(
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    console.print(table)
+    with result_writing():
+        console.print(table)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def read_yaml(path: Path) -> Document:
     except (OSError, UnicodeDecodeError) as exc:
         raise MatrixError(f"{path}: cannot be read: {exc}") from exc
     try:
-        _refuse_references(text, path.name)
+        _check_events(text, path.name)
         root = yaml.compose(text, yaml.SafeLoader)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
@@ -65,11 +65,20 @@ def read_yaml(path: Path) -> Document:
     return Document(path, _value(root, (), lines, path.name), lines)
 
 
-def _refuse_references(text: str, file: str) -> None:
-    """A value stands where it is used: no anchors, aliases or tags."""
+def _check_events(text: str, file: str) -> None:
+    """A value stands where it is used: no anchors, aliases or tags, and no deep nesting.
+
+    The depth is checked here, before anything is composed: PyYAML takes time that grows with its
+    square.
+    """
+    depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if depth > MAX_DEPTH + 1:
+            raise MatrixError(f"{file}:{line}: nested deeper than {MAX_DEPTH}")
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            line = event.start_mark.line + 1 if event.start_mark else 1
             raise MatrixError(
                 f"{file}:{line}: anchors, aliases and tags are not read; write it out"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -129,3 +130,19 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
         archive.writestr("readme.txt", "hello")
     with pytest.raises(CommandError, match=r"no \.npz file of plain arrays"):
         load_arrays(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
+def test_a_fifo_is_no_file_of_arrays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "feed.npz")
+    with pytest.raises(CommandError, match=r"is not a regular file; expected a \.npz file"):
+        load_arrays(tmp_path / "feed.npz")
+
+
+def test_arrays_that_cannot_be_written_leave_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    save_arrays(path, {"y": np.arange(3)})
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        save_arrays(path, {"x": np.zeros(4), "y": np.array([{}], dtype="O").astype([("a", "O")])})
+    np.testing.assert_array_equal(load_arrays(path)["y"], np.arange(3))
+    assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]

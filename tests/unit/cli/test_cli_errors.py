@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +23,6 @@ from ort_lite.status import (
     OrtLiteError,
 )
 from ort_lite.status import NotImplemented as NotImplementedByAny
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -192,3 +191,21 @@ def test_comparing_with_nobody_knows_whom_is_refused(invoke, model: Path) -> Non
 def test_onnxruntime_needs_the_plain_model_to_compare_with(invoke, context: Path) -> None:
     result = invoke("run", context, "--shape", "x=1x3", "--compare", "onnxruntime")
     refused(result, ExitCode.USAGE, "onnxruntime cannot load .*--reference")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_a_full_disk_behind_stdout_is_one_line(form: list[str]) -> None:
+    program = "from ort_lite.cli import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "devices", *form],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[3],
+            check=False,
+        )
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr.startswith("error: the result cannot be written to stdout: No space left")
+    assert done.stderr.count("\n") == 1

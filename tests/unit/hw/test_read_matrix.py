@@ -109,6 +109,11 @@ CHANGES = {
         'lane: quick, limits: { run: { at_most: 9, why: "" } } }',
         "hw_matrix.yaml:18: a platform's own limit says why it is another, as `why`",
     ),
+    "lists in lists": (
+        "project: mine",
+        "project: " + "[" * 20_000,
+        "hw_matrix.yaml:2: nested deeper than 20",
+    ),
     "no YAML": ("project: mine", "project: [mine", "hw_matrix.yaml:3: not YAML: "),
 }
 
