@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 SUFFIX = "ExecutionProvider"
 
 
+def providers_of(
+    chosen: str | Sequence[str | tuple[str, Mapping[str, str]]], origin: str
+) -> Providers:
+    """Providers from a text or from a sequence as sessions get it.
+
+    Raises:
+        ValueError: As `parse_providers` and `provider_list`.
+    """
+    return (
+        parse_providers(chosen, origin)
+        if isinstance(chosen, str)
+        else provider_list(chosen, origin)
+    )
+
+
 def parse_providers(text: str, origin: str) -> Providers:
     """The providers that `text` names, by their full names.
 

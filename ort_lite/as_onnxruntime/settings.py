@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.as_onnxruntime.provider_text import parse_providers, provider_list
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE
 
 if TYPE_CHECKING:
@@ -47,12 +46,11 @@ class Settings:
         """
         text = os.environ.get(PROVIDERS_VARIABLE, "")
         chosen: tuple[tuple[str, Mapping[str, str]], ...] | None = None
-        if text:
-            chosen = parse_providers(text, PROVIDERS_VARIABLE)
-        elif isinstance(providers, str):
-            chosen = parse_providers(providers, "providers")
-        elif providers is not None:
-            chosen = provider_list(providers, "providers")
+        if text or providers is not None:
+            from ort_lite.as_onnxruntime.provider_text import providers_of  # noqa: PLC0415 - where any are chosen
+
+            origin = PROVIDERS_VARIABLE if text else "providers"
+            chosen = providers_of(text or providers or (), origin)
         return cls(
             providers=chosen,
             cache="" if os.environ.get(CACHE_FOLDER_VARIABLE) else os.fspath(cache or ""),

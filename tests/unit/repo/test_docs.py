@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from stand_in_programs import python
 
 from ort_lite.cli.app import run_command
 
@@ -22,6 +23,8 @@ RUN = {"python", "console"}
 SHOWN = {"text", "toml", "yaml", "json", "bson", "protobuf", "c", "bash"}
 """Languages of blocks that nobody expects to run."""
 EXCUSE = re.compile(r"<!-- not run: .{10,} -->\s*\Z")
+FILE = re.compile(r"<!-- file: (\S+) -->\s*\Z")
+"""Before a block that is written to a file, for a command further down."""
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 
 
@@ -32,6 +35,7 @@ class Block:
     language: str
     code: str
     excused: bool
+    file: str = ""
 
 
 def blocks_of(text: str, page: str) -> list[Block]:
@@ -42,6 +46,7 @@ def blocks_of(text: str, page: str) -> list[Block]:
             language=match[1].strip(),
             code=match[2],
             excused=bool(EXCUSE.search(text[: match.start()])),
+            file=found[1] if (found := FILE.search(text[: match.start()])) else "",
         )
         for match in FENCE.finditer(text)
     ]
@@ -73,12 +78,15 @@ def test_the_blocks_of_a_page_run_in_order(
     monkeypatch: pytest.MonkeyPatch,
     model_path: Callable[[str], Path],
 ) -> None:
-    """Python in one namespace and `$ ort-lite` lines, in a folder with a `model.onnx`."""
+    """Python in one namespace, `$ ort-lite` and `$ python`, in a folder with a `model.onnx`."""
     shutil.copy(model_path("squeezenet_rw"), tmp_path / "model.onnx")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks_of(page.read_text("utf-8"), page.name):
         if block.excused or block.language not in RUN:
+            continue
+        if block.file:
+            Path(block.file).write_text(block.code, encoding="utf-8")
             continue
         if block.language == "python":
             where = f"{page.name}:{block.line}"
@@ -88,6 +96,9 @@ def test_the_blocks_of_a_page_run_in_order(
         assert commands, f"{page.name}:{block.line}: a console block without a command"
         for command in commands:
             program, *arguments = shlex.split(command)
+            if program == "python":
+                python(*arguments)
+                continue
             assert program == "ort-lite", f"{page.name}:{block.line}: {command}"
             assert run_command(arguments) == 0, command
 
