@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import GraphDef, ValueInfo
 from ort_lite.model.graph import free_names
 
@@ -50,6 +50,26 @@ def context_graph(
     )
 
 
+def outputs_swapped(graph: GraphDef) -> GraphDef:
+    """`graph` with the types of outputs that `value_info` has, too, changing places.
+
+    In a session's graph an output has the type that the session shows, and `value_info` the one
+    that inference finds, where the file declared another. Readers of a context model know the
+    output's own type alone: the plug-in of ONNX Runtime refuses an EPContext node with results
+    of another rank than that. So there it is the true one.
+    """
+    infos = dict(graph.value_info)
+    outputs = list(graph.outputs)
+    for index, info in enumerate(outputs):
+        other = infos.get(info.name)
+        if other is not None and other.type is not None and info.type is not None:
+            outputs[index] = replace(info, type=other.type)
+            infos[info.name] = replace(other, type=info.type)
+    if outputs == list(graph.outputs):
+        return graph
+    return replace(graph, value_info=infos, outputs=tuple(outputs))
+
+
 def _nodes(part: Partition, context_node: Callable[[Partition], Node | None]) -> Iterator[Node]:
     node = context_node(part)
     if node is not None:
@@ -80,7 +100,8 @@ def _with_bodies(
 def _value_info(prepared: PreparedGraph, nodes: tuple[Node, ...]) -> dict[str, ValueInfo]:
     graph = prepared.graph
     declared = {info.name for info in (*graph.definition.inputs, *graph.outputs)}
-    found = {}
+    known = graph.definition.value_info
+    found = {info.name: known[info.name] for info in graph.outputs if info.name in known}
     for node in nodes:
         for name in node.outputs:
             value_type = graph.type_of(name) if name and name not in declared else None

@@ -8,7 +8,7 @@ from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.examination import examine, parse_node
 from ort_lite.context.mending import recompile
-from ort_lite.context.nodes import interface, is_context_node
+from ort_lite.context.nodes import interface, is_context_node, without_output_shapes
 from ort_lite.context.verdict import require_fit
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.session_log import get_logger
@@ -140,6 +140,8 @@ class Importer:
         raw = graph.nodes[index]
         found = self._checked(raw, node, ep)
         io = interface(graph, raw)
+        if found.notes is None:
+            io = without_output_shapes(io, graph)
         if self._probe is not None:
             with self._clock.phase("probe"):
                 self._probe(node, found, io)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.onnx_model import Model
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.context.importing import Imported, Probe
     from ort_lite.execution_provider import ExecutionProvider
@@ -88,10 +89,19 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
         if beside is not None:
             undo.callback(beside.begin)  # else its thread would wait for ever
         importer = Importer(loaded.described, terms.eps, examiner, terms.clock, probe, beside)
-        prepared = _prepared(as_graph(loaded.model), terms, importer)
+        prepared = _prepared(as_graph(_as_shown(loaded.model)), terms, importer)
         for node in importer.imported:
             store.taken(node)
     return prepared
+
+
+def _as_shown(model: Model) -> Model:
+    """The model with the types of outputs as the session of the plain model shows them."""
+    if not any(info.name in model.graph.value_info for info in model.graph.outputs):
+        return model
+    from ort_lite.context.graph import outputs_swapped  # noqa: PLC0415 - few models need it
+
+    return replace(model, graph=outputs_swapped(model.graph))
 
 
 def _beside(

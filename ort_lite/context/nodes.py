@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, GraphDef
+from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType
 from ort_lite.execution_provider import PartitionIo
 
 if TYPE_CHECKING:
@@ -45,6 +45,24 @@ def interface(graph: Graph, node: Node) -> PartitionIo:
     return PartitionIo(
         inputs=tuple(graph.info(name) for name in node.inputs),
         outputs=tuple(graph.info(name) for name in node.outputs),
+    )
+
+
+def without_output_shapes(io: PartitionIo, graph: Graph) -> PartitionIo:
+    """`io` without the shapes of values that the model gives back.
+
+    In a context of other software they are what the model's author declared, right or wrong:
+    onnxruntime warns where a result has another shape. ort_lite itself writes what it knows.
+    """
+    final = {info.name for info in graph.outputs}
+    return PartitionIo(
+        inputs=io.inputs,
+        outputs=tuple(
+            replace(info, type=TensorType(info.type.elem_type))
+            if info.name in final and isinstance(info.type, TensorType)
+            else info
+            for info in io.outputs
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
 from ort_lite.context.external_initializers import located, write_external
-from ort_lite.context.graph import context_graph
+from ort_lite.context.graph import context_graph, outputs_swapped
 from ort_lite.context.max_size import SharesWorkingMemory
 from ort_lite.context.payloads import PayloadWriter
 from ort_lite.context.target import exists_already
@@ -194,7 +194,7 @@ def _model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) ->
     }
     return replace(
         source,
-        graph=context_graph(prepared, lambda part: nodes.get(part.name)),
+        graph=outputs_swapped(context_graph(prepared, lambda part: nodes.get(part.name))),
         ir_version=max(source.ir_version, MIN_IR_VERSION),
         opset_imports={**prepared.graph.opset_imports, CONTRIB: 1},
         metadata_props={**source.metadata_props, **{k: v for k, v in info.items() if v}},

@@ -67,7 +67,7 @@ class Graph:
         self.initializers: dict[str, Tensor] = {
             name: tensor for name, tensor in definition.initializers.items() if name not in free
         }
-        self._types = _declared_types(definition)
+        self._types = declared_types(definition)
         self._types_from = types_from or outer
         self._own = (
             in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
@@ -265,10 +265,11 @@ def free_names(node: Node) -> tuple[str, ...]:
     return tuple(free)
 
 
-def _declared_types(definition: GraphDef) -> dict[str, ValueType]:
+def declared_types(definition: GraphDef) -> dict[str, ValueType]:
+    """Types by name; of an output that `value_info` has too, the latter, which inference made."""
     return {
         info.name: info.type
-        for infos in (definition.value_info.values(), definition.inputs, definition.outputs)
+        for infos in (definition.outputs, definition.value_info.values(), definition.inputs)
         for info in infos
         if info.type is not None
     }

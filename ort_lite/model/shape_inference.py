@@ -8,18 +8,20 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
+from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.declarations import filled_in, loosened, weighed
+from ort_lite.model.declared_types import believed, contradict, paired_bodies, undeclared
+from ort_lite.model.graph import body_definitions, declared_types
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ctx_formats.onnx_model import Attribute, Model, Node, Tensor
+    from ctx_formats.onnx_model import Model, Node, Tensor, ValueType
 
 log = get_logger(__name__)
 
@@ -30,6 +32,7 @@ KEPT_ELEMENTS = 64
 CHECK_TYPE, STRICT_MODE, DATA_PROP = False, False, True
 """As `onnx.shape_inference.infer_shapes` has them."""
 
+ONNX_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml"))
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""
 
@@ -37,17 +40,18 @@ ROUNDS = 16
 def infer_types(model: Model) -> Model:
     """`model` with functions inlined and `value_info` of every graph as full as it gets.
 
-    Weights are those of `model`, by reference.
+    What the file declares of values inside counts where inference finds nothing. Weights are
+    those of `model`, by reference. Outputs have the types that a session shows; where these
+    are not what inference finds, `value_info` has what it finds besides.
 
     Raises:
         InvalidGraph: onnx finds the model contradicting itself.
+        Fail: A declared element type is not the one that its node makes.
     """
     light, heavy = _without_weights(model)
     if model.functions:
         light = _inlined(light)
-    light = _inferred(light)
-    if _has_contrib(light.graph):
-        light = _with_contrib(light)
+    light = _inferred_beside(light, heavy)
     graph = light.graph
     kept = [info for info in graph.inputs if info.name not in heavy]
     return replace(
@@ -58,6 +62,32 @@ def infer_types(model: Model) -> Model:
             initializers={**graph.initializers, **heavy},
         ),
     )
+
+
+def _inferred_beside(model: Model, heavy: Mapping[str, Tensor]) -> Model:
+    """`model` with what inference finds without its declarations, then with what is missing."""
+    found = _found(model)
+    loose = loosened(model.graph, found.graph)
+    if loose is not model.graph:
+        model = replace(model, graph=loose)
+        found = _found(model)
+    constants = {**model.graph.initializers, **heavy}
+    makers: dict[str, ValueType] = {
+        info.name: info.type for info in model.graph.inputs if info.type is not None
+    }
+    makers.update({n: TensorType(t.data_type, t.dims) for n, t in constants.items()})
+    return replace(found, graph=weighed(model.graph, found.graph, makers))
+
+
+def _found(model: Model) -> Model:
+    bare = replace(model, graph=undeclared(model.graph))
+    found = _inferred(bare)
+    if any(map(_is_foreign, model.graph.nodes)):
+        found = _with_foreign(bare, found, declared_types(model.graph))
+    filled = filled_in(found.graph, model.graph)
+    if filled is not found.graph:
+        found = _inferred(replace(found, graph=filled))
+    return found
 
 
 def _original_inputs(model: Model, kept: list[ValueInfo]) -> tuple[ValueInfo, ...]:
@@ -125,7 +155,7 @@ def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     """
     outputs = {info.name: info for info in inferred.outputs}
     nodes = tuple(
-        _merged_node(mine, inferred.node(index)) if body_definitions(mine) else mine
+        paired_bodies(mine, inferred.node(index), _merged_body) if body_definitions(mine) else mine
         for index, mine in enumerate(graph.nodes)
     )
     return replace(
@@ -156,58 +186,62 @@ def _refined(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
     )
 
 
-def _merged_node(mine: Node, theirs: Node) -> Node:
-    changed = {
-        name: _merged_attribute(attribute, theirs.attributes[name])
-        for name, attribute in mine.attributes.items()
-        if attribute.type in (AttributeType.GRAPH, AttributeType.GRAPHS)
-        and not attribute.ref_attr_name
-    }
-    return replace(mine, attributes={**mine.attributes, **changed}) if changed else mine
-
-
-def _merged_attribute(mine: Attribute, theirs: Attribute) -> Attribute:
-    if isinstance(mine.value, GraphDef) and isinstance(theirs.value, GraphDef):
-        return replace(mine, value=_merged_body(mine.value, theirs.value))
-    if isinstance(mine.value, tuple) and isinstance(theirs.value, tuple):
-        pairs = zip(mine.value, theirs.value, strict=True)
-        return replace(mine, value=tuple(_merged_body(a, b) for a, b in pairs))
-    return mine
-
-
 def _merged_body(mine: GraphDef, theirs: GraphDef) -> GraphDef:
     found = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
     return _merged(mine, found)
 
 
-def _has_contrib(graph: GraphDef) -> bool:
-    return any(map(is_contrib, graph.nodes))
+def _is_foreign(node: Node) -> bool:
+    """Whether onnx's inference does not know a node's operator."""
+    return is_contrib(node) or node.domain not in ONNX_DOMAINS
 
 
-def _with_contrib(model: Model) -> Model:
-    """Alternate our types of com.microsoft operators with onnx's inference until both rest."""
+def _with_foreign(bare: Model, found: Model, declared: Mapping[str, ValueType]) -> Model:
+    """Alternate our types of com.microsoft operators with onnx's inference until both rest.
+
+    What the file declares of results of operators that onnx does not know saves rounds; it is
+    given up where it contradicts our types.
+
+    Args:
+        bare: The model without what it declares of values inside.
+        found: What inference made of it.
+        declared: Types by the file.
+    """
+    seeds: dict[str, ValueInfo] = {}
     for _ in range(ROUNDS):
-        graph = model.graph
-        found = _contrib_types(graph)
-        if not found:
-            return model
-        model = replace(model, graph=replace(graph, value_info={**graph.value_info, **found}))
-        model = _inferred(model)
-    return model
+        more = _foreign_types(found.graph, declared, seeds)
+        if more == seeds:
+            break
+        seeds = more
+        found = _inferred(replace(bare, graph=_seeded(bare.graph, seeds)))
+    return found
 
 
-def _contrib_types(graph: GraphDef) -> Mapping[str, ValueInfo]:
-    known = {info.name: info.type for info in (*graph.inputs, *graph.outputs)}
-    known.update({name: info.type for name, info in graph.value_info.items()})
+def _seeded(graph: GraphDef, seeds: Mapping[str, ValueInfo]) -> GraphDef:
+    return replace(
+        graph,
+        value_info=seeds,
+        outputs=tuple(seeds.get(info.name, info) for info in graph.outputs),
+    )
+
+
+def _foreign_types(
+    graph: GraphDef, declared: Mapping[str, ValueType], seeds: Mapping[str, ValueInfo]
+) -> dict[str, ValueInfo]:
+    known: dict[str, ValueType] = declared_types(graph)
     for name, tensor in graph.initializers.items():
         known[name] = TensorType(tensor.data_type, tensor.dims)
-    found: dict[str, ValueInfo] = {}
-    for node in graph.nodes:
-        if not is_contrib(node) or all(known.get(out) for out in node.outputs if out):
-            continue
-        types = infer_contrib_types(node, [known.get(name) for name in node.inputs])
-        for name, value_type in zip(node.outputs, types, strict=False):
-            if name and value_type is not None and known.get(name) is None:
-                found[name] = ValueInfo(name, value_type)
-                known[name] = value_type
+    found = dict(seeds)
+    for node in filter(_is_foreign, graph.nodes):
+        computed: Sequence[ValueType | None] = (None,) * len(node.outputs)
+        if is_contrib(node):
+            computed = infer_contrib_types(node, [known.get(name) for name in node.inputs])
+        for name, value_type in zip(node.outputs, computed, strict=True):
+            old = found.get(name)
+            if not name or (old is not None and not contradict(old.type, value_type)):
+                continue
+            best = believed(value_type, declared.get(name), frozenset())
+            if best is not None:
+                found[name] = ValueInfo(name, best)
+                known[name] = best
     return found

@@ -1,0 +1,163 @@
+"""What a graph declares of its values, beside what inference found without that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
+from ort_lite.model.declared_types import (
+    believed,
+    contradict,
+    paired_bodies,
+    same_sizes,
+    shape_text,
+    shown,
+    symbols_of,
+)
+from ort_lite.model.graph import declared_types
+from ort_lite.model.type_text import type_text
+from ort_lite.session_log import get_logger
+from ort_lite.status import Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import Node, ValueType
+
+    Types = Mapping[str, ValueType]
+
+log = get_logger(__name__)
+
+_CARRIED = {"Loop": (2, 1)}
+"""Operators that carry values from one run of a body to the next: how many inputs, and how many
+outputs, of the body come before these. The node's inputs are the body's."""
+
+
+def filled_in(found: GraphDef, declared: GraphDef) -> GraphDef:
+    """`found` with declared types where inference was blind; itself where it was nowhere."""
+    certain = symbols_of(declared.inputs)
+    known, said = declared_types(found), declared_types(declared)
+    given = {info.name for info in found.inputs} | found.initializers.keys()
+    better = {}
+    for name, value_type in said.items():
+        if name in given:
+            continue
+        kept = believed(known.get(name), value_type, certain)
+        if kept is not None and kept != known.get(name):
+            better[name] = ValueInfo(name, kept)
+    nodes = tuple(
+        paired_bodies(mine, theirs, filled_in)
+        for mine, theirs in zip(found.nodes, declared.nodes, strict=True)
+    )
+    if not better and all(new is old for new, old in zip(nodes, found.nodes, strict=True)):
+        return found
+    final = {info.name for info in found.outputs}
+    return replace(
+        found,
+        nodes=nodes,
+        value_info={
+            **found.value_info,
+            **{name: info for name, info in better.items() if name not in final},
+        },
+        outputs=tuple(better.get(info.name, info) for info in found.outputs),
+    )
+
+
+def weighed(declared: GraphDef, found: GraphDef, makers: Types) -> GraphDef:
+    """`found` with outputs as a session shows them; a wrong declaration is a warning.
+
+    Args:
+        declared: As the file has it.
+        found: The same with inferred types, filled in.
+        makers: Types of what no node makes: inputs and constants.
+
+    Raises:
+        Fail: A declared element type is not that of the value (onnxruntime's text).
+    """
+    _check_elements(found, declared)
+    certain = symbols_of(declared.inputs)
+    known = {**declared_types(found), **makers}
+    infos = dict(found.value_info)
+    outputs = []
+    for info in declared.outputs:
+        value_type = known.get(info.name)
+        final = makers.get(info.name) or shown(info.type, value_type, certain)
+        if contradict(info.type, value_type):
+            log.warning(
+                "MergeShapeInfo: output '%s' is %s by inference and declared as %s. "
+                "Inference is believed",
+                info.name,
+                shape_text(value_type),
+                shape_text(info.type),
+            )
+        infos.pop(info.name, None)
+        if value_type is not None and not same_sizes(value_type, final):
+            infos[info.name] = ValueInfo(info.name, value_type)
+        outputs.append(replace(info, type=final))
+    return replace(found, value_info=infos, outputs=tuple(outputs))
+
+
+def _check_elements(found: GraphDef, declared: GraphDef) -> None:
+    known, said = declared_types(found), declared_types(declared)
+    for node in found.nodes:
+        for name in node.outputs:
+            mine, theirs = said.get(name), known.get(name)
+            if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
+                continue
+            if mine.elem_type and theirs.elem_type and mine.elem_type != theirs.elem_type:
+                raise Fail(
+                    f"Type Error: Type ({type_text(mine)}) of output arg ({name}) of node "
+                    f"({node.name}) does not match expected type ({type_text(theirs)})."
+                )
+
+
+def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) -> GraphDef:
+    """`declared` without shapes that inputs of its Loop bodies cannot have, or not always.
+
+    Such a value begins as what the node is fed and goes on as what the body gives back.
+
+    Args:
+        declared: As the file has it.
+        found: The same with inferred types.
+        outer: Types of the graphs around them.
+
+    Returns:
+        `declared` itself where there are none.
+    """
+    known = {**(outer or {}), **declared_types(found), **_constants(found)}
+
+    def inside(mine: GraphDef, theirs: GraphDef) -> GraphDef:
+        return loosened(mine, theirs, known)
+
+    nodes = tuple(
+        _loosened_node(paired_bodies(mine, theirs, inside), theirs, known)
+        for mine, theirs in zip(declared.nodes, found.nodes, strict=True)
+    )
+    same = all(new is old for new, old in zip(nodes, declared.nodes, strict=True))
+    return declared if same else replace(declared, nodes=nodes)
+
+
+def _constants(graph: GraphDef) -> dict[str, ValueType]:
+    return {n: TensorType(t.data_type, t.dims) for n, t in graph.initializers.items()}
+
+
+def _loosened_node(node: Node, found: Node, known: Types) -> Node:
+    skipped = _CARRIED.get(node.op_type) if node.domain == "" else None
+    if skipped is None:
+        return node
+    first, given_back = skipped
+
+    def change(body: GraphDef, inferred: GraphDef) -> GraphDef:
+        inputs = list(body.inputs)
+        types = declared_types(inferred)
+        for index in range(first, min(len(inputs), len(node.inputs))):
+            mine = inputs[index].type
+            result = index - first + given_back
+            back = inferred.outputs[result].name if result < len(inferred.outputs) else ""
+            met = (known.get(node.inputs[index]), types.get(back))
+            if isinstance(mine, TensorType) and any(contradict(mine, one) for one in met):
+                inputs[index] = replace(inputs[index], type=TensorType(mine.elem_type))
+        return body if inputs == list(body.inputs) else replace(body, inputs=tuple(inputs))
+
+    return paired_bodies(node, found, change)

@@ -1,0 +1,186 @@
+"""Types that a file declares, weighed against those that inference finds."""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
+from ort_lite.model.graph import body_definitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ctx_formats.onnx_model import Attribute, Dim, Node, ValueType
+
+    Shape = tuple[Dim, ...]
+
+_BODIES = (AttributeType.GRAPH, AttributeType.GRAPHS)
+GENERATED = "unk__"
+"""Beginning of the symbols that onnx's inference makes for sizes that it does not know."""
+
+
+def undeclared(graph: GraphDef) -> GraphDef:
+    """`graph` and its bodies without types of values that are neither inputs nor constants."""
+    outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
+    return map_bodies(replace(graph, value_info={}, outputs=outputs), undeclared)
+
+
+def map_bodies(graph: GraphDef, change: Callable[[GraphDef], GraphDef]) -> GraphDef:
+    """`graph` with every body of its nodes changed."""
+    if not any(map(body_definitions, graph.nodes)):
+        return graph
+
+    def once(body: GraphDef, _: GraphDef) -> GraphDef:
+        return change(body)
+
+    return replace(graph, nodes=tuple(paired_bodies(n, n, once) for n in graph.nodes))
+
+
+def paired_bodies(
+    node: Node, other: Node, change: Callable[[GraphDef, GraphDef], GraphDef]
+) -> Node:
+    """`node` with its bodies changed, each seen together with that of a node like it."""
+    changed: dict[str, Attribute] = {}
+    for name, attribute in node.attributes.items():
+        if attribute.ref_attr_name or attribute.type not in _BODIES:
+            continue
+        mine, theirs = attribute.value, other.attributes[name].value
+        if isinstance(mine, GraphDef) and isinstance(theirs, GraphDef):
+            new: object = change(mine, theirs)
+            same = new is mine
+        elif isinstance(mine, tuple) and isinstance(theirs, tuple):
+            new = tuple(map(change, mine, theirs))
+            same = all(map(is_, new, mine))
+        else:
+            continue
+        if not same:
+            changed[name] = replace(attribute, value=new)
+    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+
+
+def symbols_of(infos: Iterable[ValueInfo]) -> frozenset[str]:
+    """The symbols in shapes of tensors."""
+    return frozenset(
+        dim
+        for info in infos
+        if isinstance(info.type, TensorType) and info.type.shape is not None
+        for dim in info.type.shape
+        if isinstance(dim, str)
+    )
+
+
+def contradict(mine: ValueType | None, theirs: ValueType | None) -> bool:
+    """Whether two shapes differ in rank or in a size that both give."""
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
+        return False
+    a, b = mine.shape, theirs.shape
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(map(_differ, a, b))
+
+
+def same_sizes(mine: ValueType | None, theirs: ValueType | None) -> bool:
+    """Whether two types say the same of rank and sizes; symbols do not count."""
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
+        return mine == theirs
+    a, b = mine.shape, theirs.shape
+    if a is None or b is None or len(a) != len(b):
+        return a == b
+    return all(x == y if _is_size(x) or _is_size(y) else True for x, y in zip(a, b, strict=True))
+
+
+def _differ(a: Dim, b: Dim) -> bool:
+    return _is_size(a) and _is_size(b) and a != b
+
+
+def _is_size(dim: Dim) -> bool:
+    """A negative size is some exporters' way to say "unknown"."""
+    return isinstance(dim, int) and dim >= 0
+
+
+def believed(
+    found: ValueType | None, declared: ValueType | None, certain: frozenset[str]
+) -> ValueType | None:
+    """What inference found, and what the file declares where inference is blind.
+
+    Args:
+        found: By inference; None where it found nothing.
+        declared: By the file.
+        certain: Symbols of the model's inputs; a size declared for one of them is not believed,
+            for a feed decides.
+    """
+    if found is None:
+        return declared
+    if not isinstance(found, TensorType) or not isinstance(declared, TensorType):
+        return found
+    if declared.elem_type != found.elem_type or declared.shape is None:
+        return found
+    if found.shape is None:
+        return declared
+    if len(found.shape) != len(declared.shape):
+        return found
+    shape = tuple(
+        mine if isinstance(mine, int) or mine in certain or not _is_size(theirs) else theirs
+        for mine, theirs in zip(found.shape, declared.shape, strict=True)
+    )
+    return found if shape == found.shape else TensorType(found.elem_type, shape)
+
+
+def shown(
+    declared: ValueType | None, found: ValueType | None, certain: frozenset[str]
+) -> ValueType | None:
+    """The type of a graph output as onnxruntime shows it.
+
+    Declared sizes stay, those that are missing come from inference. Where the two contradict
+    each other, only what is the same in both stays; of another rank nothing does (ONNX's
+    mergeInShapeInfo and UnionShapeInfo).
+
+    Args:
+        declared: By the file.
+        found: By inference.
+        certain: As in `believed`; symbols that inference made are not shown.
+    """
+    if declared is None or found is None:
+        return declared or found
+    if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
+        return declared
+    theirs = _without_generated(found.shape, certain)
+    if theirs is None:
+        return declared
+    if declared.shape is None:
+        return TensorType(declared.elem_type, theirs)
+    if contradict(declared, found):
+        return TensorType(declared.elem_type, _common(declared.shape, theirs))
+    return TensorType(declared.elem_type, tuple(map(_merged, declared.shape, theirs)))
+
+
+def _without_generated(shape: Shape | None, certain: frozenset[str]) -> Shape | None:
+    if shape is None:
+        return None
+    return tuple(
+        None if isinstance(dim, str) and dim.startswith(GENERATED) and dim not in certain else dim
+        for dim in shape
+    )
+
+
+def _common(mine: Shape, theirs: Shape) -> Shape | None:
+    if len(mine) != len(theirs):
+        return None
+    return tuple(a if a == b else None for a, b in zip(mine, theirs, strict=True))
+
+
+def _merged(mine: Dim, theirs: Dim) -> Dim:
+    if _is_size(mine):
+        return mine
+    if _is_size(theirs) or not isinstance(mine, str):
+        return theirs
+    return mine
+
+
+def shape_text(value_type: ValueType | None) -> str:
+    """A shape as onnxruntime writes it: {2,3}."""
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
+    dims: Sequence[Dim] = shape or ()
+    return "{" + ",".join("" if dim is None else str(dim) for dim in dims) + "}"
