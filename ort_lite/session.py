@@ -192,6 +192,9 @@ class InferenceSession(RunForms):
             results = prepared.run(self._signature.feeds.ordered(input_feed))
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
+        for surprise in self._signature.surprises(results):
+            with logging_as(self._log_scope):
+                log.warning("%s", surprise)
         if not output_names:
             return list(results)
         return [results[self._signature.position(name)] for name in output_names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.onnx_model import TensorType
 from ort_lite.execution.feeds import Feeds
 from ort_lite.model.info import NodeArg
 from ort_lite.status import InvalidArgument
@@ -12,7 +13,8 @@ from ort_lite.status import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_formats.onnx_model import Tensor
+    from ctx_formats.onnx_model import Dim, Tensor
+    from ort_lite.execution_provider import Value
     from ort_lite.model.graph import Graph
 
 
@@ -24,6 +26,7 @@ class Signature:
         feeds: Checks what a run is fed.
         overridable: Initializers that a run may be fed besides.
         positions: Of each output, by name.
+        sized: Position and shape of each output whose rank is known.
     """
 
     feeds: Feeds
@@ -31,6 +34,7 @@ class Signature:
     overridable: Sequence[NodeArg]
     outputs: Sequence[NodeArg]
     positions: Mapping[str, int]
+    sized: Sequence[tuple[int, tuple[Dim, ...]]] = ()
 
     @classmethod
     def of(cls, graph: Graph, weights: Mapping[str, Tensor]) -> Self:
@@ -41,7 +45,24 @@ class Signature:
             overridable=[NodeArg.of(info) for info in graph.overridable],
             outputs=[NodeArg.of(info) for info in graph.outputs],
             positions={info.name: i for i, info in enumerate(graph.outputs)},
+            sized=[
+                (i, info.type.shape)
+                for i, info in enumerate(graph.outputs)
+                if isinstance(info.type, TensorType) and info.type.shape is not None
+            ],
         )
+
+    def surprises(self, results: Sequence[Value]) -> Sequence[str]:
+        """A line for each result whose shape is not the model's, in onnxruntime's words."""
+        found: list[str] = []
+        for index, shape in self.sized:
+            met: tuple[int, ...] | None = getattr(results[index], "shape", None)
+            if met is not None and met != shape and not _fits(shape, met):
+                found.append(
+                    f"Expected shape from model of {_text(shape)} does not match actual shape of "
+                    f"{_text(met)} for output {self.outputs[index].name}"
+                )
+        return found
 
     def position(self, name: str) -> int:
         """Of an output among the outputs.
@@ -53,3 +74,14 @@ class Signature:
         if found is None:
             raise InvalidArgument(f"Invalid output name:{name}. Outputs: {list(self.positions)}")
         return found
+
+
+def _fits(shape: tuple[Dim, ...], met: tuple[int, ...]) -> bool:
+    sizes = zip(shape, met, strict=False)
+    return len(shape) == len(met) and all(
+        size == other or not isinstance(size, int) or size < 0 for size, other in sizes
+    )
+
+
+def _text(shape: tuple[Dim, ...]) -> str:
+    return "{" + ",".join(str(dim) if isinstance(dim, int) else "-1" for dim in shape) + "}"

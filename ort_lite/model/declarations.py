@@ -115,7 +115,8 @@ def _check_elements(found: GraphDef, declared: GraphDef) -> None:
 def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) -> GraphDef:
     """`declared` without shapes that inputs of its Loop bodies cannot have, or not always.
 
-    Such a value begins as what the node is fed and goes on as what the body gives back.
+    Such a value begins as what the node is fed and goes on as what the body gives back. The
+    former is corrected first: only then is known what the body gives back.
 
     Args:
         declared: As the file has it.
@@ -155,8 +156,12 @@ def _loosened_node(node: Node, found: Node, known: Types) -> Node:
             mine = inputs[index].type
             result = index - first + given_back
             back = inferred.outputs[result].name if result < len(inferred.outputs) else ""
-            met = (known.get(node.inputs[index]), types.get(back))
-            if isinstance(mine, TensorType) and any(contradict(mine, one) for one in met):
+            fed = known.get(node.inputs[index])
+            if not isinstance(mine, TensorType):
+                continue
+            if isinstance(fed, TensorType) and contradict(mine, fed):
+                inputs[index] = replace(inputs[index], type=TensorType(mine.elem_type, fed.shape))
+            elif contradict(mine, types.get(back)):
                 inputs[index] = replace(inputs[index], type=TensorType(mine.elem_type))
         return body if inputs == list(body.inputs) else replace(body, inputs=tuple(inputs))
 

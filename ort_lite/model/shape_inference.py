@@ -67,8 +67,10 @@ def infer_types(model: Model) -> Model:
 def _inferred_beside(model: Model, heavy: Mapping[str, Tensor]) -> Model:
     """`model` with what inference finds without its declarations, then with what is missing."""
     found = _found(model)
-    loose = loosened(model.graph, found.graph)
-    if loose is not model.graph:
+    for _ in range(ROUNDS):
+        loose = loosened(model.graph, found.graph)
+        if loose is model.graph:
+            break
         model = replace(model, graph=loose)
         found = _found(model)
     constants = {**model.graph.initializers, **heavy}

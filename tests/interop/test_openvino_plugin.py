@@ -11,6 +11,7 @@ from context_models import OPENVINO, compile_context
 from interop.peer import Peer, PeerError
 from onnx import helper
 from small_models import branching, feed, mlp, model, sandwich, tied
+from wrong_declarations import WRONG
 
 import ort_lite as ort
 
@@ -200,3 +201,25 @@ def test_onnxruntime_needs_our_payload_too(plugin: Peer, tmp_path: Path) -> None
     made.payload.unlink()
     with pytest.raises(PeerError, match=made.payload.name):
         plugin.run(made.path, made.feed, plugin=True)
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "size", "one_for_free_rows", "everywhere"])
+def test_ours_of_wrong_declarations_runs_in_onnxruntime(
+    plugin: Peer, tmp_path: Path, kind: str
+) -> None:
+    """Of `recurrent` the plug-in itself makes nothing: "I/O size mismatch"."""
+    made, values = WRONG[kind]()
+    context = compile_context(tmp_path, made, values, embed=False)
+    (tmp_path / "m.onnx").unlink()
+    assert_close(plugin.run(context.path, values, plugin=True), context.expected)
+
+
+@pytest.mark.parametrize("kind", ["size", "one_for_free_rows", "everywhere"])
+def test_theirs_of_wrong_declarations_runs_in_ort_lite(
+    plugin: Peer, tmp_path: Path, kind: str
+) -> None:
+    """`everywhere` has an output that the file declares with rank 2 and the payload with 3."""
+    made, values = WRONG[kind]()
+    path = theirs(plugin, tmp_path, made, embed=False)
+    with ort.InferenceSession(path, providers=[OPENVINO]) as session:
+        assert_close(session.run(None, values), plugin.run(path, values, plugin=True))
