@@ -13,13 +13,14 @@ import ctypes
 import os
 import sys
 from contextlib import contextmanager
+from ctypes import POINTER, c_char_p, c_int32, c_uint32, c_void_p
 from typing import TYPE_CHECKING
 
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
     PathLike = str | os.PathLike[str]
 
@@ -31,6 +32,10 @@ HOME = "PYOPENCL_HOME"
 TEMPORARY = ("/tmp", "/var/tmp")
 CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
+TBB = "libtbb.so.12"
+_MOST_PLATFORMS = 4
+"""Of one driver."""
+_QUERY = ctypes.CFUNCTYPE(c_int32, c_uint32, POINTER(c_void_p), POINTER(c_uint32))
 
 
 def intel_runtime(environ: Mapping[str, str], *, prefix: PathLike = sys.prefix) -> str | None:
@@ -65,9 +70,9 @@ def show_intel_runtime(
     if not os.path.isfile(library):
         return f"{library} is not there: pip install 'ort-lite[opencl-intel]'"
     try:
-        ctypes.CDLL(library)
+        _load(library, folder)
     except OSError as exc:
-        told = f"{library} does not load: {exc}. {_advice(str(exc))}"
+        told = f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told
     for name in sorted(os.listdir(system)) if os.path.isdir(system) else ():
@@ -84,13 +89,55 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def _advice(problem: str) -> str:
-    if "tbb" in problem:
-        return (
-            "An older libtbb.so.12 was loaded before it, as `import openvino` does: open an "
-            "ort_lite session first"
-        )
-    return "pip install intel-cmplr-lib-rt"
+def _load(library: str, folder: PathLike) -> None:
+    """Load Intel's runtime, with the oneTBB that lies beside it where the process has an older one.
+
+    `import openvino` brings one of the same name, which lacks symbols (OpenVINO 2026.4.1, Intel's
+    2026.2.0). It stays what OpenVINO uses.
+
+    Raises:
+        OSError: It cannot be loaded.
+    """
+    own = os.path.join(os.path.dirname(library), TBB)
+    try:
+        ctypes.CDLL(library)
+    except OSError as exc:
+        if "undefined symbol" not in str(exc) or not os.path.isfile(own):
+            raise
+        log.debug("Intel's OpenCL runtime gets a oneTBB of its own: %s", exc)
+        from eps.opencl.search_order import load_in_order  # noqa: PLC0415 - few processes need it
+
+        load_in_order([own, library], os.fspath(folder))
+
+
+def platforms_unseen(environ: Mapping[str, str], seen: Sequence[int]) -> list[int]:
+    """Platforms of Intel's runtime that the loader does not list, asked of the runtime itself.
+
+    The loader looks for drivers once in a process, which another package may have had it do before
+    `drivers_shown`. It passes each call on to the driver that made the object, listed or not
+    (cl_khr_icd).
+
+    Args:
+        environ: Of the process.
+        seen: Handles of the platforms that the loader lists.
+    """
+    library = intel_runtime(environ) if sys.platform == "linux" else None
+    if library is None:
+        return []
+    try:
+        address = ctypes.CDLL(library, os.RTLD_NOLOAD | os.RTLD_NOW).clGetExtensionFunctionAddress
+    except (OSError, AttributeError):  # it was not loaded, which show_intel_runtime has said why
+        return []
+    address.argtypes, address.restype = (c_char_p,), c_void_p
+    query_at = address(b"clIcdGetPlatformIDsKHR")
+    if not query_at:
+        return []
+    query = _QUERY(query_at)
+    handles, count = (c_void_p * _MOST_PLATFORMS)(), c_uint32()
+    if query(_MOST_PLATFORMS, handles, count):
+        return []
+    there = handles[: min(count.value, _MOST_PLATFORMS)]
+    return [handle for handle in there if handle and handle not in seen]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_size_t, c_void_p
 
 from eps.opencl.cl.c_api import ALL_TYPES, DEVICE_NOT_FOUND, OpenCLError, listed
-from eps.opencl.cl.loader import api
+from eps.opencl.cl.loader import api, platform_handles
 
 CPU, GPU = 1 << 1, 1 << 2
 """Bits of a device's type."""
@@ -86,13 +86,13 @@ class Platform(_Queried):
 
 
 def platforms() -> list[Platform]:
-    """Every driver that the loader has found.
+    """Every driver that was found.
 
     Raises:
-        OpenCLError: It has found none.
+        OpenCLError: There is none.
         EPFail: There is no loader.
     """
-    return [Platform(handle) for handle in listed(api().clGetPlatformIDs)]
+    return [Platform(handle) for handle in platform_handles()]
 
 
 class Device(_Queried):

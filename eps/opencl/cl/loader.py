@@ -7,19 +7,40 @@ after this shares the library, and with it the drivers and the memory behind it.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from ctypes import c_void_p
 from functools import cache
 from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
 
 from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
 from eps.opencl.cl.library import library_of, package_folder
-from eps.opencl.icd import drivers_shown
+from eps.opencl.icd import drivers_shown, platforms_unseen
 from eps.opencl.pocl_threads import threads_on_cores
 from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
 
 _looking = Lock()
+
+
+class _Opened(NamedTuple):
+    """The loader after its first look around.
+
+    Attributes:
+        note: What it was shown.
+        platforms: Every driver's, those first that it lists itself.
+        problem: Why it lists none; None where it does.
+    """
+
+    api: CApi
+    note: str
+    platforms: tuple[int, ...]
+    problem: OpenCLError | None
 
 
 def api() -> CApi:
@@ -28,7 +49,7 @@ def api() -> CApi:
     Raises:
         EPFail: There is no loader.
     """
-    return _opened()[0]
+    return _opened().api
 
 
 def loader_note() -> str:
@@ -37,16 +58,29 @@ def loader_note() -> str:
     Raises:
         EPFail: There is no loader.
     """
-    return _opened()[1]
+    return _opened().note
 
 
-def _opened() -> tuple[CApi, str]:
+def platform_handles() -> tuple[int, ...]:
+    """Of every driver.
+
+    Raises:
+        OpenCLError: There is no driver.
+        EPFail: There is no loader.
+    """
+    opened = _opened()
+    if opened.problem is not None and not opened.platforms:
+        raise opened.problem
+    return opened.platforms
+
+
+def _opened() -> _Opened:
     with _looking:  # threads may open their first sessions at once
         return _opened_once()
 
 
 @cache
-def _opened_once() -> tuple[CApi, str]:
+def _opened_once() -> _Opened:
     folder = package_folder()
     if folder is None:
         raise EPFail(MISSING)
@@ -57,8 +91,20 @@ def _opened_once() -> tuple[CApi, str]:
         found = CApi(library)
     except OSError as exc:
         raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
-    with drivers_shown(folder) as note, threads_on_cores(), suppress(OpenCLError):
-        for platform in listed(found.clGetPlatformIDs):
-            with suppress(OpenCLError):  # who asks for its devices is told
-                listed(found.clGetDeviceIDs, platform, ALL_TYPES)
-    return found, note
+    listing: list[int] = []
+    problem = None
+    with drivers_shown(folder) as note, threads_on_cores():
+        try:
+            listing = listed(found.clGetPlatformIDs)
+        except OpenCLError as exc:
+            problem = exc
+        _ask_for_devices(found, listing)
+    unlisted = platforms_unseen(os.environ, listing)
+    _ask_for_devices(found, unlisted)
+    return _Opened(found, note, (*listing, *unlisted), problem)
+
+
+def _ask_for_devices(found: CApi, platforms: Sequence[int]) -> None:
+    for platform in platforms:
+        with suppress(OpenCLError):  # who asks for its devices is told
+            listed(found.clGetDeviceIDs, c_void_p(platform), ALL_TYPES)

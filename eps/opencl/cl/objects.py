@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_size_t, c_uint64, c_void_p
+from ctypes import c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
 
 from eps.opencl.cl.c_api import Region, made
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 READ_WRITE, WRITE_ONLY, READ_ONLY, USE_HOST_PTR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 """Flags of a buffer."""
 
-_CONTEXT_PLATFORM = 0x1084
 _CREATE_REGION = 0x1220
 _PROFILING = 1 << 1
 _STARTED, _ENDED = 0x1282, 0x1283
@@ -75,9 +74,9 @@ class Context(Owned):
             OpenCLError: The driver does not let it.
         """
         self.device = device
-        chosen = (c_size_t * 3)(_CONTEXT_PLATFORM, device.platform.handle, 0)
         devices = (c_void_p * 1)(device.handle)
-        handle = made(api().clCreateContext, ctypes.addressof(chosen), 1, devices, None, None)
+        # no CL_CONTEXT_PLATFORM: the loader would look for a platform in what it lists itself
+        handle = made(api().clCreateContext, None, 1, devices, None, None)
         super().__init__(handle, api().clReleaseContext)
 
 
