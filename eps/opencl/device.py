@@ -131,6 +131,15 @@ def choose(found: Sequence[Found], options: OpenCLOptions) -> Found:
     Raises:
         EPFail: None fits; says which there are.
     """
+    return fitting_devices(found, options)[0]
+
+
+def fitting_devices(found: Sequence[Found], options: OpenCLOptions) -> Sequence[Found]:
+    """The devices that fit, best first: GPUs before others, PoCL last.
+
+    Raises:
+        EPFail: None fits; says which there are.
+    """
     fitting = [f for f in found if _fits_platform(f, options) and _fits_device(f, options)]
     if not fitting:
         there = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in found) or "none"
@@ -138,7 +147,7 @@ def choose(found: Sequence[Found], options: OpenCLOptions) -> Found:
             f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
             f"there are: {there}. {loader_note()}"
         )
-    return min(_of_precision(fitting, found, options), key=_preference)
+    return sorted(_of_precision(fitting, found, options), key=_preference)
 
 
 def _of_precision(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
 from eps.opencl.cl.devices import GPU
+from eps.opencl.pocl_target import chosen_cpu
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
@@ -21,13 +22,14 @@ _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
 def read_identity(found: Found) -> HardwareIdentity:
     """The identity of a device: no single property of OpenCL's tells machines apart.
 
-    The device's name is that of a virtual CPU on many hosts; PoCL's version text has the
-    LLVM CPU, Intel's UUID the CPU's signature and features. A GPU's UUID is of the one that it
-    is, not of its kind, and would keep a context from running on the next one.
+    The device's name is that of a virtual CPU on many hosts; PoCL's version text has the LLVM
+    CPU, unless another one was chosen; Intel's UUID has the CPU's signature and features. A GPU's
+    UUID is of the one that it is, not of its kind, and would keep a context from running on the
+    next one.
     """
     device, platform = found.device, found.platform
     kind = device.chip if device.type & GPU else _device_uuid(device)
-    parts = [device.version, kind, chosen_architecture()]
+    parts = [device.version, chosen_cpu(device), kind, chosen_architecture()]
     return HardwareIdentity(
         vendor=device.vendor,
         device=f"{found.kind}: {device.name}",

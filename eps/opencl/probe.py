@@ -5,6 +5,7 @@ from __future__ import annotations
 from eps.opencl.cl.loader import loader_note
 from eps.opencl.device import find_devices
 from eps.opencl.identity import read_identity
+from eps.opencl.trial import problem_of
 from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import EPFail
 
@@ -12,7 +13,7 @@ _TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buff
 
 
 def probe_devices() -> Probe:
-    """Every device, with the extensions that matter in its description."""
+    """Every device that passes its trial, with the extensions that matter in its description."""
     try:
         note = loader_note()
     except EPFail as exc:
@@ -21,6 +22,7 @@ def probe_devices() -> Probe:
         found = find_devices()
     except EPFail as exc:
         return Probe(reason=exc.message, tried=(note,))
+    problems = {one: problem_of(one) for one in found}
     devices = tuple(
         DeviceInfo(
             name=one.name,
@@ -28,7 +30,9 @@ def probe_devices() -> Probe:
             description=f"{one.label} {' '.join(x for x in _TOLD if x in one.device.extensions)}",
             identity=read_identity(one),
         )
-        for one in found
+        for one, problem in problems.items()
+        if not problem
     )
-    reason = "" if devices else "every OpenCL platform is without a device"
+    failing = "; ".join(filter(None, problems.values()))
+    reason = failing if found else "every OpenCL platform is without a device"
     return Probe(devices, reason, (f"OpenCL: {note}",))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.program import Program
 from eps.opencl.intel_binary import is_intels, with_code_of
+from eps.opencl.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
@@ -44,7 +45,7 @@ def build(context: Context, source: str, options: str) -> Program:
 def _built(context: Context, source: str, options: str) -> Program:
     with opencl_errors("building a program"):
         program = Program.of_source(context, source)
-        program.build(options)
+        program.build(options + define_of(context.device))
     return program
 
 

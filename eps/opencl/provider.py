@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
 from eps.opencl.builder import Builder
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.device import describe_target, find_devices, fitting_devices
 from eps.opencl.identity import read_identity
 from eps.opencl.partition import StaticPartition
 from eps.opencl.payload import Payload, Variant
@@ -20,17 +20,20 @@ from eps.opencl.reload import (
     verdict,
 )
 from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider, GraphView
+from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.device import Target
+    from eps.opencl.device import Found, Target
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.runtime import Executable
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
+
+log = get_logger(__name__)
 
 
 class OpenCLExecutionProvider(ExecutionProvider):
@@ -48,10 +51,14 @@ class OpenCLExecutionProvider(ExecutionProvider):
             EPFail: It is not there.
         """
         self.options = options
-        found = choose(find_devices(), options)
-        self._target = _as_asked(describe_target(found, options.templates), options)
+        self._fitting = fitting_devices(find_devices(), options)
+        self._open(_first_not_failed(self._fitting))
+
+    def _open(self, found: Found) -> None:
+        self._found = found
+        self._target = _as_asked(describe_target(found, self.options.templates), self.options)
         self._identity = read_identity(found)
-        self._builder: Builder | None = Builder(found, self._target, options, self._identity)
+        self._builder: Builder | None = Builder(found, self._target, self.options, self._identity)
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -59,15 +66,50 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return self._identity
 
     def get_capability(self, view: GraphView) -> Capability:
-        """Nodes that lower to kernels, tried one by one."""
+        """Nodes that lower to kernels, tried one by one, on a device that passes its trial.
+
+        Raises:
+            EPFail: The options name a device, which does not.
+        """
+        found = self._capability(view)
+        if not found.supported:
+            return found
+        before = self._found
+        problem = self._use_one_that_works()
+        if problem:
+            return Capability(
+                frozenset(), {**found.refused, **dict.fromkeys(found.supported, problem)}
+            )
+        if self._found != before:
+            found = self._capability(view)
+        self._opened().expect_compile()
+        return found
+
+    def _capability(self, view: GraphView) -> Capability:
         from eps.opencl.capability import capability  # noqa: PLC0415 - not for a reload
 
-        builder = self._opened()
-        sizes = builder.learn_sizes(view.graph)
-        found = capability(view, self._target, sizes)
-        if found.supported:
-            builder.expect_compile()
-        return found
+        return capability(view, self._target, self._opened().learn_sizes(view.graph))
+
+    def _use_one_that_works(self) -> str:
+        """Try the device, and where it fails the next that fits; why none works, or "".
+
+        Raises:
+            EPFail: None works, and the options name one.
+        """
+        from eps.opencl.trial import problem_of  # noqa: PLC0415 - not for a reload
+
+        problems: list[str] = []
+        for found in (self._found, *(f for f in self._fitting if f != self._found)):
+            problem = problem_of(found)
+            if not problem:
+                if found != self._found:
+                    log.warning("%s is used, since %s", found.label, "; ".join(problems))
+                    self._open(found)
+                return ""
+            problems.append(problem)
+        if self.options.platform or self.options.device:
+            raise EPFail(f"OpenCL: {'; '.join(problems)}")
+        return f"OpenCL: {'; '.join(problems)}"
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Draw and build each partition."""
@@ -155,6 +197,17 @@ class OpenCLExecutionProvider(ExecutionProvider):
         if self._builder is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._builder
+
+
+def _first_not_failed(fitting: Sequence[Found]) -> Found:
+    """The best device that no earlier trial has found failing; nothing is tried for it."""
+    if len(fitting) == 1:
+        return fitting[0]
+    from eps.opencl.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - no choice, no need
+
+    if nothing_failed():
+        return fitting[0]
+    return next((found for found in fitting if not remembered_problem(found)), fitting[0])
 
 
 def _as_asked(target: Target, options: OpenCLOptions) -> Target:

@@ -20,7 +20,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.payload_table import array
 from eps.opencl.tuning_rows import rows_of, tuned_of
-from ort_lite.model_cache.settings import user_cache_folder
+from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.session_log import get_logger
 
 if TYPE_CHECKING:

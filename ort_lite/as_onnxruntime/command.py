@@ -131,7 +131,7 @@ def _variable(name: str, value: str) -> dict[str, str]:
         return {PROVIDERS_VARIABLE: value}
     if name == "--cache":
         from ort_lite.context.keys import CACHE_FOLDER_VARIABLE  # noqa: PLC0415 - as above
-        from ort_lite.model_cache.settings import user_cache_folder  # noqa: PLC0415 - as above
+        from ort_lite.model_cache.user_folder import user_cache_folder  # noqa: PLC0415 - as above
 
         return {CACHE_FOLDER_VARIABLE: os.path.abspath(value or user_cache_folder(os.environ))}  # noqa: PTH100 - as installation.py
     if name == "--report":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, ENABLE_KEY, SHARE_KEY
+from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -82,20 +82,3 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
         raise InvalidArgument(f"the cache's quota is '{quota[:40]}', expected a number of bytes")
     return CacheSettings(Path(folder).absolute(), int(quota))
-
-
-def user_cache_folder(environment: Mapping[str, str]) -> str:
-    """Where caches go that nobody chose a folder for.
-
-    Raises:
-        InvalidArgument: The user has no home.
-    """
-    base = environment.get("LOCALAPPDATA") if os.name == "nt" else environment.get("XDG_CACHE_HOME")
-    if base:
-        return str(Path(base) / "ort_lite")
-    try:
-        return str(Path.home() / ".cache" / "ort_lite")
-    except RuntimeError as exc:
-        raise InvalidArgument(
-            f"there is no folder for caches ({exc}); set {CACHE_FOLDER_VARIABLE}"
-        ) from exc

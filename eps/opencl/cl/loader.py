@@ -95,7 +95,7 @@ def _opened_once() -> _Opened:
     problem = None
     with drivers_shown(folder) as note, threads_on_cores():
         try:
-            listing = listed(found.clGetPlatformIDs)
+            listing = list(dict.fromkeys(listed(found.clGetPlatformIDs)))  # a folder may have two
         except OpenCLError as exc:
             problem = exc
         _ask_for_devices(found, listing)

@@ -1,0 +1,264 @@
+"""A device is offered only where a small program runs on it, tried in a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from other_cpu.imitation import built_library, imitating
+
+import ort_lite as ort
+from eps.opencl import FACTORY, pocl_target, trial, trial_record
+from eps.opencl.cl.library import package_folder
+from eps.opencl.device import POCL, find_devices
+from eps.opencl.pocl_target import fitting_cpu
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.device import Found
+
+ROOT = Path(__file__).parents[3]
+OPENCL = "OpenCLExecutionProvider"
+RELU = '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+MODEL = onnx.parser.parse_model(RELU).SerializeToString()
+X = np.array([-1, 0, 1, 2], np.float32)
+
+FOUND = find_devices()
+with_pocl = pytest.mark.skipif(
+    not any(found.platform.name == POCL for found in FOUND), reason="PoCL is not here"
+)
+LIBRARIES = Path(package_folder() or "nowhere") / ".libs"
+with_pocl_alone = pytest.mark.skipif(
+    not (LIBRARIES / "pocl.icd").is_file(), reason="pyopencl's wheel holds no PoCL"
+)
+BROKEN = {"OCL_ICD_VENDORS": str(LIBRARIES), "POCL_EXTRA_BUILD_FLAGS": "-nonsense"}
+"""PoCL alone, which refuses every program."""
+
+SESSION = """
+import json, sys
+import numpy as np, onnx.parser
+import ort_lite as ort
+
+executable, options, text = sys.argv[1:]
+sys.executable = executable or sys.executable
+model = onnx.parser.parse_model(text).SerializeToString()
+told = {"devices": [d.ep_name for d in ort.get_ep_devices() if d.ep_name.startswith("OpenCL")]}
+try:
+    ep = ("OpenCLExecutionProvider", json.loads(options))
+    with ort.InferenceSession(model, providers=[ep]) as s:
+        (y,) = s.run(None, {"x": np.array([-1, 0, 1, 2], np.float32)})
+        (partition,) = s.explain().partitions
+        told |= {"y": y.tolist(), "ep": partition.ep, "identity": dict(partition.identity)}
+        told["refusals"] = dict(partition.nodes[0].refusals)
+except ort.EPFail as exc:
+    told["error"] = exc.message
+print(json.dumps(told))
+"""
+
+
+def told(
+    caches: Path, environ: Mapping[str, str], options: str = "{}", executable: str = ""
+) -> dict[str, Any]:
+    """What a process with a session on OpenCL says; it ends well."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, executable, options, RELU],
+        cwd=ROOT,
+        env={**os.environ, "XDG_CACHE_HOME": str(caches), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def records(caches: Path) -> list[Path]:
+    return sorted((caches / "ort_lite" / trial_record.FOLDER).glob("*"))
+
+
+@with_pocl_alone
+def test_a_driver_that_builds_nothing_is_offered_to_nobody(tmp_path: Path) -> None:
+    """No device is listed, no node is taken, and the process ends as ever."""
+    found = told(tmp_path, BROKEN)
+    assert found["devices"] == []
+    assert (found["ep"], found["y"]) == ("CPUExecutionProvider", [0, 0, 1, 2])
+    reason = found["refusals"][OPENCL]
+    assert "Invalid build option: -nonsense" in reason
+    assert "pip install 'ort-lite[opencl-intel]'" in reason
+    (record,) = records(tmp_path)
+    assert record.name.endswith(".failed.json")
+
+
+@with_pocl_alone
+def test_a_failing_device_that_is_named_is_an_error_with_the_drivers_words(tmp_path: Path) -> None:
+    found = told(tmp_path, BROKEN, '{"platform": "portable"}')
+    assert "fails a trial: clBuildProgram failed" in found["error"]
+    assert "-nonsense" in found["error"]
+
+
+@with_pocl_alone
+def test_a_trial_is_made_once_and_again_where_its_record_is_damaged(tmp_path: Path) -> None:
+    nothing_to_start = "/nowhere/python"
+    first = told(tmp_path, BROKEN)
+    assert told(tmp_path, BROKEN, executable=nothing_to_start) == first
+    (record,) = records(tmp_path)
+    whole = record.read_bytes()
+    for damaged in (b"", whole[:40], b"[]", whole.replace(b"-nonsense", b"-damaged")):
+        record.write_bytes(damaged)
+        assert told(tmp_path, BROKEN) == first
+        assert record.read_bytes() == whole or b"-damaged" in damaged
+
+
+@with_pocl_alone
+def test_a_driver_that_was_mended_is_tried_again(tmp_path: Path) -> None:
+    told(tmp_path, BROKEN)
+    mended = {key: text for key, text in BROKEN.items() if key != "POCL_EXTRA_BUILD_FLAGS"}
+    found = told(tmp_path, mended)
+    assert (found["ep"], found["y"]) == (OPENCL, [0, 0, 1, 2])
+
+
+RELOAD = """
+import os, sys
+import numpy as np
+import ort_lite as ort
+
+def refused(event, arguments):
+    if event.startswith(("subprocess.", "os.exec", "os.fork", "os.posix_spawn")):
+        sys.exit("a process was started")
+
+sys.addaudithook(refused)
+with ort.InferenceSession(sys.argv[1], providers=["OpenCLExecutionProvider"]) as session:
+    print(session.run(None, {"x": np.array([-1, 0, 1, 2], np.float32)})[0].tolist())
+kept = os.path.exists(os.environ["XDG_CACHE_HOME"] + "/ort_lite")
+print("eps.opencl.trial_child" in sys.modules, kept)
+"""
+
+
+def test_a_reload_makes_no_trial_and_waits_for_none(tmp_path: Path) -> None:
+    source = tmp_path / "m.onnx"
+    source.write_bytes(MODEL)
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    with ort.InferenceSession(source, options, providers=[OPENCL]) as session:
+        session.run(None, {"x": X})
+    done = subprocess.run(
+        [sys.executable, "-c", RELOAD, str(source.with_name("m_ctx.onnx"))],
+        cwd=ROOT,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "nothing")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[0.0, 0.0, 1.0, 2.0]", "False False"]
+
+
+@pytest.fixture
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's, empty; nothing is remembered in this process either."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(trial, "_in_this_process", {})
+    return tmp_path
+
+
+def fail(found: Found, problem: str = "made up") -> None:
+    facts = trial_record.facts_of(found, os.environ)
+    trial_record.write_problem(facts, trial_record.records_folder(os.environ), problem)
+
+
+@pytest.mark.skipif(len(FOUND) < 2, reason="there is one OpenCL device")
+def test_the_next_device_is_used_where_the_best_one_has_failed(
+    caches: Path,
+) -> None:
+    with ort.InferenceSession(MODEL, providers=[OPENCL]) as s:
+        best = s.explain().partitions[0].identity
+    for one in FOUND:
+        if one.device.version in str(best):
+            fail(one)
+    trial._in_this_process.clear()
+    with ort.InferenceSession(MODEL, providers=[OPENCL]) as s:
+        (partition,) = s.explain().partitions
+        assert s.run(None, {"x": X})[0].tolist() == [0, 0, 1, 2]
+    assert partition.ep == OPENCL
+    assert partition.identity != best
+    probe = FACTORY.probe()
+    assert "fails a trial: made up" in probe.reason
+    assert len(probe.devices) == len(FOUND) - 1
+
+
+HELLO = f"import os, sys, time\nprint({trial.BEGUN!r}, flush=True)\n"
+CHILDREN = {
+    "dies": ("os.abort()", "killed the process (SIGABRT)"),
+    "ends": ("sys.exit('oh no')", "code 1: oh no"),
+    "hangs": ("time.sleep(600)", "did not come back within"),
+    "dies at exit": (
+        "print('[\"\", true]', flush=True)\nos.abort()",
+        "killed the process (SIGABRT)",
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals have other numbers there")
+@pytest.mark.parametrize("how", CHILDREN)
+def test_how_a_child_comes_down_is_the_reason(
+    how: str, caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, reason = CHILDREN[how]
+    (caches / "child_of_this_test.py").write_text(HELLO + code)
+    monkeypatch.syspath_prepend(str(caches))
+    monkeypatch.setattr(trial, "CHILD", "child_of_this_test")
+    if how == "hangs":
+        monkeypatch.setattr(trial, "LIMIT", 1.0)
+    assert reason in trial.problem_of(FOUND[0])
+    assert len(records(caches)) == (0 if how == "hangs" else 1)  # a busy machine is no verdict
+
+
+@pytest.mark.skipif(not Path("/bin/true").exists(), reason="there is no program that does nothing")
+def test_an_interpreter_that_is_another_program_is_no_verdict(
+    caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    assert trial.problem_of(FOUND[0]) == ""
+    assert records(caches) == []
+
+
+@pytest.mark.parametrize(
+    ("width", "flags", "name"),
+    [
+        (16, {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, "skylake-avx512"),
+        (8, set[str](), "haswell"),
+        (16, set[str](), ""),
+        (4, set[str](), "x86-64"),
+    ],
+)
+def test_the_cpu_that_pocl_compiles_for_has_what_its_vectors_need(
+    width: int, flags: set[str], name: str
+) -> None:
+    common = {"avx2", "fma", "f16c", "bmi1", "bmi2", "abm"}
+    assert fitting_cpu(width, common | flags) == name
+
+
+def test_memory_that_is_not_there_is_not_read() -> None:
+    assert pocl_target._read(8, 8) is None
+
+
+@with_pocl
+@pytest.mark.parametrize("words", ["zen5", "zen5,no-avx512", "no-avx512"])
+def test_pocl_runs_on_cpus_that_its_llvm_does_not_know(words: str, tmp_path: Path) -> None:
+    """AMD's Zen 5, and virtual CPUs whose model has AVX-512 and which have not."""
+    environ = imitating(built_library(tmp_path), words)
+    found = told(tmp_path, environ, '{"platform": "portable"}')
+    assert found.get("y") == [0, 0, 1, 2], found
+    assert found["ep"] == OPENCL
+    assert found["identity"]["architecture"].endswith(
+        "|skylake-avx512" if words == "zen5" else "|haswell"
+    )
