@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         RunOptions,
         SessionOptions,
     )
+    from ort_lite.package_info import preload_dlls, print_debug_info
     from ort_lite.planning.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
     from ort_lite.providers.catalog import get_available_providers
     from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
@@ -165,6 +166,8 @@ __all__ = [
     "get_ep_devices",
     "get_hardware_devices",
     "get_model_compatibility_for_ep_devices",
+    "preload_dlls",
+    "print_debug_info",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
 ]
@@ -204,6 +207,7 @@ _HOMES = {
         "OrtEpAssignedNode",
         "OrtEpAssignedSubgraph",
     ),
+    "ort_lite.package_info": ("preload_dlls", "print_debug_info"),
     "ort_lite.providers.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.context.compatibility_info": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ort_lite.compiler
@@ -16,6 +17,7 @@ class ModelCompiler(ort_lite.compiler.ModelCompiler):
 
     settings: ClassVar[Settings]
 
+    @wraps(ort_lite.compiler.ModelCompiler.__init__)
     def __init__(self, sess_options: SessionOptions, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as ort_lite's
         """As ort_lite's."""
         chosen = self.settings.providers

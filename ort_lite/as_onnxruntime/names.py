@@ -31,7 +31,7 @@ _CLASSES = {
     "ModelCompiler": ("compilers", "compiler_class"),
 }
 """Made for the settings by a function of a module of this package."""
-_BUILD = ("get_version_string", "get_build_info", "print_debug_info")
+_BUILD = ("get_version_string", "get_build_info")
 
 
 class StandInNames:

@@ -24,6 +24,8 @@ _NOT_ITS = {
     "__version__",
     "as_onnxruntime",
     "check_compatibility",
+    "preload_dlls",
+    "print_debug_info",
 }
 _ITS_ALONE = {
     "OrtValueVector": "ort_lite.execution.value_vector",
