@@ -1,4 +1,4 @@
-"""What onnxruntime's package offers besides sessions: facts for bug reports, libraries to preload."""
+"""What onnxruntime's package offers besides sessions: facts for bug reports, preloading."""
 
 from __future__ import annotations
 

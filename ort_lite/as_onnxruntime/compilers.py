@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ort_lite.compiler
@@ -17,13 +17,15 @@ class ModelCompiler(ort_lite.compiler.ModelCompiler):
 
     settings: ClassVar[Settings]
 
-    @wraps(ort_lite.compiler.ModelCompiler.__init__)
     def __init__(self, sess_options: SessionOptions, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as ort_lite's
         """As ort_lite's."""
         chosen = self.settings.providers
         if chosen is not None:
             sess_options = sess_options.with_providers(chosen)
         super().__init__(sess_options, *args, **kwargs)
+
+
+update_wrapper(ModelCompiler.__init__, ort_lite.compiler.ModelCompiler.__init__)  # its signature
 
 
 def compiler_class(settings: Settings) -> type[ModelCompiler]:
