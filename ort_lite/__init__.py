@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ort_lite.environment import (
         disable_telemetry_events,
         enable_telemetry_events,
-        get_all_providers,
         get_build_info,
         get_device,
         get_version_string,
@@ -52,12 +51,11 @@ if TYPE_CHECKING:
         ExecutionMode,
         ExecutionOrder,
         GraphOptimizationLevel,
-        RunOptions,
         SessionOptions,
     )
     from ort_lite.package_info import preload_dlls, print_debug_info
     from ort_lite.planning.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
-    from ort_lite.providers.catalog import get_available_providers
+    from ort_lite.providers.catalog import get_all_providers, get_available_providers
     from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
     from ort_lite.providers.devices import (
         OrtEpDevice,
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
         register_execution_provider_library,
         unregister_execution_provider_library,
     )
+    from ort_lite.run_options import RunOptions
     from ort_lite.session import InferenceSession
     from ort_lite.session_log import set_default_logger_severity, set_default_logger_verbosity
     from ort_lite.status import (
@@ -192,7 +191,6 @@ _HOMES = {
     "ort_lite.environment": (
         "disable_telemetry_events",
         "enable_telemetry_events",
-        "get_all_providers",
         "get_build_info",
         "get_device",
         "get_version_string",
@@ -208,7 +206,7 @@ _HOMES = {
         "OrtEpAssignedSubgraph",
     ),
     "ort_lite.package_info": ("preload_dlls", "print_debug_info"),
-    "ort_lite.providers.catalog": ("get_available_providers",),
+    "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.context.compatibility_info": (
         "OrtCompiledModelCompatibility",
@@ -234,9 +232,9 @@ _HOMES = {
         "ExecutionMode",
         "ExecutionOrder",
         "GraphOptimizationLevel",
-        "RunOptions",
         "SessionOptions",
     ),
+    "ort_lite.run_options": ("RunOptions",),
     "ort_lite.session": ("InferenceSession",),
     "ort_lite.session_log": ("set_default_logger_severity", "set_default_logger_verbosity"),
     "ort_lite.context.shared_contexts": ("SharedContexts",),

@@ -1,4 +1,4 @@
-"""Session and run options, with ONNX Runtime's names and defaults."""
+"""Session options, with ONNX Runtime's names and defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ort_lite.context.data import ReadFunc
     from ort_lite.context.shared_contexts import SharedContexts
-    from ort_lite.execution.adapters import LoraAdapter
     from ort_lite.execution.values import OrtValue
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.model.given_weights import Buffer, GivenWeights
@@ -140,11 +139,12 @@ class SessionOptions:
         """Append an execution provider; the order of calls is the order of preference.
 
         Raises:
-            UnknownProvider: It is not installed; an InvalidArgument, and a RuntimeError, too.
+            UnknownProvider: Nobody knows the name; an InvalidArgument, and a RuntimeError, too.
+            InvalidArgument: It is not installed, or its SDK is not.
         """
-        from ort_lite.providers import catalog  # noqa: PLC0415 - not for every session
+        from ort_lite.providers.catalog import require_addable  # noqa: PLC0415 - not for every session
 
-        catalog.require_installed(provider_name, catalog.entries())
+        require_addable(provider_name)
         self._providers.append((provider_name, dict(provider_options or {})))
 
     def add_provider_for_devices(
@@ -365,47 +365,24 @@ class SessionOptions:
         added = [(name, dict(options)) for name, options in providers]
         return replace(self.snapshot(), _providers=added, _policy=None, _delegate=None)
 
+    def with_additions_of(self, other: SessionOptions) -> SessionOptions:
+        """These options with what was added to `other`: all but its attributes and entries."""
+        return replace(
+            other.snapshot(),
+            **{name: getattr(self, name) for name in _ATTRIBUTES},
+            _config=dict(self._config),
+        )
+
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
         return self._config.get(key) == "1"
 
 
-@dataclass(slots=True)
-class RunOptions:
-    """Options of one call of `run`."""
-
-    log_severity_level: int = -1
-    log_verbosity_level: int = 0
-    logid: str = ""
-    only_execute_path_to_fetches: bool = False
-    terminate: bool = False
-    _adapters: list[LoraAdapter | None] = field(default_factory=list, repr=False)
-    _config: dict[str, str] = field(default_factory=dict, repr=False)
-
-    def add_active_adapter(self, adapter: LoraAdapter | None) -> None:
-        """Feed the parameters of a LoRA adapter to `run` and `run_with_ort_values`.
-
-        Raises:
-            TypeError: `adapter` is none; None is, and has no parameters.
-        """
-        from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - few runs have any
-
-        given: object = adapter
-        if given is not None and not isinstance(given, LoraAdapter):
-            raise TypeError(f"an adapter is a LoraAdapter, got {given!r}")
-        self._adapters.append(adapter)
-
-    @property
-    def active_adapters(self) -> Sequence[LoraAdapter | None]:
-        """Those added, in order."""
-        return self._adapters
-
-    def add_run_config_entry(self, key: str, value: str) -> None:
-        """Set a configuration entry of this run."""
-        self._config[key] = value
-
-    def get_run_config_entry(self, key: str) -> str:
-        """The value of an entry; RuntimeError if it is not set."""
-        if key not in self._config:
-            raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
-        return self._config[key]
+_ATTRIBUTES = (
+    *("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "enable_profiling"),
+    *("execution_mode", "execution_order", "graph_optimization_level"),
+    *("inter_op_num_threads", "intra_op_num_threads"),
+    *("log_severity_level", "log_verbosity_level", "logid", "optimized_model_filepath"),
+    *("profile_file_prefix", "use_deterministic_compute", "use_per_session_threads"),
+)
+"""Those of onnxruntime's SessionOptions."""

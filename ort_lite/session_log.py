@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
 
-    from ort_lite.options import RunOptions, SessionOptions
+    from ort_lite.options import SessionOptions
+    from ort_lite.run_options import RunOptions
 
 ROOT = "ort_lite"
 NOT_SET = -1

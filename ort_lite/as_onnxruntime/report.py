@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.execution_provider import Value
-    from ort_lite.options import RunOptions
+    from ort_lite.run_options import RunOptions
 
 SCHEMA_VERSION = 1
 

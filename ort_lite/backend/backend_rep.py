@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from onnx.backend.base import BackendRep
 
-from ort_lite.options import RunOptions
+from ort_lite.run_options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

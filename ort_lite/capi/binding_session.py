@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata, NodeArg
-    from ort_lite.options import RunOptions, SessionOptions
+    from ort_lite.options import SessionOptions
+    from ort_lite.run_options import RunOptions
     from ort_lite.session import InferenceSession as Session
 
 _PACKAGE = import_module(__name__.partition(".")[0])

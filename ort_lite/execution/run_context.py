@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ort_lite.execution.parallel import Helpers
     from ort_lite.execution.profiling import Profiler
     from ort_lite.execution_provider import Value
-    from ort_lite.options import RunOptions
+    from ort_lite.run_options import RunOptions
 
 TERMINATED = "Exiting due to terminate flag being set to true."
 

@@ -1,0 +1,53 @@
+"""Options of one run, with ONNX Runtime's names and defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.execution.adapters import LoraAdapter
+
+
+@dataclass(slots=True)
+class RunOptions:
+    """Options of one call of `run`."""
+
+    log_severity_level: int = -1
+    log_verbosity_level: int = 0
+    logid: str = ""
+    only_execute_path_to_fetches: bool = False
+    terminate: bool = False
+    _adapters: list[LoraAdapter | None] = field(default_factory=list, repr=False)
+    _config: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def add_active_adapter(self, adapter: LoraAdapter | None) -> None:
+        """Feed the parameters of a LoRA adapter to `run` and `run_with_ort_values`.
+
+        Raises:
+            TypeError: `adapter` is none; None is, and has no parameters.
+        """
+        from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - few runs have any
+
+        given: object = adapter
+        if given is not None and not isinstance(given, LoraAdapter):
+            raise TypeError(f"an adapter is a LoraAdapter, got {given!r}")
+        self._adapters.append(adapter)
+
+    @property
+    def active_adapters(self) -> Sequence[LoraAdapter | None]:
+        """Those added, in order."""
+        return self._adapters
+
+    def add_run_config_entry(self, key: str, value: str) -> None:
+        """Set a configuration entry of this run."""
+        self._config[key] = value
+
+    def get_run_config_entry(self, key: str) -> str:
+        """The value of an entry; RuntimeError if it is not set."""
+        if key not in self._config:
+            raise RuntimeError(f"RunOptions does not have configuration with key: {key}")
+        return self._config[key]
