@@ -25,12 +25,19 @@ if TYPE_CHECKING:
     from ort_lite.environment import (
         disable_telemetry_events,
         enable_telemetry_events,
+        get_all_providers,
         get_build_info,
         get_device,
         get_version_string,
         has_collective_ops,
     )
     from ort_lite.execution.adapters import AdapterFormat, LoraAdapter
+    from ort_lite.execution.allocators import (
+        OrtArenaCfg,
+        create_and_register_allocator,
+        create_and_register_allocator_v2,
+    )
+    from ort_lite.execution.global_threads import set_global_thread_pool_sizes
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import (
         OrtAllocatorType,
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
     from ort_lite.execution.random_seed import set_seed
     from ort_lite.execution.sparse_tensor import SparseTensor
     from ort_lite.execution.sparse_values import OrtSparseFormat
+    from ort_lite.execution.streams import OrtSyncStream, copy_tensors
     from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import CompiledModelCompatibility
     from ort_lite.model.info import ModelMetadata, NodeArg
@@ -55,7 +63,7 @@ if TYPE_CHECKING:
     )
     from ort_lite.package_info import preload_dlls, print_debug_info
     from ort_lite.planning.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
-    from ort_lite.providers.catalog import get_all_providers, get_available_providers
+    from ort_lite.providers.catalog import get_available_providers
     from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
     from ort_lite.providers.devices import (
         OrtEpDevice,
@@ -113,6 +121,14 @@ __all__ = [
     "get_device",
     "get_version_string",
     "has_collective_ops",
+    "preload_dlls",
+    "print_debug_info",
+    "OrtArenaCfg",
+    "OrtSyncStream",
+    "copy_tensors",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
+    "set_global_thread_pool_sizes",
     "set_seed",
     "register_execution_provider_library",
     "unregister_execution_provider_library",
@@ -165,8 +181,6 @@ __all__ = [
     "get_ep_devices",
     "get_hardware_devices",
     "get_model_compatibility_for_ep_devices",
-    "preload_dlls",
-    "print_debug_info",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
 ]
@@ -185,12 +199,20 @@ _HOMES = {
         "OrtMemoryInfo",
         "OrtMemoryInfoDeviceType",
     ),
+    "ort_lite.execution.allocators": (
+        "OrtArenaCfg",
+        "create_and_register_allocator",
+        "create_and_register_allocator_v2",
+    ),
+    "ort_lite.execution.global_threads": ("set_global_thread_pool_sizes",),
     "ort_lite.execution.sparse_tensor": ("SparseTensor",),
+    "ort_lite.execution.streams": ("OrtSyncStream", "copy_tensors"),
     "ort_lite.execution.sparse_values": ("OrtSparseFormat",),
     "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
     "ort_lite.environment": (
         "disable_telemetry_events",
         "enable_telemetry_events",
+        "get_all_providers",
         "get_build_info",
         "get_device",
         "get_version_string",
@@ -206,7 +228,7 @@ _HOMES = {
         "OrtEpAssignedSubgraph",
     ),
     "ort_lite.package_info": ("preload_dlls", "print_debug_info"),
-    "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
+    "ort_lite.providers.catalog": ("get_available_providers",),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.context.compatibility_info": (
         "OrtCompiledModelCompatibility",

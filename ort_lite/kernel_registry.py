@@ -22,6 +22,7 @@ __all__ = [
     "KernelFn",
     "KernelInfo",
     "KernelRegistry",
+    "ListsKernels",
     "Match",
     "SupportsKernels",
     "kernel",
@@ -75,6 +76,15 @@ class SupportsKernels(Protocol):
         Raises:
             Fail: A registered one serves the same versions and types.
         """
+        ...
+
+
+@runtime_checkable
+class ListsKernels(Protocol):
+    """An EP with a kernel for each operator, which tools may list."""
+
+    def list_kernels(self) -> tuple[KernelDef, ...]:
+        """All of them, those that a user registered among them."""
         ...
 
 
@@ -151,6 +161,10 @@ class KernelRegistry:
                     + ("" if last is None else f"-{last}")
                 )
         others.append(definition)
+
+    def definitions(self) -> tuple[KernelDef, ...]:
+        """Everything registered, by operator."""
+        return tuple(definition for key in self.operators() for definition in self._kernels[key])
 
     def operators(self) -> tuple[tuple[str, str], ...]:
         """(domain, operator) of everything registered, sorted."""

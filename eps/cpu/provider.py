@@ -61,6 +61,11 @@ class CPUExecutionProvider(ExecutionProvider):
         """A user's kernel, looked at before our own; see SupportsKernels."""
         self._users.register(definition)
 
+    def list_kernels(self) -> tuple[KernelDef, ...]:
+        """All kernels; see ListsKernels."""
+        registries = self._resolver.registries
+        return tuple(definition for registry in registries for definition in registry.definitions())
+
     def get_capability(self, view: GraphView) -> Capability:
         """Every node for which there is a kernel, a reference or a function body."""
         supported = set()

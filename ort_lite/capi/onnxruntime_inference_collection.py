@@ -16,6 +16,7 @@ _NAMES = {
     "OrtDeviceVendorId",
     "OrtValue",
     "SparseTensor",
+    "copy_tensors",
 }
 __all__ = sorted({*_NAMES, "C", "Session"})
 

@@ -89,9 +89,15 @@ def get_model_compatibility_for_ep_devices(
 
     Raises:
         CompatibilityInfoError: No devices, or of several execution providers.
+        TypeError: An argument of another type, None among them.
         EPFail: The device is not there any more.
     """
     where = "GetModelCompatibilityForEpDevices"
+    if not isinstance(ep_devices, list | tuple) or not isinstance(compatibility_info, str):
+        raise TypeError(
+            "get_model_compatibility_for_ep_devices expects a sequence of OrtEpDevice and a str, "
+            f"got {type(ep_devices).__name__} and {type(compatibility_info).__name__}"
+        )
     try:
         name, options = chosen_provider(ep_devices, {}, argument=where)
     except InvalidArgument as exc:

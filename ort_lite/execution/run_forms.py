@@ -63,10 +63,6 @@ class RunForms(ABC):
         """What `run` gives, in order."""
 
     @abstractmethod
-    def _require_names(self, input_feed: Mapping[str, Any]) -> None:
-        """Check that no required input is missing; ValueError if so."""
-
-    @abstractmethod
     def _open_surroundings(self) -> Surroundings:
         """The session's threads; Fail if it is closed."""
 
@@ -84,11 +80,9 @@ class RunForms(ABC):
         is logged. `close` waits for calls.
 
         Raises:
-            ValueError: A required input is missing.
             Fail: The session is closed.
         """
         surroundings = self._open_surroundings()
-        self._require_names(input_feed)
         warn_without_effect("run_async", run_options)
 
         def call() -> None:
@@ -129,6 +123,10 @@ class RunForms(ABC):
         from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - see above
 
         return [OrtMemoryInfo() for _ in self.get_outputs()]
+
+    def get_input_epdevices(self) -> list[None]:
+        """For each input the device whose memory it is best in: None, for host memory."""
+        return [None for _ in self.get_inputs()]
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs to be bound to memory, for `run_with_iobinding`."""

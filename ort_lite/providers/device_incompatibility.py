@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ort_lite.providers import catalog
 from ort_lite.providers.devices import hardware_of
-from ort_lite.status import InvalidArgument
+from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
     from ort_lite.providers.devices import OrtHardwareDevice
@@ -35,12 +35,13 @@ def get_hardware_device_ep_incompatibility_details(
         finds others does not know this device.
 
     Raises:
-        InvalidArgument: No such execution provider is installed.
+        BindingError: No such execution provider is installed; an InvalidArgument and a
+            RuntimeError.
         EPFail: The distribution that provides it is broken.
     """
     entry = catalog.entries().get(ep_name)
     if entry is None:
-        raise InvalidArgument(f"No valid factory found for execution provider '{ep_name}'.")
+        raise BindingError(f"No valid factory found for execution provider '{ep_name}'.")
     probe = entry.load().probe()
     reasons = OrtDeviceEpIncompatibilityReason
     if hardware_device in [hardware_of(device) for device in probe.devices]:

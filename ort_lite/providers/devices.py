@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
     from ort_lite.execution_provider import DeviceInfo
     from ort_lite.providers.catalog import Entry
@@ -36,10 +38,11 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrtHardwareDevice:
-    """A device, as one execution provider sees it.
+    """A device of the machine; the processor is one, whichever execution provider runs on it.
 
     Attributes:
-        vendor: As the driver spells it; "" where it does not say.
+        vendor: As the driver spells it; of a processor, the word that onnxruntime has for it. ""
+            where it is not known.
         vendor_id: PCI id of the vendor; 0 where it is not known.
         device_id: 0: no SDK of ours tells the PCI id of a device.
         metadata: `Description`, `Architecture`, where they are known.
@@ -69,6 +72,19 @@ class OrtEpDevice:
     ep_metadata: Mapping[str, str] = field(default_factory=dict)
     ep_options: Mapping[str, str] = field(default_factory=dict)
 
+    def memory_info(self, device_mem_type: int, /) -> None:
+        """None: values live in host memory, and execution providers copy what they need."""
+
+    def create_sync_stream(self) -> NoReturn:
+        """Refuse: no execution provider here lends its queue to a program.
+
+        Raises:
+            BindingError: Always, in onnxruntime's words for a CPU; a RuntimeError, too.
+        """
+        from ort_lite.status import BindingError  # noqa: PLC0415 - for an error alone
+
+        raise BindingError("ep_device does not use DEFAULT memory of a non-CPU device.")
+
 
 def get_ep_devices() -> list[OrtEpDevice]:
     """Every device of every installed execution provider, in order of preference.
@@ -84,7 +100,11 @@ def get_ep_devices() -> list[OrtEpDevice]:
 
 
 def get_hardware_devices() -> list[OrtHardwareDevice]:
-    """The devices alone; one that two execution providers describe alike is there once."""
+    """The devices of the machine, each once.
+
+    The processor is one. A GPU or NPU that two execution providers describe in other words is
+    there twice, since no SDK of ours tells the PCI address.
+    """
     found: list[OrtHardwareDevice] = []
     for ep_device in get_ep_devices():
         if ep_device.device not in found:
@@ -134,6 +154,8 @@ def _ep_device(entry: Entry, device: DeviceInfo) -> OrtEpDevice:
 
 def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
     """What one execution provider found, in the form of onnxruntime."""
+    if device.kind == "CPU":
+        return host_processor()
     told = f"{device.identity.vendor or device.description}".lower()
     words = told.replace("(", " ").split()
     ids = [VENDOR_IDS[word] for word in words if word in VENDOR_IDS]
@@ -142,5 +164,19 @@ def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
         type=_TYPES[device.kind],
         vendor=device.identity.vendor,
         vendor_id=ids[0] if ids else 0,
+        metadata={key: value for key, value in facts.items() if value},
+    )
+
+
+def host_processor() -> OrtHardwareDevice:
+    """The processor, with the vendor's name and number as onnxruntime has them."""
+    from ort_lite.providers.host_processor import vendor_and_model  # noqa: PLC0415 - few list devices
+
+    vendor, model = vendor_and_model()
+    facts = {"Description": model, "Architecture": platform.machine()}
+    return OrtHardwareDevice(
+        type=OrtHardwareDeviceType.CPU,
+        vendor=vendor,
+        vendor_id=VENDOR_IDS.get(vendor.lower(), 0),
         metadata={key: value for key, value in facts.items() if value},
     )

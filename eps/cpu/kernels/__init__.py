@@ -41,6 +41,12 @@ class OwnKernels(KernelRegistry):
         """See KernelRegistry."""
         return tuple(sorted(self._modules))
 
+    def definitions(self) -> tuple[KernelDef, ...]:
+        """See KernelRegistry; imports every module."""
+        for domain, op_type in self._modules:
+            self._import(domain, op_type)
+        return super().definitions()
+
     def starts(self, domain: str, op_type: str) -> tuple[int, ...]:
         """See KernelRegistry."""
         self._import(domain, op_type)

@@ -30,8 +30,7 @@ UNSUPPORTED = CompiledModelCompatibility.EP_UNSUPPORTED
 
 
 def session(proto: Any, **options: str) -> ort.InferenceSession:
-    named = [(OPENVINO, options)]
-    return ort.InferenceSession(proto.SerializeToString(), providers=named, enable_fallback=0)
+    return ort.InferenceSession(proto.SerializeToString(), providers=[(OPENVINO, options)])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""Arenas and shared allocators: checked as in onnxruntime, and without effect.
+
+Values live in numpy's memory, and what runs need in between comes from a workspace that sessions
+keep; no allocator of a user's steers either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.execution.memory_info import OrtMemoryInfo, OrtMemoryInfoDeviceType
+from ort_lite.named_enum import NamedIntEnum
+from ort_lite.session_log import get_logger
+from ort_lite.status import BindingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = get_logger(__name__)
+
+
+class ArenaExtendStrategy(NamedIntEnum):
+    """How an arena grows: ArenaExtendStrategy of arena_extend_strategy.h."""
+
+    kNextPowerOfTwo = 0  # noqa: N815 - onnxruntime's names
+    kSameAsRequested = 1  # noqa: N815 - as above
+
+
+kNextPowerOfTwo = ArenaExtendStrategy.kNextPowerOfTwo  # noqa: N816 - as above
+kSameAsRequested = ArenaExtendStrategy.kSameAsRequested  # noqa: N816 - as above
+
+_SIZES = (
+    *("max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk"),
+    *("initial_growth_chunk_size_bytes", "max_power_of_two_extend_bytes"),
+)
+
+
+class OrtArenaCfg:
+    """Sizes of an arena in bytes; -1 leaves one to onnxruntime. Nothing here has arenas."""
+
+    def __init__(
+        self,
+        max_mem: int | Mapping[str, int],
+        arena_extend_strategy: int | None = None,
+        initial_chunk_size_bytes: int | None = None,
+        max_dead_bytes_per_chunk: int | None = None,
+    ) -> None:
+        """One of four numbers, or of a mapping from names of attributes to numbers.
+
+        Raises:
+            BindingError: A name or a value of the mapping is none of an arena's; a RuntimeError.
+            TypeError: Neither the one nor the other.
+        """
+        self.max_mem = 0
+        self.arena_extend_strategy = self.initial_chunk_size_bytes = -1
+        self.max_dead_bytes_per_chunk = self.initial_growth_chunk_size_bytes = -1
+        self.max_power_of_two_extend_bytes = -1
+        rest = (arena_extend_strategy, initial_chunk_size_bytes, max_dead_bytes_per_chunk)
+        left_out = [number for number in rest if number is None]
+        if len(left_out) != (0 if isinstance(max_mem, int) else len(rest)):
+            raise TypeError(
+                f"OrtArenaCfg expects a mapping or four integers, got {(max_mem, *rest)}"
+            )
+        given: Mapping[str, object] = (
+            dict(zip(_SIZES, (max_mem, *rest), strict=False))
+            if isinstance(max_mem, int)
+            else max_mem
+        )
+        for name, number in given.items():
+            if name not in _SIZES:
+                raise BindingError(f"Invalid OrtArenaCfg option: {name}")
+            if not isinstance(number, int) or number < (0 if name == "max_mem" else -1):
+                raise BindingError(f"OrtArenaCfg option {name} is {number!r}, expected a size")
+            setattr(self, name, number)
+
+
+def create_and_register_allocator(
+    mem_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None = None, /
+) -> None:
+    """Nothing but the checks: no session takes memory from an allocator.
+
+    Raises:
+        BindingError: Memory that is not the host's; a RuntimeError, too.
+        TypeError: `mem_info` is no OrtMemoryInfo.
+    """
+    _check(mem_info, arena_cfg)
+    if mem_info.device_type() != OrtMemoryInfoDeviceType.CPU:
+        raise BindingError(
+            "Error when creating and registering allocator: Only CPU devices are supported. "
+            "Please call CreateAndRegisterAllocatorV2() for other device."
+        )
+    log.debug("an allocator for %s has no effect", mem_info.name)
+
+
+def create_and_register_allocator_v2(
+    provider_type: str,
+    mem_info: OrtMemoryInfo,
+    options: Mapping[str, str],
+    arena_cfg: OrtArenaCfg | None = None,
+    /,
+) -> None:
+    """As `create_and_register_allocator`, for an execution provider.
+
+    Raises:
+        BindingError: Another execution provider than CPUExecutionProvider: those that are here
+            keep no allocators; a RuntimeError, too.
+        TypeError: `mem_info` is no OrtMemoryInfo.
+    """
+    _check(mem_info, arena_cfg)
+    if provider_type != "CPUExecutionProvider":
+        raise BindingError(
+            "Error when creating and registering allocator in create_and_register_allocator_v2: "
+            f"{provider_type} is not implemented in CreateAndRegisterAllocatorV2()"
+        )
+    log.debug("an allocator for %s with %s has no effect", mem_info.name, dict(options))
+
+
+def _check(mem_info: object, arena_cfg: object) -> None:
+    if not isinstance(mem_info, OrtMemoryInfo):
+        raise TypeError(f"an allocator is for an OrtMemoryInfo, got {mem_info!r}")
+    if arena_cfg is not None and not isinstance(arena_cfg, OrtArenaCfg):
+        raise TypeError(f"an arena is set up by an OrtArenaCfg, got {arena_cfg!r}")
