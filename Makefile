@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz old-cases oclgrind clean
+.PHONY: demo test lint bench fuzz old-cases oclgrind packages clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -38,6 +38,10 @@ fuzz: $(STAMP)
 # OpenCL kernels under oclgrind (Debian's package): out of bounds, data races; some minutes.
 oclgrind: $(STAMP)
 	$(RUN)/python tests/parity/check_oclgrind.py
+
+# 18 packages of PyPI that use onnxruntime, with ort_lite in its place (0.6 GB): half an hour.
+packages: $(STAMP)
+	$(RUN)/python tests/packages/check_packages.py
 
 # Some systems' venv module has no pip to put into the environment; pip itself then does it.
 $(STAMP): pyproject.toml constraints.txt
