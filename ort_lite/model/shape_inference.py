@@ -126,9 +126,11 @@ def _inlined(model: Model) -> Model:
     import onnx.inliner  # noqa: PLC0415 - see above
 
     from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - see above
+    from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - see above
 
     proto = onnx.load_model_from_string(model_bytes(model))
     check_expansion(proto)
+    align_opsets(proto)
     try:
         inlined = onnx.inliner.inline_local_functions(proto)
     except (RuntimeError, onnx.checker.ValidationError) as exc:
