@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from conditions import conditions
 from engines import EP, OnnxRuntime, OrtLite
 from report import text_table
 from samples import ask, make_sample
@@ -54,7 +55,7 @@ def main() -> int:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             verdicts.append(judge(make_sample(name, Path(folder))))
     rows = [verdict.cells for verdict in verdicts]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND)
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND)
     wrong = [verdict.cells[0] for verdict in verdicts if not verdict.right]
     if wrong:
         sys.stdout.write(f"WRONG: {', '.join(wrong)}\n")

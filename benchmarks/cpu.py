@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from conditions import conditions
 from engines import OURS_CPU, PEER_CPU, REFERENCE
 from latency import variant
 from measure import interleave, ratio
@@ -65,7 +66,7 @@ def main() -> int:
             results[name] = measure_model(make_sample(name, Path(folder)), asked.turns)
         sys.stderr.write(f"{name} done\n")
     rows = [(name, *cells(name, found)) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     if asked.json is not None:
         write_json(asked.json, results)
     missed = [name for name, found in results.items() if misses(name, found)]

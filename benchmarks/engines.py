@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from start_programs import cpu_devices
+from start_programs import FLOAT32, PLUGIN_FLOAT32, cpu_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +114,7 @@ class OnnxRuntime(Engine):
 
 
 class OnnxRuntimeOpenVino(Engine):
-    """onnxruntime with Intel's plug-in execution provider, onnxruntime-ep-openvino."""
+    """onnxruntime with Intel's plug-in execution provider, onnxruntime-ep-openvino, in float32."""
 
     def __init__(self) -> None:
         import onnxruntime  # noqa: PLC0415 - see OrtLite
@@ -132,7 +132,7 @@ class OnnxRuntimeOpenVino(Engine):
 
     def _options(self) -> Any:  # noqa: ANN401 - onnxruntime has no type information
         options = self._ort.SessionOptions()
-        options.add_provider_for_devices(self._devices, {})
+        options.add_provider_for_devices(self._devices, PLUGIN_FLOAT32)
         return options
 
     def open(self, model: Path) -> Any:  # noqa: ANN401 - see Engine
@@ -156,7 +156,7 @@ class OnnxRuntimeOpenVino(Engine):
 
 
 class RawOpenVino(Engine):
-    """The openvino package alone: what nothing on top of it can beat."""
+    """The openvino package alone, in float32: what nothing on top of it can beat."""
 
     contexts: ClassVar[Mapping[str, str]] = {"external": ".blob"}
 
@@ -174,7 +174,8 @@ class RawOpenVino(Engine):
             compiled = self._compiled(model)
         else:
             # Copy on write: OpenVINO refuses maps that are read-only.
-            compiled = self._core.import_model(self._tensor(self._map(model, mode="c")), "CPU")
+            mapped = self._tensor(self._map(model, mode="c"))
+            compiled = self._core.import_model(mapped, "CPU", FLOAT32)
         return RawSession(compiled, self._tensor)
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:  # noqa: ARG002 - see Engine
@@ -183,7 +184,7 @@ class RawOpenVino(Engine):
 
     def _compiled(self, model: Path) -> Any:  # noqa: ANN401 - the SDK's own type
         try:
-            return self._core.compile_model(str(model), "CPU")
+            return self._core.compile_model(str(model), "CPU", FLOAT32)
         except RuntimeError as exc:  # what OpenVINO raises for a model it cannot convert
             raise AbsentError(f"openvino alone refuses {model.stem}") from exc
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from conditions import conditions
 from contexts import prepare
 from engines import OURS, PEER, RAW
 from report import NOTHING, absences, over, text_table, write_json
@@ -84,7 +85,7 @@ def main() -> int:
             results[name] = measure_starts(variants(sample), asked.turns, name)
         if asked.json is not None:
             write_json(asked.json, results)
-    sys.stdout.write(table(results))
+    sys.stdout.write(conditions() + table(results))
     return 0
 
 

@@ -124,6 +124,8 @@ class Opening:
         call("ov_core_create", ctypes.byref(self._core))
         name_of = (self._core, b"CPU", b"FULL_DEVICE_NAME")
         call("ov_core_get_property", *name_of, ctypes.byref(text))
+        # As all other programs: by default OpenVINO computes in bfloat16 on CPUs that can.
+        call("ov_core_set_property", self._core, b"CPU", b"INFERENCE_PRECISION_HINT", b"f32")
         self.call = call
         self.parts["libraries"] = perf_counter() - began
 

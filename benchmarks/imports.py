@@ -11,6 +11,7 @@ import sys
 from statistics import median
 from time import perf_counter
 
+from conditions import conditions
 from report import text_table
 
 TURNS = 15
@@ -40,7 +41,9 @@ def main() -> int:
     ]
     found = brought_in()
     said = f"import ort_lite brings in {', '.join(found)}\n" if found else ""
-    sys.stdout.write(text_table(("statement", "whole", "over bare"), rows) + LEGEND + said)
+    sys.stdout.write(
+        conditions() + text_table(("statement", "whole", "over bare"), rows) + LEGEND + said
+    )
     return 1 if found else 0
 
 

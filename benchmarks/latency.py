@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conditions import conditions
 from engines import EP, OURS, OURS_CPU, PEER, PEER_CPU, RAW
 from measure import Measurement, Variant, interleave
 from report import absences, mebibytes, milliseconds, over, text_table, write_json
@@ -43,7 +44,7 @@ def main() -> int:
             results[name] = interleave([variant(e, sample) for e in engines], asked.turns)
         sys.stderr.write(f"{name} done\n")
     rows = [(name, *cells(found)) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     if asked.json is not None:
         write_json(asked.json, results)
     return 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+from conditions import conditions
 from device_limits import measure_limits, told_distance
 from engines import ENGINES, OURS_OPENCL, PEER_CPU
 from kernel_times import kernel_calls
@@ -67,7 +68,7 @@ def main() -> int:
         rows.append((name, *cells(seconds, sessions, runs)))
         results[f"{name} run"], results[f"{name} session"] = runs, sessions
         sys.stderr.write(f"{name} done\n")
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     sys.stdout.write("\n" + "\n".join(kernels) + "\n")
     if asked.json is not None:
         write_json(asked.json, results)

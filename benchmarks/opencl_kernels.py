@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+from conditions import conditions
 from copy_peer import CopyPeer
 from engines import OURS_OPENCL, PEER_CPU
 from kernel_times import kernel_calls
@@ -72,6 +73,7 @@ def main() -> int:
             share_row(name, [rowwise(Path(folder), name, size) for size in ROWS], asked.turns)
             for name in ROWWISE
         ]
+    sys.stdout.write(conditions())
     columns = ("chain", "run", "CPU", "GFLOP/s", "CPU", "vs CPU")
     if rates:
         sys.stdout.write(text_table(columns, rates) + "\n")

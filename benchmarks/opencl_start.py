@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from conditions import conditions
 from contexts import prepare
 from engines import OURS_OPENCL, PEER_CPU
 from opencl import fixed
@@ -66,7 +67,7 @@ def main() -> int:
         if asked.json is not None:
             write_json(asked.json, results)
     rows = [(name, *cells(found, payloads[name])) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     return 0
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from conditions import conditions
 from engines import OURS_CPU, OURS_NODES, OURS_PARALLEL
 from latency import variant
 from measure import interleave
@@ -53,7 +54,7 @@ def main() -> int:
             results[name] = interleave([variant(e, sample) for e in engines], asked.turns)
         sys.stderr.write(f"{name} done\n")
     rows = [(name, *cells(found)) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND)
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND)
     if asked.json is not None:
         write_json(asked.json, results)
     return 0

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conditions import conditions
 from contexts import prepare
 from engines import OURS, PEER, PEER_CPU, RAW
 from measure import Measurement, Variant, interleave
@@ -43,7 +44,7 @@ def main() -> int:
             results[name] = measure_model(make_sample(name, Path(folder)), asked.turns)
         sys.stderr.write(f"{name} done\n")
     rows = [(name, *cells(found)) for name, found in results.items()]
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + absences(results))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     if asked.json is not None:
         write_json(asked.json, results)
     return 0

@@ -13,6 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from conditions import conditions
 from contexts import prepare
 from engines import OURS, RAW
 from floor import FLOORS
@@ -71,7 +72,7 @@ def main() -> int:
         counts += [f"{name}, {first}: {n} modules before\n" for first, n in modules.items()]
         if asked.json is not None:
             write_json(asked.json, results)
-    sys.stdout.write(text_table(COLUMNS, rows) + LEGEND + "".join(counts))
+    sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + "".join(counts))
     return 0
 
 

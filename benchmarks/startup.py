@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from conditions import conditions
 from contexts import prepare
 from engines import EP, OURS, PEER, PEER_CPU, RAW
 from report import write_json
@@ -56,7 +57,7 @@ def main() -> int:
                 results[name] = measure_model(sample, asked.turns, made, sample.path)
         if asked.json is not None:
             write_json(asked.json, results)  # each time: the largest model takes minutes
-    sys.stdout.write(tables(results))
+    sys.stdout.write(conditions() + tables(results))
     return 0
 
 

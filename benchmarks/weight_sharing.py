@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from conditions import conditions
 from onnx import TensorProto, helper, save
 
 import ort_lite as ort
@@ -54,6 +55,7 @@ def main() -> int:
         **pages,
         "memory_ratio": pages["pss_two"] / weights,
     }
+    print(conditions(), end="")
     print(f"one model   {one['bytes'] / 1e6:>9.1f} MB of payload file")
     print(f"two models  {two['bytes'] / 1e6:>9.1f} MB: ratio {found['file_ratio']:.3f}")
     for count in ("one", "two"):

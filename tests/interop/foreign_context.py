@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import openvino as ov
 from onnx import TensorProto, helper
+from start_programs import FLOAT32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,9 +27,9 @@ Index = "Mapping[str, str | int | Index]"
 
 
 def raw_blob(proto: onnx.ModelProto) -> bytes:
-    """What OpenVINO itself exports for a model on the CPU."""
+    """What OpenVINO itself exports for a model on the CPU, in float32."""
     core = ov.Core()
-    compiled = core.compile_model(core.read_model(proto.SerializeToString()), "CPU")
+    compiled = core.compile_model(core.read_model(proto.SerializeToString()), "CPU", FLOAT32)
     return bytes(compiled.export_model().getbuffer())
 
 

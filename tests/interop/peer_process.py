@@ -16,6 +16,8 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as binding
 
 LIBRARY = "openvino"
+FLOAT32 = {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'}
+"""The plug-in computes in bfloat16 on CPUs that can, whatever its option `precision` says."""
 
 
 def devices() -> list[Any]:
@@ -33,7 +35,7 @@ def options_of(request: dict[str, Any]) -> ort.SessionOptions:
     for key, value in request.get("entries", {}).items():
         options.add_session_config_entry(key, value)
     if request.get("plugin"):
-        options.add_provider_for_devices(devices(), {})
+        options.add_provider_for_devices(devices(), FLOAT32)
     return options
 
 

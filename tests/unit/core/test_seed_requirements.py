@@ -17,6 +17,7 @@ import pytest
 from context_models import OPENVINO, compile_context, foreign_container, set_attribute
 from onnx import external_data_helper, helper
 from small_models import feed, mlp, model, sandwich, tied
+from start_programs import FLOAT32
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
@@ -205,7 +206,8 @@ def test_s11_the_core_writes_the_node_and_what_the_ep_exported(tmp_path: Path) -
     """The EP gives bytes and sees no file: OpenVINO alone takes the payload back."""
     (node,) = generate(tmp_path, mlp())
     container = read_container(memoryview((tmp_path / f"m_{OPENVINO}.bin").read_bytes()))
-    compiled = openvino.Core().import_model(bytes(container.verified(node.partition_name)), "CPU")
+    payload = bytes(container.verified(node.partition_name))
+    compiled = openvino.Core().import_model(payload, "CPU", FLOAT32)
     found = compiled(feed(mlp()))[0]
     np.testing.assert_array_equal(found, answer(mlp()))
 

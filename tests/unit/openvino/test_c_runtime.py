@@ -225,8 +225,8 @@ def test_a_wrong_shape_is_an_error_and_the_request_goes_on(
 
 def test_a_payload_without_constants_is_imported_too() -> None:
     x = ops.parameter([2], openvino.Type.f32)
-    model = openvino.Model([ops.relu(x)], [x])
-    payload = memoryview(openvino.Core().compile_model(model, "CPU").export_model().getvalue())
+    compiled = openvino.Core().compile_model(openvino.Model([ops.relu(x)], [x]), "CPU", CONFIG)
+    payload = memoryview(compiled.export_model().getvalue())
     opened = Sdk(OPTIONS)
     assert opened.importer(twice((2,), "f32")) is opened.runtime
     found = opened.importer(payload).import_model(payload, "CPU", CONFIG)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from small_models import mlp
+from start_programs import FLOAT32
 
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
@@ -43,7 +44,7 @@ class CoreWithCompiler:
     def compile_model(self, model: object, device: str, config: dict[str, Any]) -> Any:
         assert device == "NPU"
         self.asked.append(config)
-        return self._core.compile_model(model, "CPU", {})
+        return self._core.compile_model(model, "CPU", FLOAT32)
 
 
 def context_options(path: Path) -> ort.SessionOptions:

@@ -18,6 +18,7 @@ from measure import Measurement
 from onnx.reference import ReferenceEvaluator
 from start_profile import COLUMNS, STEPS, rows_of
 from start_profile import PROGRAMS as PROFILED
+from start_programs import FLOAT32
 from start_programs import PROGRAMS as ENGINES
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -82,7 +83,8 @@ print(*sorted(set(sys.modules) - at_first), "of", *sorted(at_first))"""
 def test_the_floor_gives_its_model_inputs(program: tuple[str, str], tmp_path: Path) -> None:
     path, inputs = written(tmp_path, "N", 3)
     blob = tmp_path / "model.blob"
-    blob.write_bytes(openvino.Core().compile_model(path, "CPU").export_model().getbuffer())
+    compiled = openvino.Core().compile_model(path, "CPU", FLOAT32)
+    blob.write_bytes(compiled.export_model().getbuffer())
     told = json.loads(launched("floor_start", str(blob), *program, *inputs).stdout)
     steps = ("numpy", "before", "import", "after", "feed", "run")
     assert sum(told["steps"][s] for s in steps) == pytest.approx(told["at"] - told["started"])
