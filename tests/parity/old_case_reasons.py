@@ -29,7 +29,6 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "test_cast_FLOAT_to_UINT4": _FOUR_BITS,
         "test_cast_FLOAT_to_BFLOAT16": _TRUNCATED,
         "test_castlike_FLOAT_to_BFLOAT16": _TRUNCATED,
-        "test_image_decoder_": "needs Pillow, which is not a dependency",
         "test_qlinearmatmul_": "the stored answer wraps where the operator saturates",
         "test_rotary_embedding_no_position_ids_rotary_dim": _CACHES,
         "test_rotary_embedding_with_interleaved_rotary_dim": _CACHES,

@@ -68,6 +68,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "grid": {
         "": "AffineGrid DeformConv GridSample",
     },
+    "images": {
+        "": "ImageDecoder",
+    },
     "matmul": {
         "": "Det Gemm MatMul",
     },
