@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ort_lite.environment import (
         disable_telemetry_events,
         enable_telemetry_events,
-        get_all_providers,
         get_build_info,
         get_device,
         get_version_string,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
         create_and_register_allocator,
         create_and_register_allocator_v2,
     )
-    from ort_lite.execution.global_threads import set_global_thread_pool_sizes
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import (
         OrtAllocatorType,
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     from ort_lite.execution.streams import OrtSyncStream, copy_tensors
     from ort_lite.execution.values import OrtValue
     from ort_lite.execution_provider import CompiledModelCompatibility
+    from ort_lite.global_threads import set_global_thread_pool_sizes
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import (
         ExecutionMode,
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     )
     from ort_lite.package_info import preload_dlls, print_debug_info
     from ort_lite.planning.assignment_info import OrtEpAssignedNode, OrtEpAssignedSubgraph
-    from ort_lite.providers.catalog import get_available_providers
+    from ort_lite.providers.catalog import get_all_providers, get_available_providers
     from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
     from ort_lite.providers.devices import (
         OrtEpDevice,
@@ -204,7 +203,7 @@ _HOMES = {
         "create_and_register_allocator",
         "create_and_register_allocator_v2",
     ),
-    "ort_lite.execution.global_threads": ("set_global_thread_pool_sizes",),
+    "ort_lite.global_threads": ("set_global_thread_pool_sizes",),
     "ort_lite.execution.sparse_tensor": ("SparseTensor",),
     "ort_lite.execution.streams": ("OrtSyncStream", "copy_tensors"),
     "ort_lite.execution.sparse_values": ("OrtSparseFormat",),
@@ -212,7 +211,6 @@ _HOMES = {
     "ort_lite.environment": (
         "disable_telemetry_events",
         "enable_telemetry_events",
-        "get_all_providers",
         "get_build_info",
         "get_device",
         "get_version_string",
@@ -228,7 +226,7 @@ _HOMES = {
         "OrtEpAssignedSubgraph",
     ),
     "ort_lite.package_info": ("preload_dlls", "print_debug_info"),
-    "ort_lite.providers.catalog": ("get_available_providers",),
+    "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.context.compatibility_info": (
         "OrtCompiledModelCompatibility",

@@ -22,7 +22,7 @@ from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.options import SessionOptions
 from ort_lite.providers import catalog
-from ort_lite.providers.provider_list import open_all, wanted_by
+from ort_lite.providers.provider_list import named_in, open_all, wanted_by
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _wanted(
     """The EPs that a session would have, with the options that it would give them."""
     free = providers is None and not options.has_providers() and not options.selects_devices
     named = sources if free else providers
-    return wanted_by(options, named, None, lambda: ModelMetadata.of(loaded.model))
+    return wanted_by(options, named_in(named, None), lambda: ModelMetadata.of(loaded.model))
 
 
 def _by_file(
@@ -192,7 +192,7 @@ class _Judge:
             request = self._wanted.get(name)
             try:
                 self._eps[name] = (
-                    open_all([request], fallback=False)[0]
+                    open_all([request])[0]
                     if request is not None
                     else EPFail(f"{name} is not among the providers asked for")
                 )

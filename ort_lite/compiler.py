@@ -19,12 +19,12 @@ from ort_lite.context.target import ContextTarget, check_target, output_path
 from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
-from ort_lite.options import GraphOptimizationLevel, SessionOptions
+from ort_lite.options import GraphOptimizationLevel
 from ort_lite.planning.optimization import optimized, settings_of
 from ort_lite.planning.placement import check_placement
 from ort_lite.planning.preparation import prepare
 from ort_lite.planning.workshop import Workshop
-from ort_lite.providers.provider_list import open_all, wanted_by
+from ort_lite.providers.provider_list import heeded_options, open_all, wanted_by
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 from ort_lite.transforms.fusions import Fuser
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ort_lite.context.data import WriteFunc
     from ort_lite.context.external_initializers import LocationFunc
     from ort_lite.model.loader import LoadedModel
+    from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
 
 STREAM_CHUNK = 1 << 16
@@ -239,9 +240,9 @@ class ModelCompiler:
 
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
-        wanted = wanted_by(self._options, None, None, lambda: ModelMetadata.of(loaded.model))
-        eps = open_all(wanted, fallback=False, kernels=self._options.custom_kernels)
-        self._settings.provider_options = {r.name: dict(r.options) for r in wanted}
+        wanted = wanted_by(self._options, (), lambda: ModelMetadata.of(loaded.model))
+        eps = open_all(wanted, kernels=self._options.custom_kernels)
+        self._settings.provider_options = heeded_options(wanted, eps)
         try:
             settings = settings_of(self._options, eps, self._settings.level)
             graph, _ = optimized(loaded.model, self._options.free_dimensions, settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from ort_lite.providers.catalog import get_available_providers
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -26,11 +25,6 @@ def get_build_info() -> str:
     """One line for a bug report."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return f"ort_lite {VERSION}, {python}, {platform.system()} {platform.machine()}"
-
-
-def get_all_providers() -> list[str]:
-    """Names of all execution providers that a session can be given: those installed."""
-    return get_available_providers()
 
 
 def get_default_session_options() -> SessionOptions:

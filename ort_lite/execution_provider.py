@@ -157,6 +157,10 @@ class CompilesByShape(Protocol):
         ...
 
 
+class NotInstalled(EPFail):
+    """An EP has no SDK or no driver on this machine; a session goes on with the next EP."""
+
+
 class CompileRefused(EPFail):
     """An EP cannot compile a partition after all; its nodes go to the next EP.
 
@@ -326,7 +330,9 @@ class EpFactory(Protocol):
     to which `SessionOptions.intra_op_num_threads` is then handed. It may have `begin(options)`,
     called a while before `create`, to load its SDK's libraries in a thread without the
     interpreter's lock; it returns at once, checks nothing, raises nothing, and says whether the
-    process has the SDK already, so that `create` is not worth doing other things beside it.
+    process has the SDK already, so that `create` is not worth doing other things beside it. It may
+    have `missing()`: why `create` would raise NotInstalled, "" where it would not; quick, so that
+    it imports no SDK and asks no driver.
     """
 
     @property
@@ -348,6 +354,7 @@ class EpFactory(Protocol):
 
         Raises:
             InvalidArgument: An option has a value that it cannot have.
-            EPFail: No such SDK, driver or device; says what was looked for.
+            NotInstalled: There is no SDK or no driver at all; an EPFail.
+            EPFail: No such device; says what was looked for.
         """
         ...

@@ -1,4 +1,4 @@
-"""Session and run options, with ONNX Runtime's names and defaults."""
+"""Session options, with ONNX Runtime's names and defaults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ort_lite.status import Fail, InvalidArgument
+from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     import os
@@ -141,11 +141,12 @@ class SessionOptions:
         """Append an execution provider; the order of calls is the order of preference.
 
         Raises:
-            UnknownProvider: It is not installed; an InvalidArgument, and a RuntimeError, too.
+            UnknownProvider: Nobody knows the name; an InvalidArgument, and a RuntimeError, too.
+            InvalidArgument: It is not installed, or its SDK is not.
         """
-        from ort_lite.providers import catalog  # noqa: PLC0415 - not for every session
+        from ort_lite.providers.catalog import require_addable  # noqa: PLC0415 - not for every session
 
-        catalog.require_installed(provider_name, catalog.entries())
+        require_addable(provider_name)
         self._providers.append((provider_name, dict(provider_options or {})))
 
     def add_provider_for_devices(
@@ -195,21 +196,10 @@ class SessionOptions:
         return self._delegate
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Refuse a library of operators in C++, such as that of onnxruntime-extensions.
+        """Refuse a library of operators in C++: Fail, which says what to do instead."""
+        from ort_lite.native_operators import refuse_library  # noqa: PLC0415 - for an error alone
 
-        Raises:
-            Fail: Always: onnxruntime's C API, which such a library is written for, is not here.
-        """
-        import os  # noqa: PLC0415 - for an error alone
-
-        name = os.fspath(path)
-        if not os.path.isfile(name):  # noqa: PTH113 - see above
-            raise Fail(f"Failed to load library {name} with error: there is no such file")
-        raise Fail(
-            f"Failed to load library {name}: libraries of operators in C++ call onnxruntime's C "
-            "API, which ort_lite does not have. Write the operators as kernels in Python: "
-            "SessionOptions.register_custom_kernel, docs/custom_kernels.md"
-        )
+        refuse_library(path)
 
     def register_custom_kernel(self, definition: KernelDef) -> None:
         """Run an operator with a kernel of the user's own, before those of the CPU EP.
@@ -383,6 +373,24 @@ class SessionOptions:
         added = [(name, dict(options)) for name, options in providers]
         return replace(self.snapshot(), _providers=added, _policy=None, _delegate=None)
 
+    def with_additions_of(self, other: SessionOptions) -> SessionOptions:
+        """These options with what was added to `other`: all but its attributes and entries."""
+        return replace(
+            other.snapshot(),
+            **{name: getattr(self, name) for name in _ATTRIBUTES},
+            _config=dict(self._config),
+        )
+
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
         return self._config.get(key) == "1"
+
+
+_ATTRIBUTES = (
+    *("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "enable_profiling"),
+    *("execution_mode", "execution_order", "graph_optimization_level"),
+    *("inter_op_num_threads", "intra_op_num_threads"),
+    *("log_severity_level", "log_verbosity_level", "logid", "optimized_model_filepath"),
+    *("profile_file_prefix", "use_deterministic_compute", "use_per_session_threads"),
+)
+"""Those of onnxruntime's SessionOptions."""

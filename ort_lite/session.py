@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import closing, nullcontext
+import os
+from contextlib import nullcontext
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY
 from ort_lite.load_clock import FIRST_RUN, LoadClock
-from ort_lite.providers.provider_list import begin_all, named_in, wanted_by, with_threads
+from ort_lite.providers import provider_list
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
+from ort_lite.session_answers import SessionAnswers
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
-from ort_lite.session_reports import SessionReports
-from ort_lite.status import Fail
+from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution_provider import Value
-    from ort_lite.model.info import ModelMetadata, NodeArg
+    from ort_lite.model.info import ModelMetadata
     from ort_lite.opening import Opened
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.provider_list import Request
     from ort_lite.run_options import RunOptions
 
 log = get_logger(__name__)
 
-GLOBAL_THREADS = "ort_lite.execution.global_threads"
-"""Imported where a program has set numbers of threads for the process."""
 
-
-class InferenceSession(SessionReports):
+class InferenceSession(SessionAnswers):
     """A model ready to run; `run` may be called from many threads at once.
 
     A model with EPContext nodes is reloaded from its payloads; anything wrong with one is
@@ -49,9 +48,7 @@ class InferenceSession(SessionReports):
         sess_options: SessionOptions | None = None,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
         provider_options: Sequence[Mapping[str, str]] | None = None,
-        *,
-        enable_fallback: bool = False,
-        disabled_optimizers: Sequence[str] | None = None,
+        **others: Any,  # noqa: ANN401 - onnxruntime's signature
     ) -> None:
         """Load, partition and compile, or reload.
 
@@ -60,39 +57,62 @@ class InferenceSession(SessionReports):
             sess_options: Copied; later changes do not reach the session.
             providers: Execution providers in order of preference, each a name or a pair
                 (name, options). None takes all that are installed and have a device. The CPU
-                EP is appended when it is missing.
+                EP is appended when it is missing. One that is not installed is a UserWarning,
+                and the next one is taken.
             provider_options: Options for each of `providers`.
-            enable_fallback: Whether to go on without a provider that cannot be opened.
-            disabled_optimizers: Names of graph transformations that are not to run, as
-                `explain()` gives them.
+            others: `enable_fallback` (1): whether to go on, with a printed "EP Error", without a
+                provider that nobody knows or that cannot be opened, and to run on the CPU EP
+                once another EP has failed. `disabled_optimizers` (none): names of graph
+                transformations that are not to run, as `explain()` gives them.
+                `read_config_from_model`: 0 ignores what ORT_LOAD_CONFIG_FROM_MODEL=1 asks for.
+                Any other is ignored, as by ONNX Runtime.
 
         Raises:
             OrtLiteError: One of its subclasses, as ONNX Runtime would.
-            ValueError: The provider lists do not fit each other.
-            TypeError: `path_or_bytes` is of the wrong type.
+            ValueError: The provider lists do not fit each other, and `enable_fallback` is 0.
+            TypeError: `path_or_bytes` or `sess_options` is of the wrong type.
         """
+        self._enable_fallback = int(others.get("enable_fallback", 1)) == 1
+        self._reads_config = int(others.get("read_config_from_model", 1)) == 1
+        self._disabled = tuple(others.get("disabled_optimizers") or ())
+        fallback = provider_list.Fallback(enabled=self._enable_fallback, given=providers)
+        try:
+            named = provider_list.named_in(providers, provider_options)
+        except ValueError as exc:
+            from ort_lite.providers.fallback import goes_on_from  # noqa: PLC0415 - where they are wrong
+
+            if not goes_on_from(fallback, exc):
+                raise
+            named = provider_list.named_in(DEFAULT_PROVIDER, None)
+        self._start(path_or_bytes, sess_options, named, fallback)
+        if fallback.notes and self._enable_fallback:
+            self._enable_fallback = False  # once only, as in ONNX Runtime
+
+    def _start(
+        self,
+        path_or_bytes: object,
+        sess_options: SessionOptions | None,
+        named: Sequence[Request],
+        fallback: provider_list.Fallback,
+    ) -> None:
         self._clock = LoadClock()
-        named = named_in(providers, provider_options)
-        threads = sess_options.intra_op_num_threads if sess_options is not None else 0
-        begun = begin_all(with_threads(named, threads))
+        threads = getattr(sess_options, "intra_op_num_threads", 0)
+        begun = provider_list.begin_all(provider_list.with_threads(named, threads))
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
         from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
 
-        self._source, self._fallback = path_or_bytes, enable_fallback
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise TypeError(f"sess_options must be SessionOptions, not {sess_options!r}")
+        self._source = path_or_bytes
         self._given = (sess_options or SessionOptions()).snapshot()
-        self._options = self._given.snapshot()
-        if not self._given.use_per_session_threads or GLOBAL_THREADS in sys.modules:
-            from ort_lite.execution.global_threads import with_global_threads  # noqa: PLC0415 - few sessions share
+        self._options = provider_list.with_shared_threads(self._given.snapshot())
+        if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
+            from ort_lite.model.ort_config import configured  # noqa: PLC0415 - few models have any
 
-            self._options = with_global_threads(self._options)
+            self._options = configured(self._options, self._metadata, os.environ)
         self._log_scope = scope_of(self._options)
-        wanted = wanted_by(
-            self._options,
-            providers,
-            provider_options,
-            lambda: self._metadata_of(path_or_bytes),
-        )
-        loaded = begun if named else begin_all(wanted)
+        wanted = provider_list.wanted_by(self._options, named, self._metadata)
+        loaded = begun if named else provider_list.begin_all(wanted)
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
 
@@ -100,25 +120,27 @@ class InferenceSession(SessionReports):
         self._lost_threads = False
         self._job: BackgroundJob | None = None
         self._no_job = ""
-        self._disabled = tuple(disabled_optimizers or ())
         self._around = Surroundings(self._options)
-        starter = SessionStart(
+        self._outlived: list[Opened] = []  # other threads may be inside their runs until `close`
+        self._falling_back = Lock()
+        self._starter = SessionStart(
             options=self._options,
             clock=self._clock,
             around=self._around,
             disabled=self._disabled,
-            fallback=enable_fallback,
+            fallback=fallback,
             sdks_loaded=loaded,
         )
         try:
             with logging_as(self._log_scope), self._membership():
-                found = starter.start(path_or_bytes, wanted)
+                found = self._starter.start(path_or_bytes, wanted)
         except BaseException:
             self.close()
             raise
         opened, self._provider_options = found.opened, found.provider_options
         self._job, self._no_job = found.job, found.no_job
         self._signature = found.signature
+        self._notes = tuple(fallback.notes)
         self._install(opened)
         self._clock.stop()
         self._compile_behind()
@@ -147,12 +169,10 @@ class InferenceSession(SessionReports):
             with logging_as(self._log_scope):
                 log.warning("%s", line)
 
-    def _metadata_of(self, source: object) -> ModelMetadata:
-        from ort_lite.model import loader  # noqa: PLC0415 - few sessions ask
-        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - as above
+    def _metadata(self) -> ModelMetadata:
+        from ort_lite.model.read_metadata import read_metadata  # noqa: PLC0415 - few sessions ask
 
-        with closing(loader.load(source, self._options)) as loaded:
-            return ModelMetadata.of(loaded.model)
+        return read_metadata(self._source, self._options)
 
     def run(
         self,
@@ -176,8 +196,11 @@ class InferenceSession(SessionReports):
             ValueError: A required input is missing.
             InvalidArgument: A wrong name, type, rank or dimension.
             Fail: The session is closed, or `terminate` was set.
-            EPFail: An execution provider failed.
+            EPFail: An execution provider failed, and the session does not go on with the CPU EP
+                (`disable_fallback`; EPContext nodes, which it cannot run).
         """
+        if isinstance(output_names, str):
+            raise TypeError(f"output_names must be a sequence of names, not {output_names!r}")
         if run_options is not None and run_options.active_adapters:
             from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - few runs have any
 
@@ -192,10 +215,11 @@ class InferenceSession(SessionReports):
     ) -> list[Value]:
         prepared = self._present().prepared
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
-        if run_options is not None or self._is_watched:
-            results = self._run_watched(prepared, input_feed, run_options)
-        else:
-            results = prepared.run(self._signature.feeds.ordered(input_feed))
+        try:
+            results = self._results(prepared, input_feed, run_options)
+        except EPFail as exc:
+            prepared = self._prepared_after(exc, prepared)
+            results = self._results(prepared, input_feed, run_options)
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
         for surprise in self._signature.surprises(results):
@@ -204,6 +228,38 @@ class InferenceSession(SessionReports):
         if not output_names:
             return list(results)
         return [results[self._signature.position(name)] for name in output_names]
+
+    def _results(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        if run_options is not None or self._is_watched:
+            return self._run_watched(prepared, input_feed, run_options)
+        return prepared.run(self._signature.feeds.ordered(input_feed))
+
+    def _prepared_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
+        """What to run in place of `failed`, from now on: the model on the CPU EP alone.
+
+        Raises:
+            EPFail: `error`, where fallback is disabled or the CPU EP cannot run the model.
+        """
+        from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - where an EP has failed
+
+        with self._falling_back:
+            opened = self._present()
+            if opened.prepared is not failed:  # another thread's run failed, too
+                return opened.prepared
+            if not self._enable_fallback or self.get_providers() == [DEFAULT_PROVIDER]:
+                raise error
+            found, note = start_on_cpu(self._starter, self._source, error, self.get_providers())
+            self._enable_fallback = False  # once only, as in ONNX Runtime
+            self._outlived.append(opened)
+            self._provider_options, self._signature = found.provider_options, found.signature
+            self._notes = (*self._notes, note)
+            self._install(found.opened)
+            return found.opened.prepared
 
     def _run_watched(
         self,
@@ -227,52 +283,6 @@ class InferenceSession(SessionReports):
     def _is_watched(self) -> bool:
         told = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
         return told or self._around.watched
-
-    def end_profiling(self) -> str:
-        """Write the profile and give its path; "" where profiling is not enabled.
-
-        Raises:
-            Fail: It cannot be written.
-        """
-        return self._around.end_profiling()
-
-    def get_profiling_start_time_ns(self) -> int:
-        """When profiling began, in nanoseconds since 1970; 0 where it is not enabled."""
-        profiler = self._around.profiler
-        return profiler.start_time_ns if profiler is not None else 0
-
-    def get_inputs(self) -> list[NodeArg]:
-        """What a feed must hold."""
-        return list(self._signature.inputs)
-
-    def get_overridable_initializers(self) -> list[NodeArg]:
-        """What a feed may hold besides."""
-        return list(self._signature.overridable)
-
-    def get_outputs(self) -> list[NodeArg]:
-        """What `run` gives, in order."""
-        return list(self._signature.outputs)
-
-    def get_modelmeta(self) -> ModelMetadata:
-        """Descriptions in the model file."""
-        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - few sessions are asked
-
-        return ModelMetadata.of(self._present().loaded.model)
-
-    def get_providers(self) -> list[str]:
-        """Names of the execution providers that the session runs on, in order of preference.
-
-        Those that compile in the background are among them once they have.
-        """
-        return [ep.name for ep in self._opened.eps] if self._opened is not None else []
-
-    def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """Options that each provider was opened with."""
-        return {name: dict(self._provider_options.get(name, {})) for name in self.get_providers()}
-
-    def get_session_options(self) -> SessionOptions:
-        """A copy of the options that the session was made with."""
-        return self._options.snapshot()
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         """Change execution providers while the session is there.
@@ -298,32 +308,29 @@ class InferenceSession(SessionReports):
         """Make the session anew with other execution providers, from the model it was made of.
 
         Must not be called while another thread is inside `run`. If the new providers fail, the
-        session is closed.
+        session is closed. One that is not installed is a UserWarning, as for a new session; one
+        that nobody knows or that cannot be opened is an error, whatever `enable_fallback` was.
 
         Raises:
             OrtLiteError: As when a session is made.
+            ValueError: The provider lists do not fit each other.
         """
+        named = provider_list.named_in(providers, provider_options)
         self.close()
-        InferenceSession.__init__(
-            self,
-            self._source,
-            self._given,
-            providers,
-            provider_options,
-            enable_fallback=self._fallback,
-            disabled_optimizers=self._disabled,
+        self._start(
+            self._source, self._given, named, provider_list.Fallback(enabled=False, given=providers)
         )
 
     def enable_fallback(self) -> None:
-        """Let `set_providers` go on without a provider that cannot be opened.
-
-        A run never goes on elsewhere: where an execution provider fails, it is EPFail.
-        """
-        self._fallback = True
+        """Let a run go on with the CPU EP alone once another execution provider has failed."""
+        self._enable_fallback = True
 
     def disable_fallback(self) -> None:
-        """Make a provider that cannot be opened an error of `set_providers`, as it is at first."""
-        self._fallback = False
+        """Make the failure of an execution provider an error of the run: EPFail."""
+        self._enable_fallback = False
+
+    def _require_names(self, input_feed: Mapping[str, Any]) -> None:
+        self._signature.feeds.require_names(input_feed)
 
     def _open_surroundings(self) -> Surroundings:
         self._present()
@@ -363,6 +370,9 @@ class InferenceSession(SessionReports):
         self._around.close()
         left = self._job is not None and self._job.leave()
         opened, self._opened = self._opened, None
+        for one in self._outlived:
+            one.release()
+        self._outlived.clear()
         if opened is not None and not left:
             opened.release()
 

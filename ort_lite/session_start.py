@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
-from ort_lite.providers.provider_list import open_all
+from ort_lite.providers.provider_list import heeded_options, open_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ort_lite.load_clock import LoadClock
     from ort_lite.opening import ModelSource, Opened
     from ort_lite.options import SessionOptions
-    from ort_lite.providers.provider_list import Request
+    from ort_lite.providers.provider_list import Fallback, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class SessionStart:
 
     Attributes:
         disabled: Names of transformations that are not to run.
-        fallback: Whether to go on without a provider that cannot be opened.
+        fallback: What to do about a provider that is not here.
         sdks_loaded: Whether the process has the EPs' SDKs: threads would take longer to start
             than what goes on beside them saves.
     """
@@ -58,7 +58,7 @@ class SessionStart:
     clock: LoadClock
     around: Surroundings
     disabled: tuple[str, ...]
-    fallback: bool
+    fallback: Fallback
     sdks_loaded: bool = False
 
     def start(self, given: object, wanted: Sequence[Request]) -> Started:
@@ -107,9 +107,7 @@ class SessionStart:
         return Opening(
             options=self.options,
             eps=eps,
-            provider_options={
-                ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name
-            },
+            provider_options=heeded_options(wanted, eps),
             clock=self.clock,
             disabled=self.disabled,
             early=early,

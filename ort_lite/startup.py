@@ -36,7 +36,8 @@ def main(asked: str) -> int:
 
         policy = OrtExecutionProviderDevicePolicy[wanted["policy"]]
         options.set_provider_selection_policy(policy)
-    with InferenceSession(wanted["model"], options, providers=wanted["providers"]) as session:
+    made_of = (wanted["model"], options, wanted["providers"])
+    with InferenceSession(*made_of, enable_fallback=0) as session:
         opened = perf_counter()
         if wanted["feed"]:
             _run(session, wanted["feed"])

@@ -74,6 +74,10 @@ class UnknownProvider(InvalidArgument, RuntimeError):
     INVALID_ARGUMENT for one that its build lacks; code written for it may catch either.
     """
 
+    def __str__(self) -> str:
+        """Without a status, as RuntimeError's there."""
+        return self.message
+
 
 class NoSuchFile(OrtLiteError):
     """NO_SUCHFILE: a model file is not there."""

@@ -20,6 +20,8 @@ class _Factory:
 
     name = "CPUExecutionProvider"
     threads_option = _THREADS
+    ignores_options = True
+    """As ONNX Runtime's, which is given {"use_arena": "1"} and the like."""
     options: Mapping[str, str] = MappingProxyType(
         {_THREADS: "threads of matrix products, for the whole process; 0 leaves it to BLAS"}
     )
@@ -42,13 +44,8 @@ class _Factory:
         """Open the CPU.
 
         Raises:
-            InvalidArgument: An unknown option, or a number of threads that is none.
+            InvalidArgument: A number of threads that is none.
         """
-        for key in options:
-            if key not in self.options:
-                raise InvalidArgument(
-                    f"{self.name}: unknown provider option '{key}'; known: {_THREADS}"
-                )
         threads = options.get(_THREADS, "0")
         if not (threads.isascii() and threads.isdigit()):
             raise InvalidArgument(

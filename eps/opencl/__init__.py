@@ -22,6 +22,12 @@ class _Factory:
     name: str = NAME
     options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
 
+    def missing(self) -> str:
+        """Why there is no OpenCL here; see `EpFactory`."""
+        from eps.opencl.installed import missing_part
+
+        return missing_part()
+
     def probe(self) -> Probe:
         """Devices of every OpenCL platform that the loader finds."""
         from eps.opencl.probe import probe_devices

@@ -12,6 +12,7 @@ from eps.opencl.cl.loader import loader_note
 from eps.opencl.groups import AUTO, takes_groups, with_groups
 from eps.opencl.identity import chosen_architecture
 from eps.opencl.sdk_errors import sdk_text
+from ort_lite.execution_provider import NotInstalled
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
@@ -108,12 +109,13 @@ def find_devices() -> tuple[Found, ...]:
     """Every device of every platform.
 
     Raises:
-        EPFail: There is no loader, or it finds no platform.
+        NotInstalled: There is no loader, or it finds no platform.
+        EPFail: The loader cannot be loaded.
     """
     try:
         drivers = platforms()
     except OpenCLError as exc:
-        raise EPFail(f"no OpenCL platform: {sdk_text(exc)}; {loader_note()}") from exc
+        raise NotInstalled(f"no OpenCL platform: {sdk_text(exc)}; {loader_note()}") from exc
     found = []
     for p, platform in enumerate(drivers):
         try:

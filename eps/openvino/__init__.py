@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import DEVICE_OPTION, OPTIONS, PACKAGE, device_kind, parse_options
 from eps.openvino.shared_tbb import load_newest_tbb
-from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,15 +22,21 @@ class _Factory:
     options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
     threads_option: str = "num_of_threads"
 
+    def missing(self) -> str:
+        """Why there is no OpenVINO here; see `EpFactory`."""
+        from ort_lite.providers.early_loading import package_folders
+
+        if package_folders(PACKAGE):
+            return ""
+        return "the openvino package is not installed: pip install 'ort-lite[openvino]'"
+
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
         from ort_lite.execution_provider import Probe
-        from ort_lite.providers.early_loading import package_folders
 
-        if not package_folders(PACKAGE):
-            return Probe(
-                reason="the openvino package is not installed: pip install 'ort-lite[openvino]'"
-            )
+        missing = self.missing()
+        if missing:
+            return Probe(reason=missing)
         load_newest_tbb()
         try:
             from eps.openvino.probe import probe_devices
@@ -50,13 +55,12 @@ class _Factory:
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""
-        from ort_lite.providers.early_loading import package_folders
-
         parsed = parse_options(options)
-        if not package_folders(PACKAGE):
-            raise EPFail(
-                f"{NAME}: the openvino package is not installed. pip install 'ort-lite[openvino]'"
-            )
+        missing = self.missing()
+        if missing:
+            from ort_lite.execution_provider import NotInstalled
+
+            raise NotInstalled(missing)
         load_newest_tbb()
         from eps.openvino.provider import OpenVINOExecutionProvider
 

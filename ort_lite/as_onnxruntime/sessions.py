@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ort_lite.session
-from ort_lite.providers.catalog import DEFAULT_PROVIDER
+from ort_lite.providers.catalog import DEFAULT_PROVIDER, require_present
 
 if TYPE_CHECKING:
     import os
@@ -31,8 +31,9 @@ class InferenceSession(ort_lite.session.InferenceSession):
     ) -> None:
         """As ort_lite's, on the providers from outside, where there are any."""
         chosen = self._chosen(sess_options, providers, provider_options)
-        if self.settings.providers is not None:
-            kwargs["enable_fallback"] = 0  # who chooses an execution provider wants to hear why not
+        for name, _ in self.settings.providers or ():
+            require_present(name)  # who chooses an execution provider wants to hear why not
+            kwargs["enable_fallback"] = 0
         super().__init__(path_or_bytes, decided(self.settings, sess_options), *chosen, **kwargs)
 
     def set_providers(

@@ -118,9 +118,9 @@ def key_value(text: str, option: str) -> tuple[str, str]:
 
 def full_name(ep: str) -> str:
     """The installed execution provider that `ep` means; `ep` itself if none does."""
-    from ort_lite.providers.catalog import get_available_providers
+    from ort_lite.providers.catalog import entries
 
-    for name in get_available_providers():
+    for name in entries():
         if ep.lower() in (name.lower(), name.removesuffix(SUFFIX).lower()):
             return name
     return ep
@@ -142,7 +142,8 @@ def open_session(
     try:
         with progress(f"loading {model.name}") as update:
             options.set_progress_func(update)
-            return InferenceSession(model, options, providers=choice.providers)
+            _require_named(choice)
+            return InferenceSession(model, options, providers=choice.providers, enable_fallback=0)
     except EPFail as exc:
         if _opens(options, choice):
             raise
@@ -151,13 +152,26 @@ def open_session(
         ) from exc
 
 
+def _require_named(choice: SessionChoice) -> None:
+    """Check that what the user named is installed; a session would go on without it.
+
+    Raises:
+        UnknownProvider: No execution provider of that name is installed.
+        EPFail: Its SDK or driver is not.
+    """
+    from ort_lite.providers.catalog import require_present
+
+    for name, _ in choice.providers or ():
+        require_present(name)
+
+
 def _opens(options: SessionOptions, choice: SessionChoice) -> bool:
     """Whether the devices are there, so that what failed came after them."""
-    from ort_lite.providers.provider_list import open_all, requested
+    from ort_lite.providers.provider_list import named_in, open_all, requested
     from ort_lite.status import EPFail
 
     try:
-        opened = open_all(requested(options, choice.providers, None), fallback=False)
+        opened = open_all(requested(options, named_in(choice.providers, None)))
     except EPFail:
         return False
     for ep in opened:

@@ -52,6 +52,15 @@ class Feeds:
             values.append(check.accept(value))
         return values
 
+    def require_names(self, feed: Mapping[str, Any]) -> None:
+        """Check that no required input is missing.
+
+        Raises:
+            ValueError: One is; onnxruntime's class and text.
+        """
+        if not all(name in feed for name in self._required):
+            self._complain(feed)
+
     def _absent(self, check: _InputCheck, feed: Mapping[str, Any]) -> Value:
         if check.name in self._defaults:
             return self._defaults[check.name]

@@ -63,6 +63,10 @@ class RunForms(ABC):
         """What `run` gives, in order."""
 
     @abstractmethod
+    def _require_names(self, input_feed: Mapping[str, Any]) -> None:
+        """Check that no required input is missing; ValueError if so."""
+
+    @abstractmethod
     def _open_surroundings(self) -> Surroundings:
         """The session's threads; Fail if it is closed."""
 
@@ -80,9 +84,11 @@ class RunForms(ABC):
         is logged. `close` waits for calls.
 
         Raises:
+            ValueError: A required input is missing.
             Fail: The session is closed.
         """
         surroundings = self._open_surroundings()
+        self._require_names(input_feed)
         warn_without_effect("run_async", run_options)
 
         def call() -> None:

@@ -72,7 +72,8 @@ def session_of(
     options = SessionOptions()
     for key, value in {**job.get("config", {}), **(extra or {})}.items():
         options.add_session_config_entry(key, value)
-    return InferenceSession(model, options, providers=[(job["ep"], job["options"])])
+    named = [(job["ep"], job["options"])]
+    return InferenceSession(model, options, providers=named, enable_fallback=0)
 
 
 def context_entries(path: Path) -> dict[str, str]:

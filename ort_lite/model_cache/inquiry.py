@@ -17,7 +17,7 @@ from ort_lite.model_cache.identity import cache_identity, differences
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.opening import Opening
-from ort_lite.providers.provider_list import open_all, wanted_by
+from ort_lite.providers.provider_list import heeded_options, named_in, open_all, wanted_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,13 +83,14 @@ def inquire(
     try:
         if cached.source is None:
             return Inquiry(hit=False, reason=cached.unfit())
-        wanted = wanted_by(options, providers, None, lambda: ModelMetadata.of(cached.plain().model))
-        eps = open_all(wanted, fallback=False)
+        named = named_in(providers, None)
+        wanted = wanted_by(options, named, lambda: ModelMetadata.of(cached.plain().model))
+        eps = open_all(wanted)
         try:
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return Inquiry(hit=False, reason=f"no compiled model is kept by {names}")
-            given = {ep.name: dict(r.options) for ep in eps for r in wanted if r.name == ep.name}
+            given = heeded_options(wanted, eps)
             opening = Opening(options=options, eps=eps, provider_options=given, clock=LoadClock())
             identity = cache_identity(cached.source.digest, opening)
         finally:

@@ -29,10 +29,10 @@ def main(folder: Path) -> None:
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     options = SessionOptions()
     options.add_session_config_entry(PROBE_KEY, "never")
-    providers = [(request["source"], request["options"])]
+    made_of = (folder / MODEL, options, [(request["source"], request["options"])])
     graph = read_model(memoryview((folder / MODEL).read_bytes())).graph
     try:
-        with InferenceSession(folder / MODEL, options, providers=providers) as session:
+        with InferenceSession(*made_of, enable_fallback=0) as session:
             session.run(None, {info.name: _zeros(info) for info in graph.inputs})
     except OrtLiteError as exc:
         sys.stderr.write(f"{exc}\n")

@@ -25,6 +25,16 @@ FACTORY_PARTS = ("name", "options", "probe", "create")
 DEFAULT_PROVIDER = "CPUExecutionProvider"
 """The EP that runs what no other takes; appended when the user leaves it out."""
 
+ORT_PROVIDERS = tuple(
+    f"{name}ExecutionProvider"
+    for name in (
+        *("NvTensorRTRTX", "Tensorrt", "CUDA", "MIGraphX", "OpenVINO", "Dnnl", "VitisAI", "QNN"),
+        *("Nnapi", "VSINPU", "Js", "CoreML", "ACL", "Dml", "Rknpu", "WebNN", "WebGpu", "Xnnpack"),
+        *("CANN", "Azure", "CPU"),
+    )
+)
+"""What get_all_providers of onnxruntime 1.31.1 gives, in its order."""
+
 log = get_logger(__name__)
 
 registered: dict[str, Entry] = {}
@@ -121,13 +131,67 @@ def require_installed(name: str, installed: Mapping[str, Entry]) -> Entry:
 
 
 def get_available_providers() -> list[str]:
-    """Names of installed EPs in order of preference, the default EP last."""
-    return list(entries())
+    """Names of the EPs whose SDK is installed here, in order of preference, the default EP last.
+
+    Whether there is a device, `get_ep_devices` says, which asks every SDK.
+    """
+    return [name for name, entry in entries().items() if not _missing(entry)]
+
+
+def get_all_providers() -> list[str]:
+    """Names of all EPs that ONNX Runtime knows, as it orders them, after others installed here."""
+    return [*(name for name in entries() if name not in ORT_PROVIDERS), *ORT_PROVIDERS]
+
+
+def require_present(name: str) -> None:
+    """Check that an execution provider is installed, with its SDK.
+
+    Raises:
+        UnknownProvider: None of this name is.
+        EPFail: Its distribution is broken.
+        NotInstalled: Its SDK or driver is not there; an EPFail.
+    """
+    missing = _missing(require_installed(name, entries()))
+    if missing:
+        from ort_lite.execution_provider import NotInstalled  # noqa: PLC0415 - of use for this alone
+
+        raise NotInstalled(missing)
+
+
+def _missing(entry: Entry) -> str:
+    """Why an EP cannot be opened, as far as can be said without its SDK."""
+    try:
+        missing = getattr(entry.load(), "missing", None)
+    except EPFail as exc:
+        return exc.message
+    return str(missing()) if missing is not None else ""
 
 
 def probe_all() -> dict[str, Probe]:
     """What each installed EP finds on this machine."""
     return {name: entry.load().probe() for name, entry in entries().items()}
+
+
+def require_addable(name: str) -> None:
+    """Check that `SessionOptions.add_provider` may add an execution provider.
+
+    Raises:
+        UnknownProvider: Nobody knows the name.
+        InvalidArgument: It is known and not here, with ONNX Runtime's text.
+    """
+    installed = entries()
+    if name in ORT_PROVIDERS and name not in installed:
+        raise InvalidArgument(_not_addable(name, f"Installed: {list(installed)}."))
+    missing = _missing(require_installed(name, installed))
+    if missing:
+        raise InvalidArgument(_not_addable(name, missing))
+
+
+def _not_addable(name: str, why: str) -> str:
+    return (
+        f"Failed to add provider of type '{name}' to SessionOptions. Provider configuration is "
+        f"not supported. {why}"
+    )
 
 
 def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider:
@@ -139,7 +203,10 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
     """
     factory = entry.load()
     unknown = [key for key in options if key not in factory.options]
-    if unknown:
+    if unknown and getattr(factory, "ignores_options", False):
+        log.debug("%s has no options %s, and ignores them", entry.name, ", ".join(unknown))
+        options = {key: options[key] for key in options if key not in unknown}
+    elif unknown:
         known = ", ".join(sorted(factory.options)) or "none"
         raise InvalidArgument(
             f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: {known}"

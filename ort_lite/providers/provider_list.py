@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite import forks
 from ort_lite.providers import catalog
-from ort_lite.session_log import INFO, WARNING, get_logger
+from ort_lite.session_log import INFO, get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
+    from ort_lite.status import OrtLiteError
 
 log = get_logger(__name__)
 
@@ -28,7 +30,8 @@ class Request:
     """One EP that the session is to have.
 
     Attributes:
-        explicit: Whether the user named it; an explicit one that cannot be opened is an error.
+        explicit: Whether the user named it; one that the user did not is left out where it
+            cannot be opened.
     """
 
     name: str
@@ -36,10 +39,48 @@ class Request:
     explicit: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """What a session does about providers that are not here.
+
+    Attributes:
+        enabled: Whether it goes on without one that cannot be opened.
+        given: Its `providers`, as the user gave them.
+        notes: One line for each that it goes on without, for `explain()`.
+    """
+
+    enabled: bool
+    given: object = None
+    notes: list[str] = field(default_factory=list)
+
+
+def named_in(
+    providers: str | Sequence[str | tuple[str, Mapping[str, str]]] | None,
+    provider_options: Sequence[Mapping[str, str]] | None,
+) -> list[Request]:
+    """Providers that the arguments of a session name, in their order.
+
+    A name that is there twice counts once, which a UserWarning says. One string is the name of one
+    provider: ONNX Runtime reads each of its characters as a name, and takes the CPU EP in the end.
+
+    Raises:
+        ValueError: An argument is not a sequence of the right things, or the two differ in length,
+            as in ONNX Runtime's Python.
+    """
+    if providers is None:
+        return []
+    specs = [providers] if isinstance(providers, str) else providers
+    if not isinstance(specs, Sequence):
+        raise ValueError(f"'providers' should be a sequence, not {specs!r}.")  # noqa: TRY004 - ValueError is onnxruntime's class for it
+    found = [_request(spec) for spec in specs]
+    if provider_options is not None:
+        found = _with_options(specs, found, provider_options)
+    return _each_once(found)
+
+
 def wanted_by(
     options: SessionOptions,
-    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
-    provider_options: Sequence[Mapping[str, str]] | None,
+    named: Sequence[Request],
     metadata: Callable[[], ModelMetadata],
 ) -> tuple[Request, ...]:
     """All that a session of these arguments opens, with the options that it gives each.
@@ -47,39 +88,37 @@ def wanted_by(
     Args:
         options: Its policy or delegate, where it has one and no provider is named, adds to it
             the providers that it selects.
-        providers: As for a session.
-        provider_options: As for a session.
+        named: From `named_in`, what the session's own arguments name.
         metadata: Reads the model's, for a delegate.
 
     Raises:
         Fail: The delegate failed, or selected wrongly.
-        ValueError: As `requested`.
         InvalidArgument: As `requested` and `with_threads`.
     """
-    if not providers and options.selects_devices:
+    if not named and options.selects_devices:
         from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
 
         add_providers(options, metadata)
-    found = requested(options, providers, provider_options)
-    return with_threads(found, options.intra_op_num_threads)
+    return with_threads(requested(options, named), options.intra_op_num_threads)
 
 
-def requested(
-    options: SessionOptions,
-    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
-    provider_options: Sequence[Mapping[str, str]] | None,
-) -> tuple[Request, ...]:
+def requested(options: SessionOptions, named: Sequence[Request]) -> tuple[Request, ...]:
     """Providers in the user's order, with the default EP appended when it is missing.
 
     Providers given to the session win over those added to its options, as in ONNX Runtime.
 
     Raises:
-        ValueError: As `named_in`.
         InvalidArgument: `session.disable_cpu_ep_fallback` together with an explicit CPU EP.
     """
-    found = named_in(providers, provider_options)
+    found = list(named)
     if found and options.has_providers():
-        log.warning("the providers given to the session win over those added to its SessionOptions")
+        from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - few sessions do both
+
+        warn_user(
+            "Specified 'providers'/'provider_options' when creating InferenceSession but "
+            "SessionOptions has providers, too. The session uses only those passed to "
+            "InferenceSession()."
+        )
     elif not found:
         found = [Request(name, dict(o), explicit=True) for name, o in options.providers]
     if not found:
@@ -87,38 +126,8 @@ def requested(
     return _with_default(options, found)
 
 
-def named_in(
-    providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
-    provider_options: Sequence[Mapping[str, str]] | None,
-) -> list[Request]:
-    """Providers that the arguments of a session name, in their order.
-
-    Raises:
-        ValueError: `providers` is one string, or the lists differ in length; ONNX Runtime's
-            Python raises the same class.
-    """
-    if isinstance(providers, str):
-        raise ValueError(f"providers must be a sequence of names, not the string {providers!r}")  # noqa: TRY004 - ValueError is onnxruntime's class for it
-    specs = list(providers or ())
-    if provider_options is not None and len(provider_options) != len(specs):
-        raise ValueError(
-            "'providers' and 'provider_options' should be the same length if both are given: "
-            f"{len(specs)} and {len(provider_options)}"
-        )
-    found = [_request(spec) for spec in specs]
-    if provider_options is not None:
-        found = [
-            Request(r.name, {**r.options, **_texts(o)}, explicit=True)
-            for r, o in zip(found, provider_options, strict=True)
-        ]
-    return found
-
-
 def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Request, ...]:
     names = [request.name for request in found]
-    doubled = {name for name in names if names.count(name) > 1}
-    if doubled:
-        raise InvalidArgument(f"providers named twice: {sorted(doubled)}")
     explicit_default = any(r.explicit and r.name == catalog.DEFAULT_PROVIDER for r in found)
     if options.flag("session.disable_cpu_ep_fallback") and explicit_default:
         raise InvalidArgument(
@@ -128,6 +137,19 @@ def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Reques
     if catalog.DEFAULT_PROVIDER not in names:
         found = [*found, Request(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
     return tuple(found)
+
+
+def with_shared_threads(options: SessionOptions) -> SessionOptions:
+    """`options` with the numbers of threads of the process, where those are set.
+
+    Raises:
+        BindingError: They are, and the session wants its own, or the other way round.
+    """
+    if options.use_per_session_threads and "ort_lite.global_threads" not in sys.modules:
+        return options  # no program has set any
+    from ort_lite.global_threads import with_global_threads  # noqa: PLC0415 - few sessions share
+
+    return with_global_threads(options)
 
 
 def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]:
@@ -171,14 +193,17 @@ def begin_all(requests: Sequence[Request]) -> bool:
 
 
 def open_all(
-    requests: Sequence[Request], *, fallback: bool, kernels: Sequence[KernelDef] = ()
+    requests: Sequence[Request],
+    *,
+    fallback: Fallback | None = None,
+    kernels: Sequence[KernelDef] = (),
 ) -> list[ExecutionProvider]:
     """Open the requested EPs.
 
     Args:
         requests: From `requested`.
-        fallback: Whether an explicit EP that cannot be opened is left out with a warning
-            (`enable_fallback=1`, which the user must ask for).
+        fallback: Decides whether to go on without an explicit EP that is not here; None never
+            does.
         kernels: The user's, for each EP that runs such.
 
     Raises:
@@ -188,44 +213,88 @@ def open_all(
     """
     installed = catalog.entries()
     opened: list[ExecutionProvider] = []
-    for request in requests:
-        try:
-            entry = catalog.require_installed(request.name, installed)
-            opened.append(catalog.open_provider(entry, request.options))
-        except UnknownProvider as exc:
-            if not fallback:
-                _close(opened)
-                raise
-            log.warning("%s Going on without it.", exc.message)
-        except EPFail as exc:
-            if request.explicit and not fallback:
-                _close(opened)
-                raise
-            level = WARNING if request.explicit else INFO
-            log.log(level, "%s is left out: %s", request.name, exc.message)
-        except InvalidArgument:
-            _close(opened)
-            raise
-    if kernels:
+    try:
+        for at, request in enumerate(requests):
+            try:
+                entry = catalog.require_installed(request.name, installed)
+                opened.append(catalog.open_provider(entry, request.options))
+            except (UnknownProvider, EPFail) as exc:
+                left = [*(ep.name for ep in opened), *(r.name for r in requests[at + 1 :])]
+                if not request.explicit:
+                    log.log(INFO, "%s is left out: %s", request.name, exc.message)
+                elif fallback is None or not _goes_on(fallback, request.name, exc, left):
+                    raise
         _register(kernels, opened)
+    except BaseException:
+        for provider in opened:
+            provider.release()
+        raise
     return opened
 
 
+def heeded_options(
+    requests: Sequence[Request], opened: Sequence[ExecutionProvider]
+) -> dict[str, dict[str, str]]:
+    """By name of each EP in `opened`, the options that it heeds of those asked for."""
+    wanted = {request.name: request.options for request in requests}
+    installed = catalog.entries()
+    return {
+        ep.name: {key: value for key, value in wanted[ep.name].items() if key in known}
+        for ep in opened
+        for known in [installed[ep.name].load().options]
+    }
+
+
+def _goes_on(fallback: Fallback, name: str, error: OrtLiteError, left: Sequence[str]) -> bool:
+    from ort_lite.providers.fallback import goes_on  # noqa: PLC0415 - where providers are missing
+
+    return goes_on(fallback, name, error, left)
+
+
 def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
+    if not kernels:
+        return
     from ort_lite.kernel_registry import SupportsKernels  # noqa: PLC0415 - few sessions have any
 
     takers = [provider for provider in opened if isinstance(provider, SupportsKernels)]
     if not takers:
-        _close(opened)
         raise InvalidArgument("custom kernels are registered, and no execution provider runs them")
     for provider in takers:
         for definition in kernels:
             provider.register_kernel(definition)
 
 
-def _close(opened: Sequence[ExecutionProvider]) -> None:
-    for provider in opened:
-        provider.release()
+def _with_options(
+    specs: Sequence[object], found: Sequence[Request], provider_options: object
+) -> list[Request]:
+    if not isinstance(provider_options, Sequence):
+        raise ValueError(f"'provider_options' should be a sequence, not {provider_options!r}.")  # noqa: TRY004 - as above
+    if len(provider_options) != len(found):
+        raise ValueError(
+            "'providers' and 'provider_options' should be the same length if both are given. "
+            f"They have {len(found)} and {len(provider_options)}."
+        )
+    if not all(isinstance(spec, str) for spec in specs):
+        raise ValueError(
+            "Only string values for 'providers' are supported if 'provider_options' is given."
+        )
+    if not all(isinstance(options, Mapping) for options in provider_options):
+        raise ValueError(f"'provider_options' values must be dicts, not {provider_options!r}.")
+    return [
+        Request(request.name, _texts(options), explicit=True)
+        for request, options in zip(found, provider_options, strict=True)
+    ]
+
+
+def _each_once(found: Sequence[Request]) -> list[Request]:
+    first: dict[str, Request] = {}
+    for request in found:
+        if request.name in first:
+            from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - a slip
+
+            warn_user(f"Duplicate provider '{request.name}' encountered, ignoring.")
+        first.setdefault(request.name, request)
+    return list(first.values())
 
 
 def _request(spec: object) -> Request:
@@ -234,7 +303,9 @@ def _request(spec: object) -> Request:
             return Request(spec, {}, explicit=True)
         case (str() as name, Mapping() as options):
             return Request(name, _texts(options), explicit=True)
-    raise ValueError(f"a provider is a name or a pair (name, options), not {spec!r}")
+    raise ValueError(
+        f"'providers' values must be either strings or (string, dict) tuples, not {spec!r}."
+    )
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:

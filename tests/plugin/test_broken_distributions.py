@@ -40,7 +40,7 @@ def test_it_is_named_with_what_is_wrong(
 ) -> None:
     install_broken(site, target, source)
     with pytest.raises(ort.EPFail, match=text) as found:
-        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME], enable_fallback=0)
     assert f"'{NAME}' is installed but its factory {target} cannot be imported" in str(found.value)
 
 
@@ -56,7 +56,7 @@ def test_it_is_named_with_what_is_wrong(
 def test_whatever_its_import_raises_is_an_error_of_ours(site: Site, source: str, text: str) -> None:
     install_broken(site, "broken_ep:FACTORY", source)
     with pytest.raises(ort.EPFail, match=text):
-        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME], enable_fallback=0)
     ort.InferenceSession(mlp().SerializeToString()).close()
 
 
@@ -68,14 +68,14 @@ def test_whatever_its_import_raises_is_an_error_of_ours(site: Site, source: str,
 def test_what_is_no_factory_is_named(site: Site, source: str) -> None:
     install_broken(site, "broken_ep:FACTORY", source)
     with pytest.raises(ort.EPFail, match=f"{NAME}.* broken_ep:FACTORY"):
-        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME], enable_fallback=0)
 
 
 def test_a_factory_of_another_name_is_refused(installed: Site) -> None:
     """Its EPContext nodes would carry a source that no catalog knows."""
     installed.add_distribution("renamed", {catalog.GROUP: {NAME: "example_ep:FACTORY"}})
     with pytest.raises(ort.EPFail, match=f"{NAME}.*{EXAMPLE}"):
-        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME])
+        ort.InferenceSession(mlp().SerializeToString(), providers=[NAME], enable_fallback=0)
 
 
 @pytest.mark.parametrize("damage", ["not text", "a folder", "no folder"])

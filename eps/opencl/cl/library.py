@@ -9,6 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from ort_lite.providers.early_loading import package_folders
 
 PACKAGE = "pyopencl"
+MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
 
 
 def package_folder() -> str | None:

@@ -15,15 +15,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
-from eps.opencl.cl.library import library_of, package_folder
+from eps.opencl.cl.library import MISSING, library_of, package_folder
 from eps.opencl.icd import drivers_shown, platforms_unseen
 from eps.opencl.pocl_threads import threads_on_cores
+from ort_lite.execution_provider import NotInstalled
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
 
 _looking = Lock()
 
@@ -83,7 +82,7 @@ def _opened() -> _Opened:
 def _opened_once() -> _Opened:
     folder = package_folder()
     if folder is None:
-        raise EPFail(MISSING)
+        raise NotInstalled(MISSING)
     library = library_of(folder)
     if library is None:
         raise EPFail(f"the pyopencl package in {folder} has no extension module")

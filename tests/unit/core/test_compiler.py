@@ -36,7 +36,8 @@ def expected(proto: ModelProto) -> np.ndarray[Any, Any]:
 
 
 def check(source: Path | bytes, proto: ModelProto, used: ort.SessionOptions | None = None) -> None:
-    with ort.InferenceSession(source, used, providers=[OPENVINO]) as session:
+    providers = [OPENVINO] if used is None else None
+    with ort.InferenceSession(source, used, providers) as session:
         np.testing.assert_array_equal(session.run(None, feed(proto))[0], expected(proto))
         origins = {p.origin for p in session.explain().partitions if p.ep == OPENVINO}
         assert origins == {"context"}

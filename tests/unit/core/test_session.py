@@ -269,17 +269,6 @@ def test_a_folder_is_no_model(tmp_path: Path) -> None:
         ort.InferenceSession(tmp_path, providers=CPU)
 
 
-def test_an_unknown_provider_is_an_error_unless_fallback_was_asked_for(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    data = mlp().SerializeToString()
-    with pytest.raises(ort.InvalidArgument, match=r"Unknown Provider Type: Nope\. Installed:"):
-        ort.InferenceSession(data, providers=["Nope"])
-    session = ort.InferenceSession(data, providers=["Nope"], enable_fallback=True)
-    assert session.get_providers() == CPU
-    assert "Unknown Provider Type: Nope" in caplog.text
-
-
 @pytest.mark.parametrize("error", [ort.InvalidArgument, RuntimeError])
 def test_adding_an_unknown_provider_fails_at_once(error: type[Exception]) -> None:
     """In onnxruntime RuntimeError for a name nobody has, INVALID_ARGUMENT for one not built."""
@@ -287,18 +276,6 @@ def test_adding_an_unknown_provider_fails_at_once(error: type[Exception]) -> Non
     with pytest.raises(error, match=r"Unknown Provider Type: Nope\. Installed:"):
         options.add_provider("Nope")
     assert not options.has_providers()
-
-
-def test_provider_lists_that_do_not_fit_are_refused() -> None:
-    data = mlp().SerializeToString()
-    with pytest.raises(ValueError, match="not the string 'CPUExecutionProvider'"):
-        ort.InferenceSession(data, providers="CPUExecutionProvider")
-    with pytest.raises(ValueError, match="same length"):
-        ort.InferenceSession(data, providers=CPU, provider_options=[{}, {}])
-    with pytest.raises(ort.InvalidArgument, match="named twice"):
-        ort.InferenceSession(data, providers=CPU * 2)
-    with pytest.raises(ValueError, match="a name or a pair"):
-        ort.InferenceSession(data, providers=[7])
 
 
 def test_provider_options_come_both_ways_and_are_told() -> None:

@@ -13,8 +13,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as theirs
 from small_models import feed, mlp
 
 import ort_lite as ort
+from ort_lite import global_threads
 from ort_lite.capi import onnxruntime_pybind11_state as ours
-from ort_lite.execution import global_threads
 from ort_lite.providers.host_processor import vendor_and_model
 
 if TYPE_CHECKING:

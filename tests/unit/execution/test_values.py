@@ -168,15 +168,3 @@ def test_a_session_is_made_anew_with_other_providers() -> None:
         np.testing.assert_allclose(session.run(None, feed(mlp()))[0], before, rtol=1e-5)
         made = session.get_session_options()
         assert made.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-
-
-def test_a_provider_that_is_not_here_is_an_error_unless_fallback_was_asked_for() -> None:
-    session = ort.InferenceSession(mlp().SerializeToString(), providers=CPU)
-    session.enable_fallback()
-    session.set_providers(["NoExecutionProvider"])
-    assert session.get_providers() == CPU
-    session.disable_fallback()
-    with pytest.raises(ort.InvalidArgument, match="NoExecutionProvider"):
-        session.set_providers(["NoExecutionProvider"])
-    with pytest.raises(ort.Fail, match="closed"):
-        session.run(None, feed(mlp()))

@@ -77,7 +77,7 @@ def test_without_intels_compiler_the_error_names_the_library() -> None:
         ov.Core().get_property("NPU", "NPU_COMPILER_VERSION")
     except RuntimeError:
         with pytest.raises(ort.EPFail, match=r"platform 4000.*NPU compiler library, which"):
-            ort.InferenceSession(mlp().SerializeToString(), providers=OFFLINE)
+            ort.InferenceSession(mlp().SerializeToString(), providers=OFFLINE, enable_fallback=0)
     else:
         with ort.InferenceSession(mlp().SerializeToString(), providers=OFFLINE) as made:
             assert made.explain().partitions[0].identity["architecture"] == "4000"
@@ -92,6 +92,7 @@ def test_a_context_for_another_machine_names_its_platform(
     with ort.InferenceSession(content, context_options(path), providers=OFFLINE) as made:
         assert CoreWithCompiler.asked[0]["NPU_PLATFORM"] == "4000"
         assert CoreWithCompiler.asked[0]["NPU_COMPILER_TYPE"] == "PLUGIN"
+        made.disable_fallback()
         name, shape = made.get_inputs()[0].name, made.get_inputs()[0].shape
         with pytest.raises(ort.EPFail, match="platform 4000, which is not in this machine"):
             made.run(None, {name: np.zeros(shape, np.float32)})
@@ -116,6 +117,7 @@ def test_what_was_compiled_offline_runs_on_the_npu(tmp_path: Path) -> None:
     with ort.InferenceSession(content, context_options(path), providers=offline):
         pass
     with ort.InferenceSession(path, providers=[(OPENVINO, {"device_type": "NPU"})]) as made:
+        made.disable_fallback()
         name, shape = made.get_inputs()[0].name, made.get_inputs()[0].shape
         x = np.ones(shape, np.float32)
         found = made.run(None, {name: x})[0]

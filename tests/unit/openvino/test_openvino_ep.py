@@ -30,7 +30,8 @@ UNSUPPORTED = CompiledModelCompatibility.EP_UNSUPPORTED
 
 
 def session(proto: Any, **options: str) -> ort.InferenceSession:
-    return ort.InferenceSession(proto.SerializeToString(), providers=[(OPENVINO, options)])
+    named = [(OPENVINO, options)]
+    return ort.InferenceSession(proto.SerializeToString(), providers=named, enable_fallback=0)
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,56 @@
-"""What a session says of itself: where nodes run and why, and what it took to get there."""
+"""What a session says of itself: its inputs and outputs, its providers, what it decided."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from ort_lite.execution.run_forms import RunForms
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ort_lite.background_compile import BackgroundJob
+    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.signature import Signature
     from ort_lite.load_clock import LoadClock
     from ort_lite.load_report import BackgroundCompile, LoadReport
+    from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.opening import Opened
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
 
 
-class SessionReports(RunForms):
-    """Reports of a session, which has these parts."""
+class SessionAnswers(RunForms):
+    """The questions that a session answers, which change nothing."""
 
+    _opened: Opened | None
+    _options: SessionOptions
+    _signature: Signature
+    _around: Surroundings
     _clock: LoadClock
+    _provider_options: Mapping[str, Mapping[str, str]]
+    _notes: tuple[str, ...]
     _job: BackgroundJob | None
     _no_job: str
-    _options: SessionOptions
 
+    @abstractmethod
     def _present(self) -> Opened:
-        raise NotImplementedError
+        """What runs; Fail if the session is closed."""
+
+    def end_profiling(self) -> str:
+        """Write the profile and give its path; "" where profiling is not enabled.
+
+        Raises:
+            Fail: It cannot be written.
+        """
+        return self._around.end_profiling()
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds since 1970; 0 where it is not enabled."""
+        profiler = self._around.profiler
+        return profiler.start_time_ns if profiler is not None else 0
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
         """Which EP runs which nodes; needs `session.record_ep_graph_assignment_info`.
@@ -37,6 +62,39 @@ class SessionReports(RunForms):
 
         return assignment_info(self._present().prepared, self._options)
 
+    def get_inputs(self) -> list[NodeArg]:
+        """What a feed must hold."""
+        return list(self._signature.inputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """What a feed may hold besides."""
+        return list(self._signature.overridable)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """What `run` gives, in order."""
+        return list(self._signature.outputs)
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """Descriptions in the model file."""
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - few sessions are asked
+
+        return ModelMetadata.of(self._present().loaded.model)
+
+    def get_providers(self) -> list[str]:
+        """Names of the execution providers that the session runs on, in order of preference.
+
+        Those that compile in the background are among them once they have.
+        """
+        return [ep.name for ep in self._opened.eps] if self._opened is not None else []
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Options that each provider was opened with."""
+        return {name: dict(self._provider_options.get(name, {})) for name in self.get_providers()}
+
+    def get_session_options(self) -> SessionOptions:
+        """A copy of the options that the session was made with."""
+        return self._options.snapshot()
+
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""
         from ort_lite.planning import explain  # noqa: PLC0415 - a session that is only run needs it not
@@ -46,7 +104,7 @@ class SessionReports(RunForms):
             opened.prepared,
             model=opened.loaded.described,
             providers=tuple(ep.name for ep in opened.eps),
-            notes=() if background.state == "off" else (str(background),),
+            notes=(*self._notes, *(() if background.state == "off" else (str(background),))),
             transforms=opened.transforms,
         )
 

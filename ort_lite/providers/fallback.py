@@ -1,0 +1,90 @@
+"""How a session goes on without an execution provider that is not here, as ONNX Runtime does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.execution_provider import NotInstalled
+from ort_lite.providers import catalog
+from ort_lite.providers.warn_user import warn_user
+from ort_lite.status import UnknownProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.providers.provider_list import Fallback
+    from ort_lite.status import EPFail, OrtLiteError
+
+STARS = "***************"
+
+
+def goes_on(fallback: Fallback, name: str, error: OrtLiteError, left: Sequence[str]) -> bool:
+    """Whether a session goes on without a provider that was asked for.
+
+    A provider that is known and not installed is a UserWarning, whatever `enable_fallback` is.
+    A name that nobody knows, and a provider that cannot be opened, are errors unless it is
+    enabled; then the error is printed, as by ONNX Runtime.
+
+    Args:
+        fallback: Gets a note if so.
+        name: Of the provider.
+        error: Why it is not there.
+        left: The providers that the session goes on with.
+    """
+    absent = isinstance(error, UnknownProvider | NotInstalled)
+    known = name in catalog.get_all_providers()
+    if absent:
+        warn_user(_not_available(name, error, left))
+    if not (absent and known):
+        if not fallback.enabled:
+            return False
+        _print_error(error, fallback.given, left)
+    if not absent:
+        warn_user(f"{name} cannot be opened: {error.message} {_goes_on_with(left)}")
+    fallback.notes.append(f"not opened: {name}: {error.message} {_goes_on_with(left)}")
+    return True
+
+
+def goes_on_from(fallback: Fallback, error: ValueError) -> bool:
+    """Whether a session goes on with the default EP after its `providers` could not be read."""
+    if not fallback.enabled:
+        return False
+    left = [catalog.DEFAULT_PROVIDER]
+    _print_error(error, fallback.given, left)
+    note = f"the session's providers are unusable: {error} {_goes_on_with(left)}"
+    warn_user(note)
+    fallback.notes.append(note)
+    return True
+
+
+def note_failed_run(error: EPFail, failed: Sequence[str], left: Sequence[str]) -> str:
+    """Report that a session goes on with `left` after a run failed; for `explain()`, too."""
+    print(  # noqa: T201 - where onnxruntime prints it
+        f"EP Error: {error} using {list(failed)}\nFalling back to {list(left)} and retrying."
+    )
+    note = f"a run on {', '.join(failed)} failed: {error.message} {_goes_on_with(left)}"
+    warn_user(note)
+    return note
+
+
+def _print_error(error: Exception, given: object, left: Sequence[str]) -> None:
+    lines = (
+        f"{STARS} EP Error {STARS}",
+        f"EP Error {error} when using {given}",
+        f"Falling back to {list(left)} and retrying.",
+        "*" * 40,
+    )
+    print("\n".join(lines))  # noqa: T201 - where onnxruntime prints it
+
+
+def _not_available(name: str, error: OrtLiteError, left: Sequence[str]) -> str:
+    available = ", ".join(catalog.get_available_providers())
+    why = f" {error.message}." if isinstance(error, NotInstalled) else ""
+    return (
+        f"Specified provider '{name}' is not in available provider names. "
+        f"Available providers: '{available}'.{why} {_goes_on_with(left)}"
+    )
+
+
+def _goes_on_with(left: Sequence[str]) -> str:
+    return f"The session goes on with: {', '.join(left)}."

@@ -1,0 +1,57 @@
+"""A session's second start, on the CPU EP, after another execution provider failed in a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ort_lite.context.keys import ENABLE_KEY
+from ort_lite.load_clock import LoadClock
+from ort_lite.opening import BACKGROUND_KEY
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
+from ort_lite.providers.fallback import note_failed_run
+from ort_lite.providers.provider_list import Fallback, named_in, with_threads
+from ort_lite.status import OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.session_start import SessionStart, Started
+    from ort_lite.status import EPFail
+
+
+def start_on_cpu(
+    first: SessionStart, source: object, error: EPFail, failed: Sequence[str]
+) -> tuple[Started, str]:
+    """Make the model ready on the CPU EP alone, as ONNX Runtime does where a run fails.
+
+    Nothing is written: neither a context model nor an optimized one.
+
+    Args:
+        first: How the session started.
+        source: The model, as the session got it.
+        error: That of the run.
+        failed: The providers that it ran on.
+
+    Returns:
+        What to run, and the note of it for `explain()`.
+
+    Raises:
+        EPFail: `error`; the CPU EP cannot run the model (EPContext nodes), or must not.
+    """
+    options = first.options.snapshot()
+    options.optimized_model_filepath = ""
+    for key in (ENABLE_KEY, BACKGROUND_KEY):
+        options.add_session_config_entry(key, "0")
+    strict = Fallback(enabled=False)
+    again = replace(first, options=options, clock=LoadClock(), fallback=strict, sdks_loaded=True)
+    wanted = with_threads(named_in(DEFAULT_PROVIDER, None), options.intra_op_num_threads)
+    try:
+        found = again.start(source, wanted)
+    except OrtLiteError as exc:
+        raise error from exc
+    try:
+        return found, note_failed_run(error, failed, [DEFAULT_PROVIDER])
+    except Warning:
+        found.opened.release()
+        raise
