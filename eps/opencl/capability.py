@@ -8,15 +8,15 @@ from ctx_formats.onnx_model import TensorType
 from eps.opencl.element_types import C_TYPES
 from eps.opencl.ir import Tensor, Unsupported
 from eps.opencl.trace import Tracer
-from ort_lite.execution_provider import Capability
+from ort_lite.execution_provider import Capability, GraphView
 from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
     from ctx_formats.onnx_model import Dim
     from eps.opencl.device import Target
-    from ort_lite.execution_provider import GraphView
     from ort_lite.model.graph import Graph
 
 
@@ -46,7 +46,33 @@ def capability(
                 continue
         for name in node.outputs:
             _declare(tracer, graph, name, sizes)
-    return Capability(frozenset(supported), refused)
+    leaving = _constants_for_others(graph, tracer, supported)
+    if not leaving:
+        return Capability(frozenset(supported), refused)
+    rest = capability(GraphView(graph, view.candidates - leaving.keys()), target, known)
+    return Capability(rest.supported, {**rest.refused, **leaving})
+
+
+def _constants_for_others(
+    graph: Graph, tracer: Tracer, supported: AbstractSet[int]
+) -> dict[int, str]:
+    """Nodes that give others constants of types that kernels do not have, with the reason.
+
+    Where only nodes here use such a constant it is folded into what they compute.
+    """
+    leaving: dict[int, str] = {}
+    results = {info.name for info in graph.outputs}
+    for index in sorted(supported, reverse=True):
+        for name in filter(None, graph.nodes[index].outputs):
+            value = tracer.values.get(name)
+            if value is None or value.constant is None or value.dtype in C_TYPES:
+                continue
+            stays = all(i in supported and i not in leaving for i in graph.consumers(name))
+            if name in results or not stays:
+                leaving[index] = (
+                    f"OpenCL: a constant of element type {value.dtype} leaves the device"
+                )
+    return leaving
 
 
 def _refusal(tracer: Tracer, index: int, target: Target) -> str:

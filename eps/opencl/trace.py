@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
+from eps.opencl.element_types import C_TYPES
 from eps.opencl.fold import evaluate
 from eps.opencl.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.lower import LOWERINGS
@@ -118,6 +119,9 @@ def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
         except Unsupported as exc:
             raise Unsupported(f"{node.op_type} '{node.name}': {exc}") from exc
     outputs = tuple(tracer.values[info.name] for info in graph.outputs)
+    for info, tensor in zip(graph.outputs, outputs, strict=True):
+        if tensor.dtype not in C_TYPES:
+            raise Unsupported(f"'{info.name}' has element type {tensor.dtype}, which no kernel has")
     return KernelGraph(tuple(inputs), outputs, tracer.ops)
 
 
