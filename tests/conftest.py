@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from model_set.example_inputs import make_inputs
 from model_set.manifest import load_manifest
 from model_set.store import ensure_models
+from opencl_devices import reason_to_skip
 
 from eps.openvino.shared_tbb import load_newest_tbb
 from ort_lite.hw.facts import read_facts
@@ -92,11 +93,30 @@ def _missing_sdks() -> dict[str, str]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test of hardware that is not here, naming what is missing."""
+    """Skip a test of hardware that is not here, or does not work, with the reason."""
+    if "opencl" in item.nodeid and isinstance(item, pytest.Function):
+        _skip_failing_device(item)
     for marker in item.iter_markers("hw"):
         reason = _unmet(str(marker.args[0]))
         if reason:
             pytest.skip(f"hardware row {marker.args[0]}: {reason}")
+
+
+def _skip_failing_device(item: pytest.Function) -> None:
+    """Skip a test with a parameter that names an OpenCL device which fails its trial."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    for parameter in parameters:
+        reason = reason_to_skip(parameter)
+        if reason:
+            pytest.skip(reason)
+
+
+@pytest.fixture
+def working_pocl() -> None:
+    """Skips a test where PoCL is not here or fails its trial."""
+    reason = reason_to_skip("portable")
+    if reason:
+        pytest.skip(reason)
 
 
 def _unmet(wanted: str) -> str:

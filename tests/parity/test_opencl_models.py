@@ -85,6 +85,7 @@ def test_a_model_runs_whole_on_the_device_and_the_same_when_reloaded(
     assert len(session.explain().partitions) == 1
 
 
+@pytest.mark.usefixtures("working_pocl")
 def test_another_platform_gives_the_same_model(
     tmp_path: Path,
     model_path: Callable[[str], Path],

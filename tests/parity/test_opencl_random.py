@@ -210,6 +210,7 @@ def test_it_gives_the_references_numbers(write: Callable[[Draft], None], seed: i
     check(write, seed, "")
 
 
+@pytest.mark.usefixtures("working_pocl")
 @pytest.mark.parametrize("seed", range(100, 102))
 @pytest.mark.parametrize("write", [network, encoder, arithmetic], ids=lambda w: w.__name__)
 def test_pocl_gives_the_references_numbers(write: Callable[[Draft], None], seed: int) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper
+from opencl_devices import all_devices, device_names
 from small_models import mlp, model
 
 import ort_lite as ort
-from eps.opencl import FACTORY, builder, program
+from eps.opencl import builder, program
 from eps.opencl.runtime import Executable
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OPENCL = "OpenCLExecutionProvider"
-DEVICES = {device.name: device for device in FACTORY.probe().devices}
-POCL = [name for name, device in DEVICES.items() if "Portable" in device.description]
+DEVICES = device_names()
+POCL = [found.name for found in all_devices() if "Portable" in found.platform.name]
 
 
 def told(proto: ModelProto, device: str, **options: str) -> Sequence[tuple[str, int, int]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper
+from opencl_devices import device_names
 from small_models import feed, mlp, model
 
 import ort_lite as ort
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import CompiledPartition
 
 OPENCL = "OpenCLExecutionProvider"
-DEVICES = [d.name for d in FACTORY.probe().devices]
+DEVICES = device_names()
 
 
 @pytest.fixture(params=DEVICES)

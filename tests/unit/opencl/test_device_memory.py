@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from opencl_devices import all_devices
 
 from eps.opencl import device_memory
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
-from eps.opencl.device import find_devices
 from eps.opencl.device_memory import LARGE_PAGE, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHARING = [found for found in find_devices() if found.device.host_unified_memory]
+SHARING = [found for found in all_devices() if found.device.host_unified_memory]
 SMAPS = Path("/proc/self/smaps")
 SIZE = 3 * LARGE_PAGE + 4096
 

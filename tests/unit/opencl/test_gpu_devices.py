@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from opencl_devices import first_working_device
 
 from eps.opencl.cl.devices import CPU, GPU, Device, Platform
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
@@ -16,13 +17,12 @@ from eps.opencl.codegen.group_tiling import (
     ranked_group_tiles,
     splits_of,
 )
-from eps.opencl.device import Found, choose, describe_target, find_devices
+from eps.opencl.device import Found, describe_target
 from eps.opencl.device_memory import LARGE_PAGE, allocate
 from eps.opencl.device_weights import DeviceWeights
 from eps.opencl.groups import Groups
 from eps.opencl.identity import read_identity
 from eps.opencl.launches import Launch
-from eps.opencl.options import OpenCLOptions
 from eps.opencl.tilings import Problem
 from eps.opencl.weights import weight_of
 from ort_lite.status import EPFail
@@ -30,7 +30,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HERE = choose(find_devices(), OpenCLOptions())
+HERE = first_working_device()
 NVIDIA_QUERY = "cl_nv_device_attribute_query"
 
 

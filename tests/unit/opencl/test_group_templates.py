@@ -11,6 +11,7 @@ import pytest
 from device_models import NodeSet
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from opencl_devices import first_working_device
 from small_models import model
 
 from ctx_formats.errors import FormatError
@@ -19,10 +20,9 @@ from eps.opencl import FACTORY
 from eps.opencl import device as device_module
 from eps.opencl import groups as groups_module
 from eps.opencl.codegen.group_tiling import SHAPES, STEPS
-from eps.opencl.device import Target, choose, describe_target, find_devices
+from eps.opencl.device import Target, describe_target
 from eps.opencl.groups import Groups
 from eps.opencl.identity import read_identity
-from eps.opencl.options import OpenCLOptions
 from eps.opencl.smaller_groups import in_smaller_groups
 from eps.opencl.tilings import GroupTile, Problem, Tiling
 from eps.opencl.tuning_cache import TuningCache
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from ort_lite.model.graph import Graph
 
-FOUND = choose(find_devices(), OpenCLOptions())
+FOUND = first_working_device()
 
 
 def random(*shape: int) -> np.ndarray[Any, Any]:

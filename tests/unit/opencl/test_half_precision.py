@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from device_models import NodeSet
 from onnx.reference import ReferenceEvaluator
+from opencl_devices import all_devices
 
 import ort_lite as ort
 from eps.opencl import FACTORY
-from eps.opencl.device import HALF, find_devices
+from eps.opencl.device import HALF
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import EPFail, InvalidArgument
 
-FOUND = find_devices() if FACTORY.probe().devices else ()
+FOUND = all_devices()
 ABLE = [f.name for f in FOUND if HALF in f.device.extensions.split()]
 UNABLE = [f.name for f in FOUND if f.name not in ABLE]
 

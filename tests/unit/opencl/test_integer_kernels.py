@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from device_models import NodeSet
 from onnx.reference import ReferenceEvaluator
+from opencl_devices import device_names, first_working_device
 
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.device import describe_target
 from eps.opencl.draw import draw
-from eps.opencl.options import OpenCLOptions
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-DEVICES = [found.name for found in find_devices()]
+DEVICES = device_names()
 KINDS = (np.uint8, np.int8)
 
 
@@ -210,7 +210,7 @@ def test_quads_with_a_rest_are_exact(device: str, kind: type[np.integer[Any]]) -
 def test_the_kernel_of_quads_is_what_trained_weights_get() -> None:
     """And pairs of 16-bit integers those of which every quad would be multiplied twice."""
     random = np.random.default_rng(12)
-    target = describe_target(choose(find_devices(), OpenCLOptions()))
+    target = describe_target(first_working_device())
     for b, called in (
         (trained(random, 64, 40), "ol_dot"),
         (integers(random, np.int8, 64, 40), "ol_madd"),

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 from device_models import NodeSet
+from opencl_devices import all_devices
 
 from eps.opencl.cl import objects as cl
 from eps.opencl.codegen.kernel import Kernel
 from eps.opencl.codegen.source import write_source
-from eps.opencl.device import Found, describe_target, find_devices
+from eps.opencl.device import Found, describe_target
 from eps.opencl.draw import BUILD_OPTIONS
 from eps.opencl.launches import Launch
 from eps.opencl.program import build
@@ -32,7 +33,7 @@ X = X[: X.size // 16 * 16]
 LARGEST, SMALLEST = 127.5 * math.log(2), -126.5 * math.log(2)
 """Of the arguments whose exponential `ol_exp_normal` gives; above is infinity, below is 0."""
 SMALLEST_NORMAL = float(np.finfo(np.float32).smallest_normal)
-DEVICES = find_devices()
+DEVICES = all_devices()
 
 
 def expected() -> dict[str, np.ndarray]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from merged_cases import Merged, check, merge, node_cases
+from opencl_devices import device_names
 
 import ort_lite as ort
-from eps.opencl import FACTORY
 
 OPENCL = "OpenCLExecutionProvider"
 FIXED = {
@@ -86,7 +86,7 @@ def test_onnx_cases_are_right_on_the_device(operators: tuple[str, ...]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("device", [d.name for d in FACTORY.probe().devices])
+@pytest.mark.parametrize("device", device_names())
 def test_quantised_cases_are_right_on_every_platform(device: str) -> None:
     for merged in merge(node_cases(QUANTISED), FIXED):
         run(merged, {"device": device})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper
+from opencl_devices import device_names
 from small_models import mlp, model
 
 import ort_lite as ort
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ort_lite.model.graph import Graph
 
 OPENCL = "OpenCLExecutionProvider"
-PLATFORMS = [d.name for d in FACTORY.probe().devices]
+PLATFORMS = device_names()
 
 
 @pytest.fixture(params=PLATFORMS)

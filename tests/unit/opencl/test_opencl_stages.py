@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
+from opencl_devices import first_working_device
 from small_models import model
 
 from eps.opencl.codegen.kernel import Kernel
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.device import describe_target
 from eps.opencl.draw import draw
 from eps.opencl.expression import Arg, Call, Literal, Writer, is_vectorisable
 from eps.opencl.fuse import fuse
 from eps.opencl.ir import Concat, Convolution, KernelGraph, MatMul, Op, Pointwise, Unsupported
 from eps.opencl.layout import lay_out
-from eps.opencl.options import OpenCLOptions
 from eps.opencl.plan import nbytes, plan_memory
 from eps.opencl.trace import trace
 from eps.opencl.views import Buffer, View, ordered_strides, plain_strides, reshaped
@@ -228,7 +228,7 @@ def test_a_tensor_beyond_32_bit_indices_is_refused() -> None:
     """Before any memory of that size is asked for."""
     nodes = [helper.make_node("Add", ["x", "y"], ["z"])]
     proto = model(nodes, [("x", [65536, 1]), ("y", [1, 65536])], [("z", [65536, 65536])])
-    target = describe_target(choose(find_devices(), OpenCLOptions()))
+    target = describe_target(first_working_device())
     shapes = {"x": (65536, 1), "y": (1, 65536)}
     with pytest.raises(Unsupported, match="4294967296 elements"):
         draw(graph_of(proto), shapes, target)
@@ -245,8 +245,6 @@ def test_weights_are_fetched_ahead_where_there_is_work_meanwhile(
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     ends = ([("x", [rows, width])], [("y", [rows, width])])
     proto = model(nodes, *ends, {"w": weights(width, width)})
-    target = replace(
-        describe_target(choose(find_devices(), OpenCLOptions())), prefetches=prefetches
-    )
+    target = replace(describe_target(first_working_device()), prefetches=prefetches)
     source = draw(graph_of(proto), {"x": (rows, width)}, target).source
     assert ("__builtin_prefetch" in source) == fetched

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
+from opencl_devices import first_working_device
 from small_models import model
 
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from eps.opencl import FACTORY
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.device import describe_target
 from eps.opencl.draw import draw
 from eps.opencl.identity import read_identity
-from eps.opencl.options import OpenCLOptions
 from eps.opencl.payload_reader import read_payload
 from eps.opencl.tilings import Problem, Tile, Tiling
 from eps.opencl.tune import EFFORTS, SMALLEST_WORK, candidates
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ort_lite.model.graph import Graph
 
-FOUND = choose(find_devices(), OpenCLOptions())
+FOUND = first_working_device()
 TARGET = describe_target(FOUND)
 PROBLEM = Problem(
     batch=1, rows=1, columns=60, taps=(1, 1), depth=96, width=112, packed=True, operands=0

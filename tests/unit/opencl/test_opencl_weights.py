@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from onnx import helper
+from opencl_devices import device_names
 from small_models import feed, model
 
 import ort_lite as ort
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 OPENCL = "OpenCLExecutionProvider"
-PLATFORMS = [d.name for d in FACTORY.probe().devices]
+PLATFORMS = device_names()
 SIDE, COUNT = 512, 8
 """Weights of one model: 8 x 1 MiB."""
 

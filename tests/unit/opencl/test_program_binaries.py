@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 import pytest
+from opencl_devices import all_devices
 
 from eps.opencl import intel_binary, program
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
-from eps.opencl.device import find_devices
 from eps.opencl.intel_binary import is_intels, with_code_of
 from eps.opencl.launches import Launch
 from eps.opencl.program import build, load, read_binary
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.program import Program
     from eps.opencl.device import Found
 
-DEVICES = find_devices()
+DEVICES = all_devices()
 INTEL = [f for f in DEVICES if f.kind == "CPU" and f.platform.vendor.startswith("Intel")]
 KERNEL, SIZE = "ours", 64
 BODY = """float8 a = vload8(i, x); a = pow(fabs(sin(a)), exp(a)) + fmod(a, 0.3f);

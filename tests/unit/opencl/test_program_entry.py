@@ -10,11 +10,12 @@ import pyopencl as cl
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
+from opencl_devices import all_devices
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.blueprint import ENTRY
-from eps.opencl.device import describe_target, find_devices
+from eps.opencl.device import describe_target
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -35,7 +36,7 @@ picking (int64[6] i, float[40, 24] table, float[24, 24] w, float[24] b) => (floa
 }"""
 """Kernels of few and of more parameters; that of Gather, with its flag, is none of the longest."""
 MODEL = parser.parse_model(TEXT)
-DEVICES = find_devices()
+DEVICES = all_devices()
 
 
 def is_intels_cpu(found: Found) -> bool:

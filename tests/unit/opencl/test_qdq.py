@@ -9,11 +9,11 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from opencl_devices import device_names, first_working_device
 
 import ort_lite as ort
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.device import describe_target
 from eps.opencl.draw import draw
-from eps.opencl.options import OpenCLOptions
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 OPENCL = "OpenCLExecutionProvider"
-DEVICES = [found.name for found in find_devices()]
+DEVICES = device_names()
 
 
 class QdqGraph:
@@ -186,7 +186,7 @@ def test_one_layer_is_that_of_onnx_to_a_step(device: str, kind: str, axis: int |
 def drawn(graph: QdqGraph) -> Blueprint:
     loaded = loader.load(graph.model().SerializeToString(), SessionOptions())
     whole = loader.resolve(loaded.model, {})
-    target = describe_target(choose(find_devices(), OpenCLOptions()))
+    target = describe_target(first_working_device())
     return draw(whole.extract(range(len(whole.nodes)), "qdq"), {"x": graph.shape}, target)
 
 

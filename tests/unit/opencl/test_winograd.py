@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime
 import pytest
+from opencl_devices import all_devices
 from winograd_models import block, convolution, draw
 
 import ort_lite as ort
-from eps.opencl import FACTORY
-from eps.opencl.device import HALF, find_devices
+from eps.opencl.device import HALF
 from eps.opencl.winograd import (
     BYTES_PER_TILE,
     MOST_BYTES,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import onnx
 
 OPENCL = "OpenCLExecutionProvider"
-FOUND = find_devices() if FACTORY.probe().devices else ()
+FOUND = all_devices()
 DEVICES = [f.name for f in FOUND]
 ABLE = [f.name for f in FOUND if HALF in f.device.extensions.split()]
 

@@ -1,0 +1,57 @@
+"""OpenCL's devices as tests take them: one that fails its trial is skipped with that reason."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from eps.opencl import FACTORY
+from eps.opencl.device import Found, choose, find_devices
+from eps.opencl.options import OpenCLOptions
+from eps.opencl.trial import problem_of, working_devices
+from ort_lite.status import EPFail
+
+
+@cache
+def all_devices() -> tuple[Found, ...]:
+    """Every device that a driver lists; none where OpenCL is not here."""
+    try:
+        return find_devices()
+    except EPFail:
+        return ()
+
+
+def device_names() -> list[str]:
+    """As provider option `device` takes them."""
+    return [found.name for found in all_devices()]
+
+
+@cache
+def first_working_device() -> Found:
+    """What a session without options opens; an error where no device passes its trial."""
+    working = working_devices()
+    assert working, f"no OpenCL device works here: {FACTORY.probe().reason}"
+    return choose(working, OpenCLOptions())
+
+
+@cache
+def _problems() -> dict[str, str]:
+    found = {f"{one.name} {one.platform.name.lower()}": problem_of(one) for one in all_devices()}
+    return {key: problem for key, problem in found.items() if problem}
+
+
+def reason_to_skip(parameter: object) -> str:
+    """Why a test with this parameter cannot run here; "" for what names no failing device.
+
+    Args:
+        parameter: A device, its name, or "portable", which names PoCL.
+    """
+    wanted = parameter.name if isinstance(parameter, Found) else parameter
+    if not isinstance(wanted, str):
+        return ""
+    wanted = "portable" if wanted.lower().startswith("portable") else wanted
+    if wanted not in (*device_names(), "portable"):
+        return ""
+    if wanted == "portable" and not any("Portable" in f.platform.name for f in all_devices()):
+        return "PoCL is not here"
+    problems = _problems().items()
+    return next((problem for key, problem in problems if wanted in key.split()), "")
