@@ -30,12 +30,13 @@ class InferenceSession:
         session_options: SessionOptions,
         path_or_bytes: str | bytes,
         is_path: bool = True,  # noqa: ARG002, FBT001, FBT002 - the binding's; the type says it
-        read_config_from_model: bool = False,  # noqa: ARG002, FBT001, FBT002 - as above
+        read_config_from_model: bool = False,  # noqa: FBT001, FBT002 - the binding's
     ) -> None:
         """Note what the session is to be made of; `initialize_session` makes it."""
         self._session: Session | None = None
         self._source = path_or_bytes
         self._options = session_options
+        self._reads_config = read_config_from_model
 
     @classmethod
     def of(cls, session: Session) -> InferenceSession:
@@ -62,6 +63,7 @@ class InferenceSession:
             provider_options=list(provider_options) or None,
             enable_fallback=0,
             disabled_optimizers=disabled_optimizers,
+            read_config_from_model=self._reads_config,
         )
 
     @property

@@ -18,7 +18,12 @@ _NAMES = {
     "SparseTensor",
     "copy_tensors",
 }
-__all__ = sorted({*_NAMES, "C", "Session"})
+_FUNCTIONS = {
+    "check_and_normalize_provider_args",
+    "get_ort_device_type",
+    "get_vendor_id_for_device_type",
+}
+__all__ = sorted({*_NAMES, *_FUNCTIONS, "C", "Session"})
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
@@ -27,6 +32,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
         return import_module(f"{__package__}._pybind_state")
     if name == "Session":
         return import_module("ort_lite.execution.run_forms").RunForms
+    if name in _FUNCTIONS:
+        return getattr(import_module("ort_lite.capi.provider_arguments"), name)
     if name in _NAMES:
         return getattr(_PACKAGE, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
+from ctx_formats.onnx_model import GraphDef, SparseTensorType, TensorType, ValueInfo
 from ort_lite.model.declared_types import (
     believed,
     contradict,
@@ -92,7 +92,9 @@ def weighed(declared: GraphDef, found: GraphDef, makers: Types) -> GraphDef:
                 shape_text(info.type),
             )
         infos.pop(info.name, None)
-        if value_type is not None and not same_sizes(value_type, final):
+        # A sparse constant is a tensor to onnx's inference.
+        sparse = isinstance(final, SparseTensorType)
+        if value_type is not None and not sparse and not same_sizes(value_type, final):
             infos[info.name] = ValueInfo(info.name, value_type)
         outputs.append(replace(info, type=final))
     return replace(found, value_info=infos, outputs=tuple(outputs))

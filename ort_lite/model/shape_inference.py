@@ -157,7 +157,8 @@ def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
 
     Of the nodes, which are those of `graph`, only those with bodies are looked at.
     """
-    outputs = {info.name: info for info in inferred.outputs}
+    outputs = {info.name: info for info in inferred.outputs if _is_known(info)}
+    values = {name: info for name, info in inferred.value_info.items() if _is_known(info)}
     nodes = tuple(
         paired_bodies(mine, inferred.node(index), _merged_body) if body_definitions(mine) else mine
         for index, mine in enumerate(graph.nodes)
@@ -165,9 +166,14 @@ def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     return replace(
         graph,
         nodes=nodes,
-        value_info={**graph.value_info, **inferred.value_info},
+        value_info={**graph.value_info, **values},
         outputs=tuple(_refined(info, outputs.get(info.name, info)) for info in graph.outputs),
     )
+
+
+def _is_known(info: ValueInfo) -> bool:
+    """Whether inference says anything: of a Constant with a sparse value onnx says data type 0."""
+    return not isinstance(info.type, TensorType) or info.type.elem_type != 0
 
 
 def _refined(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:

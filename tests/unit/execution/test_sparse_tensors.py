@@ -207,3 +207,19 @@ def test_a_sparse_constant_that_cannot_be_is_refused(
     data = model([ADD], [INPUT], [OUTPUT], sparse_initializer=[constant(indices, dims)])
     with pytest.raises(ort.InvalidGraph, match=said):
         ort.InferenceSession(data, providers=CPU)
+
+
+def test_a_sparse_constant_as_output_runs_behind_every_execution_provider() -> None:
+    """onnx's inference says "data type 0" of it, which no execution provider can read."""
+    values = helper.make_tensor("v", TensorProto.FLOAT, [3], VALUES)
+    indices = helper.make_tensor("i", TensorProto.INT64, [3], [2, 3, 5])
+    sparse = helper.make_sparse_tensor(values, indices, [3, 3])
+    node = helper.make_node("Constant", [], ["y"], sparse_value=sparse)
+    output = helper.make_sparse_tensor_value_info("y", TensorProto.FLOAT, [3, 3])
+    graph = helper.make_graph([node], "sparse", [], [output])
+    opset = [helper.make_opsetid("", 17)]
+    data = helper.make_model(graph, opset_imports=opset, ir_version=10).SerializeToString()
+    with ort.InferenceSession(data) as session:
+        (found,) = session.run(None, {})
+        assert session.get_outputs()[0].type == "sparse_tensor(float)"
+    assert found.values().tolist() == pytest.approx(list(VALUES))
