@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from conditions import conditions
 from engines import OURS, PEER, PEER_CPU, RAW
 from measure import Measurement
 from startup_table import tables
@@ -47,7 +46,7 @@ def main() -> int:
     parser.add_argument("--leave-out", action="append", default=[], metavar="MODEL")
     asked = parser.parse_args()
     results = {name: found for path in asked.files for name, found in read(path).items()}
-    sys.stdout.write(conditions() + tables(results))
+    sys.stdout.write(tables(results))
     if asked.svg is not None:
         drawn = {name: found for name, found in results.items() if name not in asked.leave_out}
         asked.svg.write_text(draw(drawn), encoding="utf-8")

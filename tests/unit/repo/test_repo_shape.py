@@ -31,10 +31,10 @@ TEXTS = sorted(
     )
     for path in ROOT.glob(pattern)
 )
-MAX_LINES = 400
+MAX_LINES = 500
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "stuff"}
-SHARED = {"numpy", "onnx", "ml_dtypes", "blake3", "re2"}
-"""Dependencies of the project itself, and an optional one without a device: these are no SDKs."""
+SHARED = {"numpy", "onnx", "ml_dtypes", "blake3", "re2", "PIL"}
+"""Dependencies of the project itself, and optional ones without a device: these are not SDKs."""
 
 
 def named(path: Path) -> str:
@@ -56,7 +56,7 @@ def test_there_is_code_to_look_at() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in CODE} >= {*PACKAGES, "tests"}
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_no_file_is_longer_than_500_lines() -> None:
     lengths = {named(path): len(path.read_bytes().splitlines()) for path in CODE}
     assert {name: n for name, n in lengths.items() if n > MAX_LINES} == {}
 
