@@ -19,12 +19,14 @@ from ort_lite.context.target import ContextTarget, check_target, output_path
 from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
+from ort_lite.optimized_model import optimized_model
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.planning.optimization import optimized, settings_of
 from ort_lite.planning.placement import check_placement
 from ort_lite.planning.preparation import prepare
 from ort_lite.planning.workshop import Workshop
-from ort_lite.providers.provider_list import heeded_options, open_all, wanted_by
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
+from ort_lite.providers.provider_list import Request, heeded_options, open_all, wanted_by
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 from ort_lite.transforms.fusions import Fuser
 
@@ -73,6 +75,7 @@ class _Settings:
     write_data: WriteFunc | None = None
     progress: Callable[[str, int, int], None] | None = None
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
+    transforms: dict[str, int] = field(default_factory=dict)
 
 
 class ModelCompiler:
@@ -92,7 +95,8 @@ class ModelCompiler:
         """Take the settings; nothing is read yet.
 
         Args:
-            sess_options: Copied; its providers compile (all installed ones where it has none).
+            sess_options: Copied; its providers compile. Where it has neither providers nor a policy
+                for devices, that is the CPU EP alone, which compiles nothing.
             input_model_path_or_bytes: A plain model.
             embed_compiled_data_into_model: Whether payloads go into the model.
             external_initializers_file_path: Relative to the output; initializers that stay go
@@ -231,7 +235,7 @@ class ModelCompiler:
             target = open_things.enter_context(staged(target, self._options))
             prepared = open_things.enter_context(self._prepared(loaded, target))
             if not context_partitions(prepared):
-                yield self._plain(loaded), target
+                yield self._plain(loaded, prepared), target
                 return
             pieces = context_pieces(
                 prepared, source_of(loaded), target, self._settings.provider_options
@@ -240,12 +244,15 @@ class ModelCompiler:
 
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
-        wanted = wanted_by(self._options, (), lambda: ModelMetadata.of(loaded.model))
+        free = not self._options.has_providers() and not self._options.selects_devices
+        named = [Request(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
+        wanted = wanted_by(self._options, named, lambda: ModelMetadata.of(loaded.model))
         eps = open_all(wanted, kernels=self._options.custom_kernels)
         self._settings.provider_options = heeded_options(wanted, eps)
         try:
             settings = settings_of(self._options, eps, self._settings.level)
-            graph, _ = optimized(loaded.model, self._options.free_dimensions, settings)
+            graph, done = optimized(loaded.model, self._options.free_dimensions, settings)
+            self._settings.transforms = dict(done.fired)
             shop = Workshop(
                 eps=eps,
                 progress=self._settings.progress or self._options.progress,
@@ -265,15 +272,17 @@ class ModelCompiler:
             for ep in eps:
                 ep.release()
 
-    def _plain(self, loaded: LoadedModel) -> Sequence[bytes | memoryview]:
-        """The model as it is, where no EP compiled anything."""
+    def _plain(self, loaded: LoadedModel, prepared: PreparedGraph) -> Sequence[bytes | memoryview]:
+        """The model where no EP compiled anything: transformed, if something was, or as it is."""
         if self._settings.flags & OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED:
             raise Fail(
                 "Unable to compile any nodes. Check that the session EPs support compilation and "
                 "can execute at least one subgraph in the model."
             )
         try:
-            return encode_model(loaded.model)
+            transformed = any(self._settings.transforms.values())
+            model = optimized_model(prepared, loaded.model) if transformed else loaded.model
+            return encode_model(model)
         except FormatError as exc:
             raise Fail(f"the model cannot be written: {exc}") from exc
 

@@ -50,7 +50,7 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
             f"{path}: the optimized model cannot be saved in ORT format; give a path that ends "
             "in .onnx"
         )
-    model = _model(prepared, source)
+    model = optimized_model(prepared, source)
     try:
         model = replace(model, graph=_externalised(model.graph, path, options))
         pieces = encode_model(model)
@@ -67,7 +67,8 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
         raise Fail(f"the optimized model {path} cannot be written: {exc}") from exc
 
 
-def _model(prepared: PreparedGraph, source: Model) -> Model:
+def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
+    """The graph that `prepared` runs as a plain model, with what `source` says besides."""
     graph = context_graph(prepared, lambda _: None)
     opsets = dict(prepared.graph.opset_imports)
     if _uses_contrib(graph):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
@@ -29,7 +29,14 @@ MAX_DATA_SIZE = (1 << 63) - 1
 """Bytes of EP context data at most, where nobody says less."""
 
 
-class GraphOptimizationLevel(IntEnum):
+class _BindingEnum(IntEnum):
+    """Reads as the binding's: str() is `Class.MEMBER`, where IntEnum gives the number."""
+
+    __str__ = Enum.__str__
+    __format__ = Enum.__format__
+
+
+class GraphOptimizationLevel(_BindingEnum):
     """How much the graph may be rewritten before it is partitioned."""
 
     ORT_DISABLE_ALL = 0
@@ -39,14 +46,14 @@ class GraphOptimizationLevel(IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(IntEnum):
+class ExecutionMode(_BindingEnum):
     """Whether independent parts of a graph may run at the same time."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(IntEnum):
+class ExecutionOrder(_BindingEnum):
     """In which order ready nodes run."""
 
     DEFAULT = 0
@@ -69,7 +76,21 @@ class DataReader:
     max_size: int
 
 
-@dataclass(slots=True)
+ATTRIBUTE_TYPES: dict[str, type] = {
+    **dict.fromkeys(("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse"), bool),
+    **dict.fromkeys(("enable_profiling", "use_deterministic_compute"), bool),
+    "use_per_session_threads": bool,
+    "execution_mode": ExecutionMode,
+    "execution_order": ExecutionOrder,
+    "graph_optimization_level": GraphOptimizationLevel,
+    **dict.fromkeys(("inter_op_num_threads", "intra_op_num_threads"), int),
+    **dict.fromkeys(("log_severity_level", "log_verbosity_level"), int),
+    **dict.fromkeys(("logid", "optimized_model_filepath", "profile_file_prefix"), str),
+}
+"""Attributes of onnxruntime's SessionOptions, with their types."""
+
+
+@dataclass(slots=True, eq=False)
 class SessionOptions:
     """Options of one session; a copy is taken when the session is made.
 
@@ -106,21 +127,27 @@ class SessionOptions:
     _delegate: Delegate | None = field(default=None, repr=False)
     _weights: GivenWeights | None = field(default=None, repr=False)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; a value of another type than its own is a TypeError."""
+        kind = ATTRIBUTE_TYPES.get(name, type(value))
+        if type(value) is not kind:
+            from ort_lite.attribute_values import converted  # noqa: PLC0415 - seldom
+
+            value = converted("SessionOptions", name, value, kind)
+        object.__setattr__(self, name, value)
+
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Set a configuration entry; a key that no one knows is kept, as ONNX Runtime does.
 
         Raises:
-            InvalidArgument: The key is empty or over 1,024 characters, or the value is over
-                8,192.
+            RuntimeError: The key is empty or over 1,024 characters; onnxruntime's class.
+            InvalidArgument: The value is over 8,192 characters.
             TypeError: One of them is not text.
         """
-        texts: tuple[object, object] = (key, value)
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError(f"session configuration entries are text, not {key!r}: {value!r}")
-        if not key or len(key) > MAX_KEY_LENGTH:
-            raise InvalidArgument(
-                f"Config key is empty or longer than maximum length {MAX_KEY_LENGTH}"
-            )
+        if not (type(key) is type(value) is str and 0 < len(key) <= MAX_KEY_LENGTH):
+            from ort_lite.attribute_values import check_entry  # noqa: PLC0415 - seldom
+
+            check_entry(key, value, MAX_KEY_LENGTH)
         if len(value) > MAX_VALUE_LENGTH:
             raise InvalidArgument(f"Config value is longer than maximum length: {MAX_VALUE_LENGTH}")
         self._config[key] = value
@@ -373,24 +400,6 @@ class SessionOptions:
         added = [(name, dict(options)) for name, options in providers]
         return replace(self.snapshot(), _providers=added, _policy=None, _delegate=None)
 
-    def with_additions_of(self, other: SessionOptions) -> SessionOptions:
-        """These options with what was added to `other`: all but its attributes and entries."""
-        return replace(
-            other.snapshot(),
-            **{name: getattr(self, name) for name in _ATTRIBUTES},
-            _config=dict(self._config),
-        )
-
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
         return self._config.get(key) == "1"
-
-
-_ATTRIBUTES = (
-    *("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "enable_profiling"),
-    *("execution_mode", "execution_order", "graph_optimization_level"),
-    *("inter_op_num_threads", "intra_op_num_threads"),
-    *("log_severity_level", "log_verbosity_level", "logid", "optimized_model_filepath"),
-    *("profile_file_prefix", "use_deterministic_compute", "use_per_session_threads"),
-)
-"""Those of onnxruntime's SessionOptions."""

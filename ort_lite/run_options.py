@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
+from ort_lite.attribute_values import check_entry, converted
+from ort_lite.options import MAX_KEY_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +14,14 @@ if TYPE_CHECKING:
     from ort_lite.execution.adapters import LoraAdapter
 
 
-@dataclass(slots=True)
+_KINDS: dict[str, type] = {
+    **dict.fromkeys(("log_severity_level", "log_verbosity_level"), int),
+    **dict.fromkeys(("only_execute_path_to_fetches", "terminate"), bool),
+    "logid": str,
+}
+
+
+@dataclass(slots=True, eq=False)
 class RunOptions:
     """Options of one call of `run`."""
 
@@ -23,6 +32,11 @@ class RunOptions:
     terminate: bool = False
     _adapters: list[LoraAdapter | None] = field(default_factory=list, repr=False)
     _config: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; a value of another type than its own is a TypeError."""
+        kind = _KINDS.get(name, type(value))
+        object.__setattr__(self, name, converted("RunOptions", name, value, kind))
 
     def add_active_adapter(self, adapter: LoraAdapter | None) -> None:
         """Feed the parameters of a LoRA adapter to `run` and `run_with_ort_values`.
@@ -43,7 +57,13 @@ class RunOptions:
         return self._adapters
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Set a configuration entry of this run."""
+        """Set a configuration entry of this run.
+
+        Raises:
+            RuntimeError: The key is empty or over 1,024 characters; onnxruntime's class.
+            TypeError: One of them is not text.
+        """
+        check_entry(key, value, MAX_KEY_LENGTH)
         self._config[key] = value
 
     def get_run_config_entry(self, key: str) -> str:

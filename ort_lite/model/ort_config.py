@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.options import ExecutionMode, GraphOptimizationLevel, SessionOptions
+from ctx_formats.lean_dataclass import replace
+from ort_lite.options import (
+    ATTRIBUTE_TYPES,
+    ExecutionMode,
+    GraphOptimizationLevel,
+    SessionOptions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +56,10 @@ def configured(
             f"Json stored in the `{CONFIG_KEY}` key cannot be parsed. Error message: {exc}"
         ) from exc
     given = document.get(OPTIONS_KEY, {}) if isinstance(document, dict) else {}
-    plain = SessionOptions().with_additions_of(options)
+    fresh = SessionOptions()
+    plain = replace(
+        options.snapshot(), _config={}, **{name: getattr(fresh, name) for name in ATTRIBUTE_TYPES}
+    )
     for key, value in (given if isinstance(given, dict) else {}).items():
         if key in _READERS:
             setattr(plain, key, _read(key, value))

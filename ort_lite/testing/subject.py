@@ -112,9 +112,8 @@ class EpUnderTest(ABC):
         options = SessionOptions()
         for key, value in (entries or {}).items():
             options.add_session_config_entry(key, value)
-        return InferenceSession(
-            model, options, providers=[(self.factory.name, self.provider_options)]
-        )
+        named = [(self.factory.name, self.provider_options)]
+        return InferenceSession(model, options, providers=named, enable_fallback=0)
 
     def takes(self, ep: ExecutionProvider, case: OracleCase) -> bool:
         """Whether the EP compiles every node of a graph in one partition."""
