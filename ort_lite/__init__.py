@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ort_lite.check import check_compatibility
     from ort_lite.compiler import ModelCompiler, OrtCompileApiFlags
     from ort_lite.context.compatibility_info import (
-        OrtCompiledModelCompatibility,
         get_compatibility_info_from_model,
         get_compatibility_info_from_model_bytes,
         get_model_compatibility_for_ep_devices,
@@ -51,7 +50,10 @@ if TYPE_CHECKING:
     from ort_lite.execution.sparse_values import OrtSparseFormat
     from ort_lite.execution.streams import OrtSyncStream, copy_tensors
     from ort_lite.execution.values import OrtValue
-    from ort_lite.execution_provider import CompiledModelCompatibility
+    from ort_lite.execution_provider import (
+        CompiledModelCompatibility,
+        OrtCompiledModelCompatibility,
+    )
     from ort_lite.global_threads import set_global_thread_pool_sizes
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import (
@@ -229,7 +231,6 @@ _HOMES = {
     "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
     "ort_lite.check": ("check_compatibility",),
     "ort_lite.context.compatibility_info": (
-        "OrtCompiledModelCompatibility",
         "get_compatibility_info_from_model",
         "get_compatibility_info_from_model_bytes",
         "get_model_compatibility_for_ep_devices",
@@ -246,7 +247,10 @@ _HOMES = {
     "ort_lite.context.external_initializers": ("OrtExternalInitializerInfo",),
     "ort_lite.execution.values": ("OrtValue",),
     "ort_lite.execution.io_binding": ("IOBinding", "SessionIOBinding"),
-    "ort_lite.execution_provider": ("CompiledModelCompatibility",),
+    "ort_lite.execution_provider": (
+        "CompiledModelCompatibility",
+        "OrtCompiledModelCompatibility",
+    ),
     "ort_lite.model.info": ("ModelMetadata", "NodeArg"),
     "ort_lite.options": (
         "ExecutionMode",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from enum import IntFlag
+from enum import Enum, IntFlag
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,9 @@ def refuse_compiled(loaded: LoadedModel) -> None:
 
 class OrtCompileApiFlags(IntFlag):
     """OrtCompileApiFlags of onnxruntime_c_api.h."""
+
+    __str__ = Enum.__str__  # as the binding's, where IntEnum gives the number
+    __format__ = Enum.__format__
 
     NONE = 0
     ERROR_IF_NO_NODES_COMPILED = 1

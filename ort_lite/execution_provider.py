@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass, field
@@ -24,13 +24,20 @@ Shapes = tuple[tuple[int, ...], ...]
 """The shapes of a run's inputs, in their order."""
 
 
-class CompiledModelCompatibility(IntEnum):
+class OrtCompiledModelCompatibility(IntEnum):
     """OrtCompiledModelCompatibility of onnxruntime_c_api.h."""
+
+    __str__ = Enum.__str__  # as the binding's, where IntEnum gives the number
+    __format__ = Enum.__format__
 
     EP_NOT_APPLICABLE = 0
     EP_SUPPORTED_OPTIMAL = 1
     EP_SUPPORTED_PREFER_RECOMPILATION = 2
     EP_UNSUPPORTED = 3
+
+
+CompiledModelCompatibility = OrtCompiledModelCompatibility
+"""The same without onnxruntime's prefix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 
 class NamedIntEnum(IntEnum):
     """An IntEnum whose text is `Class.MEMBER`, as pybind11's; plain ones give the number."""
 
-    def __str__(self) -> str:
-        """E.g. `OrtMemType.DEFAULT`."""
-        return f"{type(self).__name__}.{self.name}"
+    __str__ = Enum.__str__
+    __format__ = Enum.__format__

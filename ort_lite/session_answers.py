@@ -60,7 +60,7 @@ class SessionAnswers(RunForms):
         """
         from ort_lite.planning.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
 
-        return assignment_info(self._present().prepared, self._options)
+        return assignment_info(self._present().prepared, self._options, self.get_providers())
 
     def get_inputs(self) -> list[NodeArg]:
         """What a feed must hold."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 METADATA_PREFIX = "ep_compatibility_info."
 
-OrtCompiledModelCompatibility = CompiledModelCompatibility
-
 
 class CompatibilityInfoError(Fail, RuntimeError):
     """What onnxruntime raises as a plain RuntimeError in these functions."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ort_lite.planning.placement import all_partitions
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
 
@@ -37,9 +39,12 @@ class OrtEpAssignedSubgraph:
 
 
 def assignment_info(
-    prepared: PreparedGraph, options: SessionOptions
+    prepared: PreparedGraph, options: SessionOptions, providers: Sequence[str]
 ) -> list[OrtEpAssignedSubgraph]:
-    """Every partition, bodies included; where onnxruntime runs kernels, it gives single nodes.
+    """What each EP got, in the order of `providers`; bodies before the graph that they are in.
+
+    A partition that an EP compiled is one subgraph. Each node of the default EP is one of its
+    own, as it is for ONNX Runtime, where that EP runs single kernels.
 
     Raises:
         Fail: The session was made without `session.record_ep_graph_assignment_info`, with
@@ -50,12 +55,23 @@ def assignment_info(
             f"Session configuration entry '{RECORD_KEY}' must be set to \"1\" to retrieve EP graph "
             "assignment information."
         )
-    return [
-        OrtEpAssignedSubgraph(
-            part.ep.name,
-            tuple(
-                OrtEpAssignedNode(node.name, node.domain, node.op_type) for node in part.graph.nodes
-            ),
-        )
-        for part in all_partitions(prepared)
+    found = list(_subgraphs(prepared))
+    return [one for name in providers for one in found if one.ep_name == name]
+
+
+def _subgraphs(prepared: PreparedGraph) -> Iterator[OrtEpAssignedSubgraph]:
+    bodies = [
+        (part.nodes[index], key, body)
+        for part in prepared.partitions
+        for (index, key), body in part.bodies.items()
     ]
+    for _, _, body in sorted(bodies, key=lambda one: one[:2]):
+        yield from _subgraphs(body)
+    for part in prepared.partitions:
+        nodes = [
+            OrtEpAssignedNode(node.name, node.domain, node.op_type) for node in part.graph.nodes
+        ]
+        if part.ep.name == DEFAULT_PROVIDER:
+            yield from (OrtEpAssignedSubgraph(part.ep.name, (node,)) for node in nodes)
+        else:
+            yield OrtEpAssignedSubgraph(part.ep.name, tuple(nodes))

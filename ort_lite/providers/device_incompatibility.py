@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
+from enum import Enum, IntFlag
 from typing import TYPE_CHECKING
 
 from ort_lite.providers import catalog
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 class OrtDeviceEpIncompatibilityReason(IntFlag):
     """OrtDeviceEpIncompatibilityReason of onnxruntime_c_api.h."""
+
+    __str__ = Enum.__str__  # as the binding's, where IntEnum gives the number
+    __format__ = Enum.__format__
 
     NONE = 0
     DRIVER_INCOMPATIBLE = 1

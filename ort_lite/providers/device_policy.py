@@ -7,9 +7,9 @@ ones (`get_available_providers`) decides.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ort_lite.named_enum import NamedIntEnum
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.devices import OrtEpDevice, OrtHardwareDeviceType, get_ep_devices
 from ort_lite.status import Fail
@@ -34,7 +34,7 @@ CPU, GPU, NPU = (
 )
 
 
-class OrtExecutionProviderDevicePolicy(IntEnum):
+class OrtExecutionProviderDevicePolicy(NamedIntEnum):
     """OrtExecutionProviderDevicePolicy of onnxruntime_c_api.h."""
 
     DEFAULT = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ort_lite.named_enum import NamedIntEnum
 from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ VENDOR_IDS = {"intel": 0x8086, "amd": 0x1022, "nvidia": 0x10DE, "arm": 0x13B5, "
 """PCI ids by a word of a vendor's name. onnxruntime gives a CPU of AMD 0x1022, too."""
 
 
-class OrtHardwareDeviceType(IntEnum):
+class OrtHardwareDeviceType(NamedIntEnum):
     """OrtHardwareDeviceType of onnxruntime_c_api.h."""
 
     CPU = 0

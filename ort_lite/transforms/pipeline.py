@@ -11,6 +11,7 @@ from ort_lite.model.graph import body_definitions
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.session_log import get_logger
 from ort_lite.transforms import (
+    cast_like,
     eliminate,
     fuse_conv_bn,
     insert_casts,
@@ -38,7 +39,7 @@ MAX_DEPTH = 64
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
-RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, fuse_conv_bn.CONV_BN)
+RULES: tuple[RewriteRule, ...] = (cast_like.CAST_LIKE, *eliminate.RULES, fuse_conv_bn.CONV_BN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +81,17 @@ def transform(model: Model, settings: Settings) -> Transformed:
 
     Args:
         model: Its nodes sorted, its types inferred, its functions inlined.
-        settings: At ORT_DISABLE_ALL nothing is done.
+        settings: At ORT_DISABLE_ALL only CastLike becomes Cast.
     """
-    if settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC:
+    plain = settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC
+    if plain and not _has(model.graph, cast_like.OPERATOR):
         return Transformed(model)
     graph = model.graph
     certain = None
     if settings.infer is not None:
         certain = CertainShapes(model, settings.infer, all_inferred=settings.all_inferred).shape
     work = _Work(settings, transformers(settings), certain)
-    if settings.widened and insert_casts.NAME not in settings.disabled:
+    if settings.widened and not plain and insert_casts.NAME not in settings.disabled:
         opset = model.opset_imports.get("", 1)
         graph, count = insert_casts.insert_casts(graph, opset, settings.widened)
         work.fired += Counter({insert_casts.NAME: count})
@@ -98,6 +100,13 @@ def transform(model: Model, settings: Settings) -> Transformed:
     for name, count in work.fired.items():
         log.debug("%s changed %d places of %s", name, count, graph.name)
     return Transformed(replace(model, graph=graph), dict(work.fired))
+
+
+def _has(graph: GraphDef, op_type: str) -> bool:
+    return any(
+        node.op_type == op_type or any(_has(body, op_type) for _, body in body_definitions(node))
+        for node in graph.nodes
+    )
 
 
 def transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
