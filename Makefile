@@ -39,7 +39,7 @@ fuzz: $(STAMP)
 oclgrind: $(STAMP)
 	$(RUN)/python tests/parity/check_oclgrind.py
 
-# 18 packages of PyPI that use onnxruntime, with ort_lite in its place (0.6 GB): half an hour.
+# 16 packages of PyPI that use onnxruntime, with ort_lite in its place (0.6 GB): half an hour.
 packages: $(STAMP)
 	$(RUN)/python tests/packages/check_packages.py
 

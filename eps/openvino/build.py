@@ -40,6 +40,8 @@ EXTERNAL_TYPES = frozenset(
     )
 )
 """Weights of other types, which are rare and small, stay in the model."""
+REDUCING = ("Einsum", "Global", "Reduce")
+"""How the names of operators begin that OpenVINO's front end makes reductions of."""
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
 log = get_logger(__name__)
@@ -69,6 +71,10 @@ def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:
         raise ConversionError(str(exc)) from exc
     except SDK_ERRORS as exc:
         raise ConversionError(sdk_text(exc)) from exc
+    if any(node.op_type.startswith(REDUCING) for node in graph.nodes):
+        from eps.openvino.reductions import keep_apart  # noqa: PLC0415 - most models have none
+
+        keep_apart(found)
     return found
 
 

@@ -1,0 +1,95 @@
+"""Reductions in three dimensions, which OpenVINO's CPU plug-in fuses wrong with what follows.
+
+The plug-in computes an element-wise operator with a constant for each channel within the reduction
+before it. Of a reduction over the last or the first of three dimensions it takes the constants of
+other channels, and reads beyond them (seen with 2026.4.1; two, four and five dimensions are right).
+Such a reduction is done in four dimensions here, the last of size 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import openvino
+
+FACTORIES = {
+    "ReduceL1": "reduce_l1",
+    "ReduceL2": "reduce_l2",
+    "ReduceMax": "reduce_max",
+    "ReduceMean": "reduce_mean",
+    "ReduceMin": "reduce_min",
+    "ReduceProd": "reduce_prod",
+    "ReduceSum": "reduce_sum",
+}
+"""By type of node, its function in OpenVINO's operator sets."""
+RANK = 3
+LONGEST_CHAIN = 16
+"""Of element-wise operators after a reduction, and of operators that are folded to a constant."""
+
+
+def keep_apart(model: openvino.Model) -> None:
+    """Replace reductions that could be fused with a constant for each channel, in place."""
+    for node in model.get_ops():
+        if node.get_type_name() in FACTORIES and _is_affected(node):
+            _replace(node)
+
+
+def _is_affected(node: openvino.Node) -> bool:
+    rank = node.get_input_partial_shape(0).rank
+    return bool(rank.is_static and rank.get_length() == RANK) and _meets_channels(
+        node, LONGEST_CHAIN
+    )
+
+
+def _meets_channels(node: openvino.Node, depth: int) -> bool:
+    """Whether a constant with more than one element is computed with the node's result.
+
+    With other operators between them, as long as all that comes in beside is constant.
+    """
+    if not depth:
+        return True
+    for target in node.output(0).get_target_inputs():
+        consumer = target.get_node()
+        if consumer.get_type_name() == "Result":
+            continue
+        others = [value for value in consumer.input_values() if value.get_node() != node]
+        if not all(_is_constant(value.get_node(), LONGEST_CHAIN) for value in others):
+            continue
+        if any(_may_be_many(value) for value in others):
+            return True
+        if _meets_channels(consumer, depth - 1):
+            return True
+    return False
+
+
+def _is_constant(node: openvino.Node, depth: int) -> bool:
+    """Whether it is a constant, or becomes one when constants are folded."""
+    if node.get_type_name() == "Constant":
+        return True
+    sources = [value.get_node() for value in node.input_values()]
+    return bool(depth and sources) and all(_is_constant(one, depth - 1) for one in sources)
+
+
+def _may_be_many(value: openvino.Output) -> bool:
+    shape = value.get_partial_shape()
+    return shape.is_dynamic or any(size != 1 for size in shape.to_shape())
+
+
+def _replace(node: openvino.Node) -> None:
+    import numpy as np  # noqa: PLC0415 - few models have such reductions
+    from openvino import opset13 as opset  # noqa: PLC0415 - as above
+
+    axes = node.input_value(1)  # a subgraph, of a global pool
+    rank = opset.constant(np.array(RANK), axes.get_element_type())
+    wide = opset.unsqueeze(node.input_value(0), np.array([RANK], np.int64))
+    reduce = getattr(opset, FACTORIES[node.get_type_name()])
+    keeps = node.get_attributes()["keep_dims"]
+    reduced = reduce(wide, opset.floor_mod(axes, rank), keeps)
+    narrow = opset.squeeze(reduced, np.array([-1], np.int64))
+    narrow.set_friendly_name(node.get_friendly_name())
+    names = node.output(0).get_names()
+    for target in node.output(0).get_target_inputs():
+        target.replace_source_output(narrow.output(0))
+    node.output(0).set_names(set())
+    narrow.output(0).set_names(names)
