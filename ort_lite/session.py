@@ -60,7 +60,7 @@ class InferenceSession(SessionAnswers):
                 EP is appended when it is missing. One that is not installed is a UserWarning,
                 and the next one is taken.
             provider_options: Options for each of `providers`.
-            others: `enable_fallback` (1): whether to go on, with a printed "EP Error", without a
+            others: `enable_fallback` (1): whether to go on, with an "EP Error" on stderr, without a
                 provider that nobody knows or that cannot be opened, and to run on the CPU EP
                 once another EP has failed. `disabled_optimizers` (none): names of graph
                 transformations that are not to run, as `explain()` gives them.

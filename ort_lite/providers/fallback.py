@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ort_lite.execution_provider import NotInstalled
@@ -59,22 +60,24 @@ def goes_on_from(fallback: Fallback, error: ValueError) -> bool:
 
 def note_failed_run(error: EPFail, failed: Sequence[str], left: Sequence[str]) -> str:
     """Report that a session goes on with `left` after a run failed; for `explain()`, too."""
-    print(  # noqa: T201 - where onnxruntime prints it
-        f"EP Error: {error} using {list(failed)}\nFalling back to {list(left)} and retrying."
-    )
+    _print(f"EP Error: {error} using {list(failed)}", _retrying(left))
     note = f"a run on {', '.join(failed)} failed: {error.message} {_goes_on_with(left)}"
     warn_user(note)
     return note
 
 
 def _print_error(error: Exception, given: object, left: Sequence[str]) -> None:
-    lines = (
-        f"{STARS} EP Error {STARS}",
-        f"EP Error {error} when using {given}",
-        f"Falling back to {list(left)} and retrying.",
-        "*" * 40,
-    )
-    print("\n".join(lines))  # noqa: T201 - where onnxruntime prints it
+    head = f"{STARS} EP Error {STARS}"
+    _print(head, f"EP Error {error} when using {given}", _retrying(left), "*" * 40)
+
+
+def _print(*lines: str) -> None:
+    """Print onnxruntime's lines, to stderr: stdout holds the program's own results."""
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _retrying(left: Sequence[str]) -> str:
+    return f"Falling back to {list(left)} and retrying."
 
 
 def _not_available(name: str, error: OrtLiteError, left: Sequence[str]) -> str:
