@@ -35,6 +35,13 @@ _ITS_ALONE = {
     "get_registered_ep_kernel_defs": "ort_lite.providers.operator_listing",
     "kNextPowerOfTwo": "ort_lite.execution.allocators",
     "kSameAsRequested": "ort_lite.execution.allocators",
+    **dict.fromkeys(
+        (
+            *("quantize_matmul_2bits", "quantize_matmul_4bits", "quantize_matmul_8bits"),
+            *("quantize_matmul_bnb4", "quantize_qdq_matmul_2bits", "quantize_qdq_matmul_4bits"),
+        ),
+        "ort_lite.block_quantization",
+    ),
     "OrtValueVector": "ort_lite.execution.value_vector",
     "SparseBlockSparseView": "ort_lite.execution.sparse_values",
     "SparseCooView": "ort_lite.execution.sparse_values",
