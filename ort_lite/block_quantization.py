@@ -134,7 +134,7 @@ def quantize_qdq_matmul_4bits(  # noqa: PLR0913 - onnxruntime's signature
 
 
 quantize_qdq_matmul_2bits = quantize_qdq_matmul_4bits
-"""Of 4 bits, as in ONNX Runtime 1.31.1, where no tool calls it; odd widths are packed right here."""
+"""Of 4 bits, as in ONNX Runtime 1.31.1, where no tool calls it; odd widths are right here."""
 
 _FP4_PIVOTS = (0.00260417, 0.0859375, 0.20833333, 0.29166667, 0.4166667, 0.583333, 0.8333333)
 _FP4_CODES = np.array([0b0000, 0b0001, 0b0110, 0b0111, 0b0100, 0b0101, 0b0010, 0b0011], np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError
+from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
@@ -120,6 +120,9 @@ class ExternalFiles:
                 path = resolve_payload(self._base, location, model_path=self._model_path)
                 mapped = MappedFile(path, follow_symlink=False)
             except FormatError as exc:
-                raise Fail(f"External data of initializer '{tensor}': {exc}") from exc
+                # ONNX Runtime's words for a path that must not be read, which people match on.
+                unsafe = exc.reason == Reason.UNSAFE_PATH
+                said = "External data path validation failed. " if unsafe else ""
+                raise Fail(f"{said}External data of initializer '{tensor}': {exc}") from exc
             self._maps[location] = mapped
         return mapped.view
