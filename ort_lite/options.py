@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.status import InvalidArgument
@@ -11,7 +11,6 @@ from ort_lite.status import InvalidArgument
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn
 
     from ort_lite.context.data import ReadFunc
     from ort_lite.context.shared_contexts import SharedContexts
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
-MAX_DATA_SIZE = (1 << 63) - 1
-"""Bytes of EP context data at most, where nobody says less."""
+MAX_DATA_SIZE = (1 << 63) - 1  # bytes of EP context data, where nobody says less
 
 
 class _BindingEnum(IntEnum):
@@ -76,16 +74,15 @@ class DataReader:
     max_size: int
 
 
+_FLAGS = "enable_cpu_mem_arena enable_mem_pattern enable_mem_reuse enable_profiling"
+_NUMBERS = "inter_op_num_threads intra_op_num_threads log_severity_level log_verbosity_level"
 ATTRIBUTE_TYPES: dict[str, type] = {
-    **dict.fromkeys(("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse"), bool),
-    **dict.fromkeys(("enable_profiling", "use_deterministic_compute"), bool),
-    "use_per_session_threads": bool,
+    **dict.fromkeys(f"{_FLAGS} use_deterministic_compute use_per_session_threads".split(), bool),
+    **dict.fromkeys(_NUMBERS.split(), int),
+    **dict.fromkeys(["logid", "optimized_model_filepath", "profile_file_prefix"], str),
     "execution_mode": ExecutionMode,
     "execution_order": ExecutionOrder,
     "graph_optimization_level": GraphOptimizationLevel,
-    **dict.fromkeys(("inter_op_num_threads", "intra_op_num_threads"), int),
-    **dict.fromkeys(("log_severity_level", "log_verbosity_level"), int),
-    **dict.fromkeys(("logid", "optimized_model_filepath", "profile_file_prefix"), str),
 }
 """Attributes of onnxruntime's SessionOptions, with their types."""
 
@@ -188,11 +185,8 @@ class SessionOptions:
         """
         from ort_lite.providers.devices import chosen_provider  # noqa: PLC0415 - not for every session
 
-        self.add_provider(
-            *chosen_provider(
-                ep_devices, provider_options or {}, argument="add_provider_for_devices"
-            )
-        )
+        options, argument = provider_options or {}, "add_provider_for_devices"
+        self.add_provider(*chosen_provider(ep_devices, options, argument=argument))
 
     def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy) -> None:
         """Choose execution providers by their devices, where the user names none."""

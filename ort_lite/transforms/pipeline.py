@@ -39,7 +39,10 @@ MAX_DEPTH = 64
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
-RULES: tuple[RewriteRule, ...] = (cast_like.CAST_LIKE, *eliminate.RULES, fuse_conv_bn.CONV_BN)
+RULES: tuple[RewriteRule, ...] = (*eliminate.RULES, fuse_conv_bn.CONV_BN)
+LAST_RULES: tuple[RewriteRule, ...] = (cast_like.CAST_LIKE,)
+"""Run when the others have settled: ONNX Runtime, too, inlines functions after them."""
+TIDYING = (unused.REMOVE_NODES, unused.REMOVE_OUTPUTS, unused.REMOVE_INITIALIZERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +122,7 @@ def transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
         *folding,
         subexpressions.SHARE_CONSTANTS,
         subexpressions.ELIMINATE,
-        unused.REMOVE_NODES,
-        unused.REMOVE_OUTPUTS,
-        unused.REMOVE_INITIALIZERS,
+        *TIDYING,
     )
 
 
@@ -138,6 +139,7 @@ class _Work:
             return step.level <= settings.level and step.name not in settings.disabled
 
         self._rules = tuple(rule for rule in RULES if runs(rule))
+        self._last = tuple(rule for rule in LAST_RULES if runs(rule))
         self._transformers = tuple(step for step in transformers if runs(step))
         self._shapes = shapes
         self.fired: Counter[str] = Counter()
@@ -162,6 +164,11 @@ class _Work:
         self._settle(draft)
         if depth < MAX_DEPTH and self._bodies(draft, depth):
             self._settle(draft)
+        if fired := apply_rules(draft, self._last):
+            self.fired += fired
+            for step in self._transformers:
+                if step in TIDYING:
+                    self.fired += Counter({step.name: step.transform(draft)})
         return draft.finished()
 
     def _settle(self, draft: Draft) -> None:

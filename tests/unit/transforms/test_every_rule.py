@@ -19,7 +19,7 @@ from unit.transforms.transformed import Ran, floats, parsed, run
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.transforms.fusions import fusions
 from ort_lite.transforms.insert_casts import NAME as INSERT_CASTS
-from ort_lite.transforms.pipeline import RULES, Settings, transformers
+from ort_lite.transforms.pipeline import LAST_RULES, RULES, Settings, transformers
 
 EPS = 2.0**-23
 X = {"x": floats(2, 3)}
@@ -30,7 +30,7 @@ def no_constants(*_: object) -> None:
 
 
 ALL = {
-    *(rule.name for rule in (*RULES, *fusions())),
+    *(rule.name for rule in (*RULES, *LAST_RULES, *fusions())),
     *(
         step.name
         for step in transformers(
@@ -230,7 +230,7 @@ def test_it_does_not_fire_on_what_only_looks_like_it(name: str) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("rule", [*RULES, *fusions()], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*RULES, *LAST_RULES, *fusions()], ids=lambda rule: rule.name)
 def test_levels_are_those_of_onnxruntime(rule: Any) -> None:
     extended = {"GeluFusion", "LayerNormFusion"}  # graph_transformer_utils.cc: Level2
     basic = GraphOptimizationLevel.ORT_ENABLE_BASIC
