@@ -213,6 +213,17 @@ def _embedding(_: Node, types: Types) -> Types:
     return (_typed(table, out), mask, _typed(table, out))
 
 
+def _quantized_embedding(node: Node, types: Types) -> Types:
+    found = _embedding(node, types)
+    whole = found[0]
+    return (None if whole is None else TensorType(DataType.FLOAT, whole.shape), found[1])
+
+
+def _hashes(node: Node, types: Types) -> Types:
+    element = DataType.UINT32 if _int(node, "positive", 1) else DataType.INT32
+    return (TensorType(element, _shape(types, 0)),)
+
+
 def _distances(_: Node, types: Types) -> Types:
     a, b = _shape(types, 0), _shape(types, 1)
     return (_typed(_at(types, 0), None if not a or not b else (a[0], b[0])),)
@@ -267,6 +278,11 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
             ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
         ),
         "CDist": _distances,
+        "CropAndResize": lambda _, types: (_typed(_at(types, 0), (None,) * 4),),
+        "DynamicTimeWarping": lambda *_: (TensorType(DataType.INT32, (2, None)),),
+        "MurmurHash3": _hashes,
+        "QEmbedLayerNormalization": _quantized_embedding,
+        "UnfoldTensor": _opened(more=1),
         "DequantizeLinear": _elements_of(1, 0),
         "DynamicQuantizeLSTM": _lstm,
         "EmbedLayerNormalization": _embedding,

@@ -57,6 +57,8 @@ EXPERIMENTAL: list[tuple[str, dict[str, Any]]] = [
     ("ParametricSoftplus", {"alpha": 2.0, "beta": 0.5}),
     ("ScaledTanh", {"alpha": 2.0, "beta": 0.5}),
     ("Scale", {"scale": 3.0}),
+    ("Crop", {"border": [1, 2, 0, 1]}),
+    ("Crop", {"border": [1, 2, 0, 1], "scale": [2, 1]}),
     ("ImageScaler", {"scale": 2.0, "bias": [1.0, 2.0, 3.0]}),
     ("ThresholdedRelu", {"alpha": 0.5}),
     ("MeanVarianceNormalization", {}),

@@ -154,6 +154,32 @@ def _embed_layer_norm(info: KernelInfo) -> KernelFn:
     return run
 
 
+def _dequantized(x: Array | None, scale: Array | None, zero: Array | None) -> Array | None:
+    """In float32; None where the table is omitted."""
+    if x is None:
+        return None
+    assert scale is not None
+    wide = x.astype(np.float32)
+    return (wide if zero is None else wide - zero.astype(np.float32)) * scale
+
+
+def _quantized_embed_layer_norm(info: KernelInfo) -> KernelFn:
+    """QEmbedLayerNormalization-1: tables, gamma and beta are 8-bit, with scales and zero points."""
+    normalize = _embed_layer_norm(info)
+
+    def run(*inputs: Array | None) -> tuple[Array, ...]:
+        given = (*inputs, *(None,) * (18 - len(inputs)))
+        ids, segments, mask = given[0], given[1], given[7]
+        tables = (_dequantized(given[2 + i], given[8 + i], given[13 + i]) for i in range(5))
+        words, positions, kinds, gamma, beta = tables
+        result: tuple[Array, ...] = normalize(
+            ids, segments, words, positions, kinds, gamma, beta, mask
+        )
+        return result
+
+    return run
+
+
 KERNELS: tuple[KernelDef, ...] = (
     kernel("Gelu", domain=DOMAIN)(_gelu),
     kernel("BiasGelu", domain=DOMAIN)(_bias_gelu),
@@ -164,6 +190,7 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("SkipLayerNormalization", domain=DOMAIN)(_skip_layer_norm),
     kernel("SkipSimplifiedLayerNormalization", domain=DOMAIN)(_skip_simplified),
     kernel("EmbedLayerNormalization", domain=DOMAIN)(_embed_layer_norm),
+    kernel("QEmbedLayerNormalization", domain=DOMAIN)(_quantized_embed_layer_norm),
     kernel("SimplifiedLayerNormalization", domain=DOMAIN)(_simplified),
     kernel("SimplifiedLayerNormalization")(_simplified),  # ONNX Runtime puts it into ai.onnx
 )

@@ -59,6 +59,22 @@ def _image_scaler(info: KernelInfo) -> KernelFn:
     return computing_wide(info, run)
 
 
+def _crop(info: KernelInfo) -> KernelFn:
+    """[N, C, H, W] without borders (left, top, right, bottom), or of a size from there: Crop-1."""
+    left, top, right, bottom = info.attr("border")
+    scale = info.attr("scale")
+
+    def run(x: Array) -> Array:
+        height, width = x.shape[2] - bottom - top, x.shape[3] - right - left
+        if scale:
+            height, width = scale
+        if top + height > x.shape[2] or left + width > x.shape[3] or min(height, width) < 0:
+            raise ValueError(f"a part of {height} x {width} at {top}, {left} of {x.shape}")
+        return x[:, :, top : top + height, left : left + width].copy()
+
+    return run
+
+
 def _mean_variance(info: KernelInfo) -> KernelFn:
     """(x - mean) / deviation of each channel, or of all together: MeanVarianceNormalization-1."""
     axes = (0, 1, 2, 3) if info.attr("across_channels", 0) else (0, 2, 3)
@@ -76,6 +92,7 @@ def _mean_variance(info: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("Affine")(_affine),
+    kernel("Crop")(_crop),
     kernel("Scale")(_scale),
     kernel("ParametricSoftplus")(_parametric_softplus),
     kernel("ScaledTanh")(_scaled_tanh),

@@ -52,7 +52,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     },
     "experimental": {
         "": (
-            "Affine DynamicSlice ImageScaler MeanVarianceNormalization ParametricSoftplus "
+            "Affine Crop DynamicSlice ImageScaler MeanVarianceNormalization ParametricSoftplus "
             "Scale ScaledTanh ThresholdedRelu"
         ),
     },
@@ -166,13 +166,20 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "contrib_fused": {
         "": "SimplifiedLayerNormalization",
         "com.microsoft": (
-            "BiasGelu EmbedLayerNormalization FastGelu FusedMatMul Gelu QuickGelu "
+            "BiasGelu EmbedLayerNormalization FastGelu FusedMatMul Gelu QEmbedLayerNormalization "
+            "QuickGelu "
             "SimplifiedLayerNormalization SkipLayerNormalization "
             "SkipSimplifiedLayerNormalization TransposeMatMul"
         ),
     },
     "contrib_group_attention": {
         "com.microsoft": "GroupQueryAttention RotaryEmbedding",
+    },
+    "contrib_cut": {
+        "com.microsoft": "CropAndResize DynamicTimeWarping UnfoldTensor",
+    },
+    "contrib_hash": {
+        "com.microsoft": "MurmurHash3",
     },
     "contrib_lstm": {
         "com.microsoft": "DynamicQuantizeLSTM",

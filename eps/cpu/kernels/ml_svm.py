@@ -242,12 +242,16 @@ def _planes(info: KernelInfo) -> KernelFn:
 
 
 def _linear_classifier(info: KernelInfo) -> KernelFn:
-    """ai.onnx.ml LinearClassifier-1; one row of coefficients for two classes is the second's."""
-    labels = labels_of(info)
+    """ai.onnx.ml LinearClassifier-1; one row of coefficients for two classes is the second's.
+
+    As in onnxruntime the input says how many coefficients a row has; further ones are not read.
+    Without labels one row tells 1 from 0.
+    """
     intercepts = _floats(info, "intercepts")
+    unlabeled = not (info.attr("classlabels_strings") or info.attr("classlabels_ints"))
+    labels = np.arange(2) if unlabeled and intercepts.size == 1 else labels_of(info)
     coefficients = _floats(info, "coefficients")
     rows = intercepts.size or len(labels)
-    planes = coefficients.reshape(rows, -1).T
     bias = intercepts if intercepts.size else np.zeros(rows, np.float32)
     finish, name = transform_of(info), info.attr("post_transform", "NONE")
 
@@ -258,9 +262,18 @@ def _linear_classifier(info: KernelInfo) -> KernelFn:
         return finish(both) if name == "PROBIT" else both
 
     def run(x: Array) -> tuple[Array, Array]:
-        scores = _rows(x) @ planes + bias
+        values = _rows(x)
+        width = values.shape[1]
+        if coefficients.size < rows * width:
+            raise ValueError(
+                f"{coefficients.size} coefficients for {rows} rows of {width} features"
+            )
+        scores = values @ coefficients[: rows * width].reshape(rows, width).T + bias
         if rows == 1 and len(labels) == 2:
-            return labels[(scores[:, 0] > 0).astype(np.intp)], two(scores[:, 0])
+            label = labels[(scores[:, 0] > 0).astype(np.intp)]
+            if unlabeled:
+                return label, finish(scores) if name == "PROBIT" else scores
+            return label, two(scores[:, 0])
         return labels[np.argmax(scores, 1)], finish(scores)
 
     return run

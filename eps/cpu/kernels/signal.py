@@ -58,13 +58,18 @@ def _dft(info: KernelInfo) -> KernelFn:
 
 
 def _stft(info: KernelInfo) -> KernelFn:
-    """ONNX STFT-17: [B, frames, bins, 2] of signals [B, length, 1 or 2]."""
+    """ONNX STFT-17: [B, frames, bins, 2] of signals [B, length, 1 or 2].
+
+    Signals [B, length] are taken as real, as onnxruntime has it.
+    """
     onesided = bool(info.attr("onesided", 1))
 
     def stft(
         x: Array, step: Array, window: Array | None = None, length: Array | None = None
     ) -> Array:
-        signal = _complex(x)
+        signal = x if x.ndim == 2 else _complex(x)  # [B, length]
+        if signal.ndim != 2:
+            raise ValueError(f"signal of rank {x.ndim}, expected 2 or 3")
         size = signal.shape[1]
         if window is not None:
             size = window.shape[0]

@@ -31,6 +31,32 @@ def test_one_row_of_coefficients_tells_two_classes_apart(finish: str, slope: flo
 
 
 @pytest.mark.parametrize("finish", FINISHES)
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_coefficients_that_no_feature_needs_are_not_read(finish: str, rows: int) -> None:
+    """Of onnxruntime.datasets' logreg_iris.onnx half of them, for its input has two features."""
+    coefficients = [0.4, -1.4, 2.1, -1.0, 0.6, -1.7, 0.5, -1.4, -1.7, -1.2, 2.2, 2.4]
+    agree(
+        "LinearClassifier",
+        f32(4, 2),
+        coefficients=coefficients,
+        intercepts=[0.2, 0.6, -0.9][:rows],
+        classlabels_ints=[3, 5, 6][: max(rows, 2)],
+        post_transform=finish,
+    )
+
+
+@pytest.mark.parametrize("finish", FINISHES)
+def test_a_row_without_labels_tells_one_from_zero(finish: str) -> None:
+    agree("LinearClassifier", X, coefficients=[-0.5], intercepts=[0.05], post_transform=finish)
+
+
+def test_too_few_coefficients_are_an_error() -> None:
+    few: dict[str, Any] = {"coefficients": [1.0] * 5, "intercepts": [0.0, 0.0]}
+    with pytest.raises(RuntimeException, match="5 coefficients for 2 rows of 3 features"):
+        run_node("LinearClassifier", [f32(4, 3)], 2, domain=ML, classlabels_ints=[0, 1], **few)
+
+
+@pytest.mark.parametrize("finish", FINISHES)
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     "labels", [{"classlabels_ints": [3, 5]}, {"classlabels_strings": ["n", "y"]}]
