@@ -104,8 +104,10 @@ def group_norm(x: Array, groups: int, scale: Array, bias: Array, epsilon: float)
     batch, channels = x.shape[:2]
     if groups <= 0 or channels % groups:
         raise ValueError(f"{channels} channels cannot be parted into {groups} groups")
-    result, _, _ = standardized(x.reshape(batch * groups, -1), epsilon)
-    result = result.reshape(batch, channels, -1)
+    size = math.prod(x.shape[2:])
+    rows = x.reshape(batch * groups, channels // groups * size)
+    result, _, _ = standardized(rows, epsilon)
+    result = result.reshape(batch, channels, size)
     result *= scale[:, None]
     result += bias[:, None]
     return result.reshape(x.shape)

@@ -32,11 +32,11 @@ def reduce_sum(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def reduce_mean(x: Array, axes: tuple[int, ...]) -> Array:
-    """Mean; of integers rounded toward zero, as ONNX Runtime does."""
-    total = reduce_sum(x, axes)
+    """Mean; of integers rounded toward zero, of nothing 0, as ONNX Runtime has both."""
+    total, count = reduce_sum(x, axes), max(_count(x, axes), 1)
     if is_floating(x.dtype):
-        return np.asarray(total / x.dtype.type(_count(x, axes)))
-    return np.trunc(total / _count(x, axes)).astype(x.dtype)
+        return np.asarray(total / x.dtype.type(count))
+    return np.trunc(total / count).astype(x.dtype)
 
 
 def _prod(x: Array, axes: tuple[int, ...]) -> Array:

@@ -53,7 +53,7 @@ def test_a_row_without_labels_tells_one_from_zero(finish: str) -> None:
 def test_too_few_coefficients_are_an_error() -> None:
     few: dict[str, Any] = {"coefficients": [1.0] * 5, "intercepts": [0.0, 0.0]}
     with pytest.raises(RuntimeException, match="5 coefficients for 2 rows of 3 features"):
-        run_node("LinearClassifier", [f32(4, 3)], 2, domain=ML, classlabels_ints=[0, 1], **few)
+        run_node("LinearClassifier", f32(4, 3), domain=ML, classlabels_ints=[0, 1], **few)
 
 
 @pytest.mark.parametrize("finish", FINISHES)
