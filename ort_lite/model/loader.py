@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ort_lite.model.external_data import ExternalFiles
-from ort_lite.model.graph import Graph
+from ort_lite.model.graph import Graph, body_definitions
 from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
 
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
+"""Versions that onnxruntime 1.31 takes of domains that a model uses and does not import: the
+last that it knows as released."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -110,9 +113,29 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - see above
     from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
 
+    model = _with_missing_imports(model)
     graph = lift_constants(bind(model.graph, free_dimensions))
     graph = drop_dropout(graph, model.opset_imports.get("", 1))
     return infer_types(replace(model, graph=graph))
+
+
+def _with_missing_imports(model: Model) -> Model:
+    """The model with a version of each official domain, if it imports any, as in onnxruntime."""
+    if not model.opset_imports or IMPLIED_VERSIONS.keys() <= model.opset_imports.keys():
+        return model
+    used = _domains(model.graph)
+    missing = {
+        domain: version
+        for domain, version in IMPLIED_VERSIONS.items()
+        if domain in used and domain not in model.opset_imports
+    }
+    return replace(model, opset_imports={**model.opset_imports, **missing}) if missing else model
+
+
+def _domains(graph: GraphDef) -> set[str]:
+    """Domains of the graph's operators, bodies included."""
+    inside = (body for node in graph.nodes for _, body in body_definitions(node))
+    return {node.domain for node in graph.nodes}.union(*map(_domains, inside))
 
 
 def with_definition(model: Model, graph: Graph) -> Model:

@@ -128,7 +128,9 @@ def _inlined(model: Model) -> Model:
     from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - see above
     from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - see above
 
-    proto = onnx.load_model_from_string(model_bytes(model))
+    # A function of an operator's name does not replace the operator, as in onnxruntime.
+    own = tuple(f for f in model.functions if f.domain not in ONNX_DOMAINS)
+    proto = onnx.load_model_from_string(model_bytes(replace(model, functions=own)))
     check_expansion(proto)
     align_opsets(proto)
     try:

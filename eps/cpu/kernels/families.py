@@ -219,7 +219,8 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     },
     "ml_values": {
         "ai.onnx.ml": (
-            "CastMap CategoryMapper DictVectorizer LinearRegressor Normalizer Scaler ZipMap"
+            "CastMap CategoryMapper DictVectorizer FeatureVectorizer LinearRegressor Normalizer "
+            "Scaler ZipMap"
         ),
     },
 }

@@ -45,6 +45,32 @@ def _category_mapper(info: KernelInfo) -> KernelFn:
     return run
 
 
+def _feature_vectorizer(info: KernelInfo) -> KernelFn:
+    """Inputs [N, d] side by side, each cut or filled with 0 to its width, as float32.
+
+    ai.onnx.ml FeatureVectorizer-1. Inputs [d] are one row.
+    """
+    widths = [int(width) for width in info.attr("inputdimensions") or []]
+
+    def run(*inputs: Array) -> Array:
+        if len(widths) != len(inputs):
+            raise ValueError(f"{len(widths)} inputdimensions for {len(inputs)} inputs")
+        rows = [x.reshape(x.shape[0] if x.ndim > 1 else 1, -1) if x.size else x for x in inputs]
+        rows = [x.reshape(len(x), 0) if x.ndim < 2 else x for x in rows]
+        if len({len(x) for x in rows}) != 1:
+            raise ValueError(f"inputs of {[len(x) for x in rows]} rows")
+        check_allocation((len(rows[0]), sum(widths)), np.dtype(np.float32))
+        result = np.zeros((len(rows[0]), sum(widths)), np.float32)
+        start = 0
+        for x, width in zip(rows, widths, strict=True):
+            taken = min(width, x.shape[1])
+            result[:, start : start + taken] = x[:, :taken]
+            start += width
+        return result
+
+    return run
+
+
 def _zip_map(info: KernelInfo) -> KernelFn:
     """Rows of scores as maps from label to score: ai.onnx.ml ZipMap-1."""
     labels = info.attr("classlabels_strings") or info.attr("classlabels_int64s") or []
@@ -137,6 +163,7 @@ def _linear_regressor(info: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
+    kernel("FeatureVectorizer", domain=DOMAIN)(_feature_vectorizer),
     kernel("CategoryMapper", domain=DOMAIN)(_category_mapper),
     kernel("ZipMap", domain=DOMAIN)(_zip_map),
     kernel("CastMap", domain=DOMAIN)(_cast_map),

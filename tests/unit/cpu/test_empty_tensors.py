@@ -38,6 +38,9 @@ CASES: list[tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = [
     ("MaxPool", [f(0, 3, 5, 5)], {"kernel_shape": [2, 2]}, (0, 3, 4, 4)),
     ("GlobalAveragePool", [f(2, 3, 0, 5)], {}, (2, 3, 1, 1)),
     ("GlobalAveragePool", [f(0, 3, 4, 5)], {}, (0, 3, 1, 1)),
+    ("InstanceNormalization", [f(0, 2, 4), f(2), f(2)], {}, (0, 2, 4)),
+    ("MatMul", [f(4, 4), f(4, 0)], {}, (4, 0)),
+    ("MatMul", [f(4, 0), f(0, 4)], {}, (4, 4)),
     ("MatMul", [f(2, 0, 3), f(3, 4)], {}, (2, 0, 4)),
     ("MatMul", [f(2, 0), f(0, 4)], {}, (2, 4)),
     ("MatMulInteger", [q(2, 0), q(0, 2, dtype=np.int8)], {}, (2, 2)),
@@ -64,3 +67,10 @@ def test_nothing_in_gives_nothing_out(
     op: str, inputs: list[Any], options: dict[str, Any], shape: tuple[int, ...]
 ) -> None:
     assert run_node(op, *inputs, **options).shape == shape
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_the_mean_of_nothing_is_0(kind: type[Any]) -> None:
+    """As in onnxruntime; numpy has NaN."""
+    found = run_node("ReduceMean", np.zeros((2, 0, 3), kind), opset=13, axes=[1])
+    np.testing.assert_array_equal(found, np.zeros((2, 1, 3), kind))

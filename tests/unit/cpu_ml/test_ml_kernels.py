@@ -209,3 +209,12 @@ def test_a_broken_ensemble_is_refused(options: dict[str, Any], says: str) -> Non
 def test_rows_with_too_few_features_are_refused() -> None:
     with pytest.raises(RuntimeException, match="rows of 2 features, feature 2 is used"):
         run_node("TreeEnsembleRegressor", f32(2, 2), domain=ML, **broken())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("widths", [[2, 3], [1, 5], [4, 2]])
+def test_vectors_of_features_are_float32(kind: type[Any], widths: list[int]) -> None:
+    inputs = [np.arange(4).reshape(2, 2).astype(kind), np.arange(6).reshape(2, 3).astype(kind)]
+    mine, theirs = both("FeatureVectorizer", inputs, domain="ai.onnx.ml", inputdimensions=widths)
+    assert mine[0].dtype == theirs[0].dtype == np.float32
+    np.testing.assert_array_equal(mine[0], theirs[0])
