@@ -1,6 +1,7 @@
 """Prints, as JSON, the names of onnxruntime's modules, the members of classes and signatures.
 
-Run by itself it describes onnxruntime; by the stand-in, what ort_lite has in its place.
+Run by itself it describes onnxruntime. By the stand-in, with that description as argument, it says
+what ort_lite has in its place.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import importlib
 import inspect
 import json
 import sys
+from pathlib import Path
+from typing import Any
 
 MODULES = (
     "onnxruntime",
@@ -27,47 +30,48 @@ MODULES = (
 
 
 def is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name != "__init__"
+    return name.startswith("__") and name.endswith("__")
 
 
-def signature(function: object) -> list[str] | None:
-    """Parameters with their defaults; None where nobody can tell, as of pybind11's functions."""
+def signature(function: Any) -> list[str] | None:
+    """Parameters, those without a default marked by "!"; None where nobody can tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]  # tried
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    found = []
-    for parameter in parameters:
-        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
-            parameter.kind, ""
-        )
-        default = parameter.default
-        has_one = default is not parameter.empty
-        value = f"={int(default) if isinstance(default, int) else default!r}" if has_one else ""
-        found.append(f"{prefix}{parameter.name}{value}")
-    return found
+    marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [
+        marks[p.kind] if p.kind in marks else p.name + ("!" if p.default is p.empty else "")
+        for p in parameters
+    ]
 
 
-def members(kind: type) -> dict[str, list[str] | None]:
-    names = [name for name in dir(kind) if not is_special(name)]
-    return {name: signature(getattr(kind, name, None)) for name in names}
+def described(module: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Names to members of classes, to signatures of functions, or to None.
 
-
-def described(module: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    Args:
+        asked: As this function describes another module of that name: its names are looked for,
+            too, since not every attribute is in `dir`.
+    """
     imported = importlib.import_module(module)
-    for name in dir(imported):
-        if is_special(name):
+    found: dict[str, Any] = {}
+    for name in sorted({*dir(imported), *asked}):
+        if is_special(name) or not hasattr(imported, name):
             continue
         value = getattr(imported, name)
         if inspect.isclass(value):
-            found[name] = members(value)
-        elif inspect.ismodule(value):
-            found[name] = "module"
+            wanted = asked.get(name)
+            members = {*dir(value), *(wanted if isinstance(wanted, dict) else ())}
+            found[name] = {
+                member: signature(getattr(value, member))
+                for member in sorted(members)
+                if not is_special(member) and hasattr(value, member)
+            }
         else:
-            found[name] = signature(value) if callable(value) else "value"
+            found[name] = signature(value) if callable(value) else None
     return found
 
 
 if __name__ == "__main__":
-    json.dump({module: described(module) for module in MODULES}, sys.stdout)
+    other = json.loads(Path(sys.argv[1]).read_text("utf-8")) if sys.argv[1:] else {}
+    json.dump({name: described(name, other.get(name, {})) for name in MODULES}, sys.stdout)

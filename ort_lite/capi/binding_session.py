@@ -123,12 +123,6 @@ class InferenceSession:
         """When profiling began, in nanoseconds; a property, as in the binding."""
         return self.session.get_profiling_start_time_ns()
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as various as the methods
-        """The session's method, where both classes have it with one signature."""
-        if name in _SAME:
-            return getattr(self.session, _SAME[name])
-        raise AttributeError(f"'InferenceSession' object has no attribute '{name}'", name=name)
-
     def run(
         self,
         output_names: Sequence[str],
@@ -177,23 +171,24 @@ class InferenceSession:
         """-1, as for a session without WebGPU."""
         return -1
 
-    def __dir__(self) -> list[str]:
-        """The binding's names."""
-        return sorted({*super().__dir__(), *_SAME})
+
+def _of_the_session(name: str) -> Callable[..., Any]:
+    def call(self: InferenceSession, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the session's
+        return getattr(self.session, name)(*args, **kwargs)
+
+    call.__name__, call.__doc__ = name, f"The session's `{name}`."
+    return call
 
 
-_SAME = {
-    name: name
-    for name in (
-        "end_profiling",
-        "get_provider_graph_assignment_info",
-        "get_provider_options",
-        "get_providers",
-        "get_tuning_results",
-        "release_captured_graph",
-        "run_with_iobinding",
-        "run_with_ortvaluevector",
-        "set_ep_dynamic_options",
-        "create_ortvalue_from_shape_and_type",
-    )
-} | {"create_ortvalue_from_shape_and_onnx_type": "create_ortvalue_from_shape_and_type"}
+_MADE = {
+    "create_ortvalue_from_shape_and_onnx_type": "create_ortvalue_from_shape_and_type",
+}
+"""Methods whose names differ."""
+
+for _name in (
+    *("create_ortvalue_from_shape_and_onnx_type", "create_ortvalue_from_shape_and_type"),
+    *("end_profiling", "get_provider_graph_assignment_info", "get_provider_options"),
+    *("get_providers", "get_tuning_results", "release_captured_graph", "run_with_iobinding"),
+    *("run_with_ortvaluevector", "set_ep_dynamic_options"),
+):
+    setattr(InferenceSession, _name, _of_the_session(_MADE.get(_name, _name)))

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
     if name == "C":
         return import_module(f"{__package__}._pybind_state")
     if name == "Session":
-        return import_module("ort_lite.execution.run_forms").RunForms
+        return import_module("ort_lite.session").InferenceSession
     if name in _FUNCTIONS:
         return getattr(import_module("ort_lite.capi.provider_arguments"), name)
     if name in _NAMES:
