@@ -24,9 +24,10 @@ class _Factory:
 
     def missing(self) -> str:
         """Why there is no OpenCL here; see `EpFactory`."""
+        from eps.opencl.cl.library import package_folder
         from eps.opencl.installed import missing_part
 
-        return missing_part()
+        return missing_part(os.environ, package=package_folder())
 
     def probe(self) -> Probe:
         """Devices of every OpenCL platform that the loader finds."""

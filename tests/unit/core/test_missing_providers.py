@@ -270,3 +270,20 @@ def test_a_child_process_that_asks_for_a_missing_provider_is_warned_at_its_own_l
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stderr.startswith(f"<string>:2: UserWarning: Specified provider '{CUDA}'")
+
+
+def test_the_cpu_ep_ignores_options_with_a_line_and_keeps_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = {"arena_extend_strategy": "kSameAsRequested", "intra_op_num_threads": 1}
+    with caplog.at_level("DEBUG", logger="ort_lite"):
+        session = ort.InferenceSession(DATA, providers=[(CPU, options)])
+    assert session.get_provider_options() == {CPU: {"intra_op_num_threads": "1"}}
+    lines = [line for line in caplog.messages if "arena_extend_strategy" in line]
+    assert lines == [f"{CPU} has no options arena_extend_strategy, and ignores them"]
+
+
+@pytest.mark.parametrize("name", [OPENVINO, "OpenCLExecutionProvider"])
+def test_a_misspelt_option_of_a_device_is_an_error(name: str) -> None:
+    with pytest.raises(ort.InvalidArgument, match=f"Invalid provider_option key: devise.*{name}"):
+        ort.InferenceSession(DATA, providers=[(name, {"devise": "1"})])
