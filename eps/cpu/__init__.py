@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ort_lite.status import InvalidArgument
+from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +27,16 @@ class _Factory:
     )
 
     def probe(self) -> Probe:
-        """The CPU is always there."""
+        """The CPU is always there, but it may be too old for numpy."""
         import platform
 
         from ctx_formats.identity import HardwareIdentity
+        from ort_lite.cpu_baseline import baseline_problem
         from ort_lite.execution_provider import DeviceInfo, Probe
 
+        problem = baseline_problem()
+        if problem:
+            return Probe(reason=problem)
         machine = platform.machine()
         identity = HardwareIdentity(device="CPU", architecture=machine)
         device = DeviceInfo(
@@ -45,12 +49,18 @@ class _Factory:
 
         Raises:
             InvalidArgument: A number of threads that is none.
+            EPFail: The CPU lacks instructions that numpy needs.
         """
         threads = options.get(_THREADS, "0")
         if not (threads.isascii() and threads.isdigit()):
             raise InvalidArgument(
                 f"{self.name}: {_THREADS} is '{threads}', expected a number from 0 on"
             )
+        from ort_lite.cpu_baseline import baseline_problem
+
+        problem = baseline_problem()
+        if problem:
+            raise EPFail(f"{self.name}: {problem}")
         from eps.cpu.provider import CPUExecutionProvider
 
         return CPUExecutionProvider(threads=int(threads))

@@ -20,6 +20,7 @@ from ort_lite.cli.inspect_model import inspect
 from ort_lite.cli.output import print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
+from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.status import InvalidGraph, OrtLiteError
 from ort_lite.version import VERSION
 
@@ -35,8 +36,12 @@ EPILOG = (
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="ort-lite")
 @click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for all decisions.")
-def root(verbose: int) -> None:
+@click.pass_context
+def root(context: click.Context, verbose: int) -> None:
     """Compile ONNX models for the accelerator at hand, keep them, reload them fast."""
+    problem = baseline_problem()
+    if problem and context.invoked_subcommand != doctor.name:
+        raise CommandError(ExitCode.NO_HARDWARE, problem)
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 

@@ -14,6 +14,7 @@ from ort_lite.cli.checks import Check, State
 from ort_lite.cli.devices import probe_installed
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -63,9 +64,16 @@ def _checks() -> Iterator[Check]:
     yield Check(name="ort-lite", state=ok, found=VERSION)
     python = f"{platform.python_implementation()} {platform.python_version()}"
     yield Check(name="Python", state=ok, found=f"{python} on {platform.platform()}")
-    yield Check(name="CPU", state=ok, found=_cpu(Path("/")))
+    problem = baseline_problem()
+    yield Check(
+        name="CPU",
+        state=State.BROKEN if problem else ok,
+        found=_cpu(Path("/")),
+        fix=problem,
+    )
     yield from (_package(name, extra) for name, extra in PACKAGES.items())
-    yield from _providers()
+    if not problem:  # their libraries would end this process
+        yield from _providers()
     if platform.system() == "Linux":
         yield from check_npu(Path("/"))
         yield from check_gpu(Path("/"))
