@@ -238,6 +238,11 @@ def _unique(_: Node, types: Types) -> Types:
     return (_typed(_at(types, 0), (None,)), TensorType(DataType.INT64, _shape(types, 0)), counts)
 
 
+def _tokens(_: Node, types: Types) -> Types:
+    texts = _shape(types, 0)
+    return (_typed(_at(types, 0), None if texts is None else (*texts, None)),)
+
+
 def _sampled(_: Node, types: Types) -> Types:
     x, grid = _shape(types, 0), _shape(types, 1)
     return (_typed(_at(types, 0), None if not x or not grid else (*x[:2], *grid[1:-1])),)
@@ -300,6 +305,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         "QLinearWhere": _elements_of(1, 0, 1, 4),
         "QuantizeLinear": _quantize,
         "Range": _range,
+        "Tokenizer": _tokens,
         "Unique": _unique,
     }
 )

@@ -205,6 +205,9 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
             "QLinearSigmoid QLinearSoftmax QLinearWhere"
         ),
     },
+    "contrib_text": {
+        "com.microsoft": "Tokenizer",
+    },
     "ml_categories": {
         "ai.onnx.ml": "LabelEncoder OneHotEncoder",
     },
