@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
+from ctx_formats.onnx_model import TensorType
 from ort_lite.context.external_initializers import ExternalInitializers, write_external
 from ort_lite.context.graph import context_graph
 from ort_lite.model.graph import body_definitions
@@ -16,7 +17,9 @@ from ort_lite.status import Fail, InvalidArgument
 from ort_lite.status import NotImplemented as NotImplementedHere
 
 if TYPE_CHECKING:
-    from ctx_formats.onnx_model import GraphDef, Model
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Dim, GraphDef, Model, ValueInfo
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
 
@@ -75,11 +78,29 @@ def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
         opsets.setdefault(CONTRIB, 1)
     return replace(
         source,
-        graph=graph,
+        graph=_open_dimensions(graph),
         ir_version=max(source.ir_version, MIN_IR_VERSION),
         opset_imports=opsets,
         functions=(),
     )
+
+
+def _open_dimensions(graph: GraphDef) -> GraphDef:
+    """Without negative sizes, some exporters' way to say that a size is not known."""
+
+    def opened(infos: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+        return tuple(
+            replace(info, type=replace(info.type, shape=tuple(map(_size, info.type.shape))))
+            if isinstance(info.type, TensorType) and info.type.shape is not None
+            else info
+            for info in infos
+        )
+
+    return replace(graph, inputs=opened(graph.inputs), outputs=opened(graph.outputs))
+
+
+def _size(dim: Dim) -> Dim:
+    return None if isinstance(dim, int) and dim < 0 else dim
 
 
 def _uses_contrib(graph: GraphDef) -> bool:

@@ -99,3 +99,15 @@ def test_the_ort_format_is_refused_by_name(tmp_path: Path) -> None:
         saved(model, tmp_path / "m.ort")
     with pytest.raises(ort.NotImplemented, match="ORT format"):
         saved(model, tmp_path / "m.onnx", session__save_model_format="ORT")
+
+
+def test_a_size_that_is_not_known_is_saved_as_none(tmp_path: Path) -> None:
+    """Some exporters write -1, which tools that read the file take for a size."""
+    proto = onnx.load_from_string(branching().SerializeToString())
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_value = -1
+    path = tmp_path / "saved.onnx"
+    saved(proto.SerializeToString(), path)
+    graph = onnx.load(path).graph
+    for info in (*graph.input, *graph.output):
+        assert not info.type.tensor_type.shape.dim[0].HasField("dim_value")
