@@ -13,7 +13,7 @@ from ort_lite.context.keys import SHARE_KEY
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.session_answers import SessionAnswers
+from ort_lite.session_answers import SessionAnswers, handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.status import EPFail, Fail
 
@@ -225,9 +225,9 @@ class InferenceSession(SessionAnswers):
         for surprise in self._signature.surprises(results):
             with logging_as(self._log_scope):
                 log.warning("%s", surprise)
-        if not output_names:
-            return list(results)
-        return [results[self._signature.position(name)] for name in output_names]
+        if output_names:
+            results = [results[self._signature.position(name)] for name in output_names]
+        return handed_out(results)
 
     def _results(
         self,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from ort_lite.execution.run_forms import RunForms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
+    from ort_lite.execution_provider import Value
     from ort_lite.load_clock import LoadClock
     from ort_lite.load_report import BackgroundCompile, LoadReport
     from ort_lite.model.info import ModelMetadata, NodeArg
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
+
+
+def handed_out(values: Iterable[Value]) -> list[Value]:
+    """Outputs as a caller gets them: arrays are views, whose `base` onnxruntime's have, too."""
+    return [value.view() if hasattr(value, "view") else value for value in values]
 
 
 class SessionAnswers(RunForms):

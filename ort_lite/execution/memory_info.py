@@ -207,6 +207,10 @@ def require_host(place: OrtDevice | OrtMemoryInfo) -> None:
     """
     kind = place.device_type()
     if kind != OrtDevice.cpu():
+        if isinstance(place, OrtMemoryInfo):
+            raise BindingError(
+                f"No shared allocator found for: {place}: values of ort_lite live in host memory"
+            )
         raise BindingError(
             f"Can't allocate memory on the device (type {kind}) using this package: values of "
             "ort_lite live in host memory, and execution providers copy what they need to their "

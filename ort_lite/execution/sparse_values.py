@@ -37,7 +37,7 @@ class SparseCooView:
 
     def indices(self) -> Array:
         """int64 [n, rank] or [n]."""
-        return self._indices
+        return _read_only(self._indices)
 
 
 class SparseCsrView:
@@ -49,11 +49,11 @@ class SparseCsrView:
 
     def inner(self) -> Array:
         """Column of each element, int64 [n]."""
-        return self._inner
+        return _read_only(self._inner)
 
     def outer(self) -> Array:
         """Of each row, the number of its first element; int64 [rows + 1]."""
-        return self._outer
+        return _read_only(self._outer)
 
 
 class SparseBlockSparseView:
@@ -65,7 +65,14 @@ class SparseBlockSparseView:
 
     def indices(self) -> Array:
         """Coordinates of each block, in blocks; int32 [2, blocks]."""
-        return self._indices
+        return _read_only(self._indices)
+
+
+def _read_only(array: Array) -> Array:
+    """The same memory, which others hold, too; onnxruntime lends it so."""
+    lent = array.view()
+    lent.flags.writeable = False
+    return lent
 
 
 class SparseTensor:
@@ -183,8 +190,8 @@ class SparseTensor:
         return self._kind
 
     def values(self) -> Array:
-        """The elements, in the memory that was given."""
-        return self._values
+        """The elements, in the memory that was given; read-only."""
+        return _read_only(self._values)
 
     def dense_shape(self) -> list[int]:
         """Sizes with the zeros."""

@@ -223,3 +223,16 @@ def test_a_sparse_constant_as_output_runs_behind_every_execution_provider() -> N
         (found,) = session.run(None, {})
         assert session.get_outputs()[0].type == "sparse_tensor(float)"
     assert found.values().tolist() == pytest.approx(list(VALUES))
+
+
+@BOTH
+def test_the_memory_of_a_sparse_tensor_is_lent_read_only(module: Any) -> None:
+    coordinate_form = coordinates(module)
+    rows = module.SparseTensor.sparse_csr_from_numpy([3, 3], VALUES, INNER, OUTER, host(module))
+    lent = [
+        coordinate_form.values(),
+        coordinate_form.as_coo_view().indices(),
+        rows.as_csrc_view().inner(),
+        rows.as_csrc_view().outer(),
+    ]
+    assert [array.flags.writeable for array in lent] == [False] * 4

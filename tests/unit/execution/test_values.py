@@ -168,3 +168,26 @@ def test_a_session_is_made_anew_with_other_providers() -> None:
         np.testing.assert_allclose(session.run(None, feed(mlp()))[0], before, rtol=1e-5)
         made = session.get_session_options()
         assert made.graph_optimization_level == ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+@BOTH
+def test_outputs_of_a_run_have_a_base(module: Any) -> None:
+    """As memory that a session lends; some callers copy arrays that have none."""
+    node = helper.make_node("Neg", ["x"], ["y"])
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
+    session = module.InferenceSession(one_node(node, infos[:1], infos[1:]), providers=CPU)
+    for names in (None, ["y"]):
+        (y,) = session.run(names, {"x": X})
+        assert y.base is not None
+        assert y.flags.writeable
+
+
+@BOTH
+def test_memory_of_a_device_that_is_not_here_is_a_runtime_error(module: Any) -> None:
+    place = module.OrtMemoryInfo.create_v2(
+        *("Bogus", module.OrtMemoryInfoDeviceType.GPU, 0xDEAD, 0),
+        *(module.OrtDeviceMemoryType.HOST_ACCESSIBLE, 0),
+        module.OrtAllocatorType.ORT_DEVICE_ALLOCATOR,
+    )
+    with pytest.raises(RuntimeError, match="No shared allocator found for"):
+        module.OrtValue.ortvalue_from_shape_and_type([2], np.float32, memory_info=place)
