@@ -48,7 +48,7 @@ class InferenceSession(SessionAnswers):
         sess_options: SessionOptions | None = None,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
         provider_options: Sequence[Mapping[str, str]] | None = None,
-        **others: Any,  # noqa: ANN401 - onnxruntime's signature
+        **kwargs: Any,  # noqa: ANN401 - onnxruntime's signature
     ) -> None:
         """Load, partition and compile, or reload.
 
@@ -60,7 +60,7 @@ class InferenceSession(SessionAnswers):
                 EP is appended when it is missing. One that is not installed is a UserWarning,
                 and the next one is taken.
             provider_options: Options for each of `providers`.
-            others: `enable_fallback` (1): whether to go on, with an "EP Error" on stderr, without a
+            kwargs: `enable_fallback` (1): whether to go on, with an "EP Error" on stderr, without a
                 provider that nobody knows or that cannot be opened, and to run on the CPU EP
                 once another EP has failed. `disabled_optimizers` (none): names of graph
                 transformations that are not to run, as `explain()` gives them.
@@ -72,9 +72,9 @@ class InferenceSession(SessionAnswers):
             ValueError: The provider lists do not fit each other, and `enable_fallback` is 0.
             TypeError: `path_or_bytes` or `sess_options` is of the wrong type.
         """
-        self._enable_fallback = int(others.get("enable_fallback", 1)) == 1
-        self._reads_config = int(others.get("read_config_from_model", 1)) == 1
-        self._disabled = tuple(others.get("disabled_optimizers") or ())
+        self._enable_fallback = int(kwargs.get("enable_fallback", 1)) == 1
+        self._reads_config = int(kwargs.get("read_config_from_model", 1)) == 1
+        self._disabled = tuple(kwargs.get("disabled_optimizers") or ())
         fallback = provider_list.Fallback(enabled=self._enable_fallback, given=providers)
         try:
             named = provider_list.named_in(providers, provider_options)
