@@ -42,6 +42,8 @@ from importlib import import_module
 module, _, attribute = sys.argv[1].partition(":")
 factory = getattr(import_module(module), attribute)
 told = {"at_import": sorted(sys.modules)}
+told["missing"] = factory.missing() if hasattr(factory, "missing") else None
+told["at_missing"] = sorted(sys.modules)
 probe = factory.probe()
 told["devices"] = [device.name for device in probe.devices]
 told["reason"] = probe.reason
@@ -108,7 +110,11 @@ class FactoryPromises(EpUnderTest):
         told = self._in_a_fresh_process(hidden=self.sdk_modules)
         assert told["devices"] == []
         assert told["reason"]
-        assert str(told["create"]).startswith("EPFail: ")
+        assert str(told["create"]).startswith(("EPFail: ", "NotInstalled: "))
+        if told["missing"] is not None:  # get_available_providers goes by it
+            assert told["missing"]
+            assert str(told["create"]).startswith("NotInstalled: ")
+            assert not set(map(str, _listed(told["at_missing"]))) & set(self.sdk_modules)
         loaded = {str(name).partition(".")[0] for name in _listed(told["at_probe"])}
         assert not loaded & set(self.sdk_modules)
 
