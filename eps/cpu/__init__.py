@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider, Probe
 
 _THREADS = "intra_op_num_threads"
+
+
+def _has_sse42() -> bool:
+    """Whether libc knows of SSE4.2: a look at each start, without another module for it."""
+    try:
+        leaf = ctypes.CDLL(None)["__x86_get_cpuid_feature_leaf"]
+    except (OSError, TypeError, AttributeError):  # another system or libc
+        return False
+    leaf.argtypes, leaf.restype = (ctypes.c_uint32,), ctypes.POINTER(ctypes.c_uint32)
+    return bool(leaf(0)[2] >> 20 & 1)
 
 
 class _Factory:
@@ -56,11 +68,12 @@ class _Factory:
             raise InvalidArgument(
                 f"{self.name}: {_THREADS} is '{threads}', expected a number from 0 on"
             )
-        from ort_lite.cpu_baseline import baseline_problem
+        if "numpy" not in sys.modules and not _has_sse42():
+            from ort_lite.cpu_baseline import baseline_problem
 
-        problem = baseline_problem()
-        if problem:
-            raise EPFail(f"{self.name}: {problem}")
+            problem = baseline_problem()
+            if problem:
+                raise EPFail(f"{self.name}: {problem}")
         from eps.cpu.provider import CPUExecutionProvider
 
         return CPUExecutionProvider(threads=int(threads))

@@ -34,7 +34,9 @@ def test_this_cpu_which_has_imported_numpy_lacks_nothing() -> None:
 
 
 @pytest.mark.usefixtures("old_cpu")
-def test_the_cpu_ep_is_not_there_and_says_why() -> None:
+def test_the_cpu_ep_is_not_there_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numpy")  # which only a CPU that has it all has imported
+    monkeypatch.setattr("eps.cpu._has_sse42", lambda: False)
     assert FACTORY.probe().devices == ()
     assert "lacks SSE4.2, POPCNT" in FACTORY.probe().reason
     with pytest.raises(ort.EPFail, match=r"lacks SSE4\.2, POPCNT"):
