@@ -220,6 +220,8 @@ def open_all(
                 opened.append(catalog.open_provider(entry, request.options))
             except (UnknownProvider, EPFail) as exc:
                 left = [*(ep.name for ep in opened), *(r.name for r in requests[at + 1 :])]
+                if not left:
+                    raise  # nothing would run the model
                 if not request.explicit:
                     log.log(INFO, "%s is left out: %s", request.name, exc.message)
                 elif fallback is None or not _goes_on(fallback, request.name, exc, left):

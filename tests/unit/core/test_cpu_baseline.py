@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx.parser
 import pytest
 
 import ort_lite as ort
@@ -17,6 +18,10 @@ from ort_lite.cpu_baseline import baseline_problem, missing_instructions
 
 ROOT = Path(__file__).parents[3]
 CORE_2 = sum(1 << bit for bit in (0, 9, 13, 19))  # of 2008: SSE4.1, neither SSE4.2 nor POPCNT
+
+RELU = onnx.parser.parse_model(
+    '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+).SerializeToString()
 
 
 @pytest.fixture
@@ -41,6 +46,8 @@ def test_the_cpu_ep_is_not_there_and_says_why(monkeypatch: pytest.MonkeyPatch) -
     assert "lacks SSE4.2, POPCNT" in FACTORY.probe().reason
     with pytest.raises(ort.EPFail, match=r"lacks SSE4\.2, POPCNT"):
         FACTORY.create({})
+    with pytest.raises(ort.EPFail, match=r"lacks SSE4\.2, POPCNT"):
+        ort.InferenceSession(RELU, providers=["CPUExecutionProvider"])
 
 
 @pytest.mark.usefixtures("old_cpu")
