@@ -23,6 +23,9 @@ def compile_config(options: OpenVINOOptions) -> dict[str, object]:
         config["EXECUTION_MODE_HINT"] = "ACCURACY"
     if options.precision in _INFERENCE_PRECISION:
         config["INFERENCE_PRECISION_HINT"] = _INFERENCE_PRECISION[options.precision]
+    if options.kind != "CPU" and options.has_cpu:
+        # To a CPU f16 means bf16 where it has that, with three digits; FP16 is for the others.
+        config["DEVICE_PROPERTIES"] = {"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}
     if options.num_of_threads is not None:
         config["INFERENCE_NUM_THREADS"] = options.num_of_threads
     if options.num_streams is not None:

@@ -68,6 +68,11 @@ class OpenVINOOptions:
         return device_kind(self.device)
 
     @property
+    def has_cpu(self) -> bool:
+        """Whether the device is a CPU, or a group that names one."""
+        return "CPU" in self.device.partition(":")[2].split(",") or self.kind == "CPU"
+
+    @property
     def needs_static_shapes(self) -> bool:
         """Whether every dimension must have a size before compiling."""
         return self.disable_dynamic_shapes or self.kind == "NPU"

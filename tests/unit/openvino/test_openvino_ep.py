@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from busy_threads import wrongly_answered
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 from small_models import feed, mlp, model
+from start_programs import FLOAT32
 
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino import FACTORY
 from eps.openvino.blob_header import parse_requirements, read_requirements
+from eps.openvino.config import compile_config
 from eps.openvino.options import device_kind, parse_options
 from ort_lite.execution_provider import CompiledModelCompatibility
 
@@ -118,9 +121,19 @@ def test_a_device_that_is_not_here_is_named_with_those_that_are(device: str) -> 
 @pytest.mark.parametrize("device", ["AUTO", "AUTO:NPU,CPU", "HETERO:CPU", "MULTI:CPU"])
 def test_groups_of_devices_run_and_say_on_what(device: str) -> None:
     with session(mlp(), device_type=device) as made:
-        assert made.run(None, feed(mlp()))[0].shape == (2, 3)
+        (found,) = made.run(None, feed(mlp()))
         identity = made.explain().partitions[0].identity
     assert identity["device"].startswith(f"{device}: ")
+    (right,) = ReferenceEvaluator(mlp()).run(None, feed(mlp()))
+    np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)  # CPUs with bfloat16 as well
+
+
+@pytest.mark.parametrize(
+    ("device", "asked"), [("AUTO:GPU,CPU", {"CPU": FLOAT32}), ("AUTO:NPU", None), ("CPU", None)]
+)
+def test_the_cpu_of_a_group_computes_in_float32(device: str, asked: object) -> None:
+    config = compile_config(parse_options({"device_type": device}))
+    assert config.get("DEVICE_PROPERTIES") == asked
 
 
 def test_what_a_group_compiled_cannot_be_kept_and_nothing_is_written(tmp_path: Path) -> None:
