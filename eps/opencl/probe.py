@@ -29,6 +29,7 @@ def probe_devices() -> Probe:
             kind=one.kind,
             description=f"{one.label} {' '.join(x for x in _TOLD if x in one.device.extensions)}",
             identity=read_identity(one),
+            options={"device": one.name},
         )
         for one, problem in problems.items()
         if not problem

@@ -23,6 +23,16 @@ def test_every_device_opens_its_execution_provider() -> None:
             assert session.run(None, feed(mlp()))[0].shape == (2, 3)
 
 
+def test_a_session_runs_on_the_device_that_was_named() -> None:
+    """Two platforms on one processor are two devices of the OpenCL EP."""
+    for device in of("OpenCLExecutionProvider"):
+        options = ort.SessionOptions()
+        options.add_provider_for_devices([device])
+        with ort.InferenceSession(mlp().SerializeToString(), options) as session:
+            identity = session._present().eps[0].identity
+        assert identity.driver_version == device.ep_metadata["os_driver_version"]
+
+
 def test_a_device_says_what_it_is() -> None:
     device = of(OPENVINO)[0]
     assert device.ep_vendor == "ort_lite"
