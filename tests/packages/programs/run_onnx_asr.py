@@ -12,5 +12,6 @@ for file in sorted(files("onnx_asr.preprocessors").joinpath("data").glob("*.onnx
     session = onnxruntime.InferenceSession(file)
     names = [info.name for info in session.get_inputs()]
     features, lengths = session.run(None, dict(zip(names, feed, strict=True)))
-    found[file.name] = [features.shape, features[..., ::50], lengths]
+    # Means over time: logarithms of what is next to silence are rounding errors.
+    found[file.name] = [features.shape, features.mean(axis=-1), lengths]
 give(found)
