@@ -10,7 +10,7 @@ from ort_lite.context.examination import base_folder, context_nodes, examine, pr
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.mending import recompile
 from ort_lite.context.node_verdict import NodeVerdict, refusal
-from ort_lite.context.nodes import interface, is_context_node, without_output_shapes
+from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_store import PayloadStore
 from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.execution_provider import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.onnx_model import Node
     from ort_lite.context.examination import Examined
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.providers.provider_list import Request
@@ -143,7 +143,7 @@ class _Judge:
         self._options = options
         self._wanted = {request.name: request for request in wanted}
         self._eps: dict[str, ExecutionProvider | EPFail] = {}
-        self._graphs: dict[int, Graph] | None = None
+        self._interfaces: dict[int, PartitionIo] | None = None
 
     def release(self) -> None:
         """Let go of the EPs."""
@@ -211,17 +211,15 @@ class _Judge:
         probe = probe_of(self._options, [ep], {ep.name: self._wanted[ep.name].options})
         if probe is None:
             return
-        if self._graphs is None:
-            self._graphs = dict(_graphs(loader.as_graph(self._loaded.model)))
-        graph = self._graphs[id(raw)]
-        io = interface(graph, raw)
-        probe(node, found, without_output_shapes(io, graph) if found.notes is None else io)
+        if self._interfaces is None:
+            self._interfaces = dict(_interfaces(loader.as_graph(self._loaded.model)))
+        probe(node, found, self._interfaces[id(raw)])
 
 
-def _graphs(graph: Graph) -> Iterator[tuple[int, Graph]]:
-    """The graph that each EPContext node is in, by the node's id."""
+def _interfaces(graph: Graph) -> Iterator[tuple[int, PartitionIo]]:
+    """What each EPContext node takes and gives, by the node's id."""
     for index, node in enumerate(graph.nodes):
         if is_context_node(node):
-            yield id(node), graph
+            yield id(node), interface(graph, node)
         for body in graph.bodies(index).values():
-            yield from _graphs(body)
+            yield from _interfaces(body)

@@ -134,14 +134,24 @@ class Importer:
         return tuple(found)
 
     def _one(self, graph: Graph, index: int, node: EpContextNode) -> Imported:
-        owner, ep = self._owner(node)
+        _, ep = self._owner(node)
         if not isinstance(ep, SupportsEpContext):
             raise NotImplementedByAny(self._unclaimed(node))
         raw = graph.nodes[index]
         found = self._checked(raw, node, ep)
         io = interface(graph, raw)
-        if found.notes is None:
-            io = without_output_shapes(io, graph)
+        try:
+            return self._taken(index, node, found, io)
+        except InvalidGraph as exc:
+            loose = without_output_shapes(io, graph)
+            if found.notes is not None or exc.reason != Reason.SHAPE or loose == io:
+                raise
+            log.warning("%s: %s; the shapes are taken as wrongly declared", node.name, exc.message)
+            return self._taken(index, node, found, loose)
+
+    def _taken(self, index: int, node: EpContextNode, found: Examined, io: PartitionIo) -> Imported:
+        owner, ep = self._owner(node)
+        assert isinstance(ep, SupportsEpContext), "_one saw to it"
         if self._probe is not None:
             with self._clock.phase("probe"):
                 self._probe(node, found, io)
