@@ -38,9 +38,22 @@ _MOST_PLATFORMS = 4
 _QUERY = ctypes.CFUNCTYPE(c_int32, c_uint32, POINTER(c_void_p), POINTER(c_uint32))
 
 
-def intel_runtime(environ: Mapping[str, str], *, prefix: PathLike = sys.prefix) -> str | None:
+def prefixes() -> tuple[str, ...]:
+    """Folders that pip installs into: the environment's, its base's and the user's."""
+    site = sys.modules.get("site")  # not there with python -S
+    of_user = getattr(site, "USER_BASE", None) if getattr(site, "ENABLE_USER_SITE", False) else ""
+    return tuple(dict.fromkeys(filter(None, (sys.prefix, sys.base_prefix, of_user))))
+
+
+def _library_in(prefix: PathLike | None) -> str:
+    """Where the runtime's library is, or would be in the first of the folders."""
+    places = [os.path.join(p, "lib", LIBRARY) for p in ((prefix,) if prefix else prefixes())]
+    return next(filter(os.path.isfile, places), places[0])
+
+
+def intel_runtime(environ: Mapping[str, str], *, prefix: PathLike | None = None) -> str | None:
     """The runtime's library, where it is installed and the user has not chosen the drivers."""
-    library = os.path.join(prefix, "lib", LIBRARY)
+    library = _library_in(prefix)
     chosen = any(environ.get(key) for key in CHOSEN_BY_USER)
     return library if os.path.isfile(library) and not chosen else None
 
@@ -49,7 +62,7 @@ def show_intel_runtime(
     environ: MutableMapping[str, str],
     folder: PathLike,
     *,
-    prefix: PathLike = sys.prefix,
+    prefix: PathLike | None = None,
     system: PathLike = SYSTEM_VENDORS,
 ) -> str:
     """Point the loader at a folder with every driver, where the user has not chosen one.
@@ -57,7 +70,7 @@ def show_intel_runtime(
     Args:
         environ: `os.environ`; the loader reads the process's own environment.
         folder: An empty one, for the .icd files.
-        prefix: Where the wheel was installed.
+        prefix: Where the wheel was installed; None for `prefixes`.
         system: Folder of the system's .icd files.
 
     Returns:
@@ -66,7 +79,7 @@ def show_intel_runtime(
     chosen = [key for key in CHOSEN_BY_USER if environ.get(key)]
     if chosen:
         return f"{chosen[0]}={environ[chosen[0]]} decides which drivers are seen"
-    library = os.path.join(prefix, "lib", LIBRARY)
+    library = _library_in(prefix)
     if not os.path.isfile(library):
         return f"{library} is not there: pip install 'ort-lite[opencl-intel]'"
     try:

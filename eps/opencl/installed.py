@@ -22,7 +22,7 @@ def missing_part(
     environ: Mapping[str, str],
     *,
     package: PathLike | None,
-    prefix: PathLike = sys.prefix,
+    prefix: PathLike | None = None,
     system: PathLike = SYSTEM_VENDORS,
 ) -> str:
     """Why no platform can be there; "" where one may be, as far as files on the disk tell.
@@ -33,7 +33,7 @@ def missing_part(
     Args:
         environ: `os.environ`; a variable with which the user chose the drivers decides.
         package: pyopencl's folder; None where it is not installed.
-        prefix: Where Intel's runtime may be installed.
+        prefix: Where Intel's runtime may be installed; None for wherever pip installs.
         system: Folder of the system's .icd files.
     """
     if package is None:

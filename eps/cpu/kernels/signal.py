@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ort_lite.kernel_registry import KernelFn, KernelInfo
 
 
+DIRECT = 512
+"""Samples of a frame at most that are transformed directly where no fast transform is as exact."""
+
+
 def _complex(x: Array) -> Array:
     """[..., 1] real or [..., 2] real and imaginary parts, as numbers."""
     if x.shape[-1] not in (1, 2):
@@ -26,6 +30,19 @@ def _complex(x: Array) -> Array:
 def _parts(values: Array, x: Array) -> Array:
     """Complex numbers as [..., 2] in the type of `x`."""
     return np.stack((values.real, values.imag), -1).astype(x.dtype)
+
+
+def _direct(frames: Array, bins: int, x: Array) -> Array:
+    """Transforms of real frames by products with the table of cosines and sines.
+
+    A fast transform gives exact zeros where samples cancel each other. onnxruntime, which has one
+    for powers of two alone, rounds there like this sum, and models such as Kokoro divide by it.
+    """
+    size = frames.shape[-1]
+    turns = np.outer(np.arange(size), np.arange(bins)) % size * (-2 * np.pi / size)
+    table = np.stack((np.cos(turns), np.sin(turns)), -1).reshape(size, -1).astype(frames.dtype)
+    sums: Array = np.matmul(frames, table)
+    return sums.reshape(*frames.shape[:-1], bins, 2).astype(x.dtype)
 
 
 def _dft(info: KernelInfo) -> KernelFn:
@@ -82,6 +99,8 @@ def _stft(info: KernelInfo) -> KernelFn:
             raise ValueError(f"frames of {size} every {stride} in {signal.shape[1]} samples")
         frames = sliding_window_view(signal, size, axis=1)[:, ::stride]
         weighted = frames if window is None else frames * window
+        if not np.iscomplexobj(signal) and size & (size - 1) and size <= DIRECT:
+            return _direct(weighted, size // 2 + 1 if onesided else size, x)
         if onesided and not np.iscomplexobj(signal):
             return _parts(np.fft.rfft(weighted), x)
         full = np.fft.fft(weighted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -211,3 +212,20 @@ def test_a_runtime_that_does_not_load_is_said_and_left_out(tmp_path: Path) -> No
     assert "pip install intel-cmplr-lib-rt" in told
     assert environ == {}
     assert not load_newest_tbb(tmp_path)
+
+
+@pytest.mark.parametrize("which", ["base", "user"])
+def test_the_runtime_is_found_where_pip_put_it(
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a virtual environment with the system's packages, or after `pip install --user`."""
+    library = tmp_path / which / "lib" / LIBRARY
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "base"))
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(site, "USER_BASE", str(tmp_path / "user"))
+    assert icd.intel_runtime({}) == str(library)
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
+    assert icd.intel_runtime({}) == (str(library) if which == "base" else None)
