@@ -116,6 +116,84 @@ def rounds() -> Made:
     return model(nodes, [("x", [2, 3, 8])], [("y", [3, 16])], weights), {"x": drawn(2, 3, 8)}
 
 
+def widened() -> Made:
+    """A scalar that a Loop carries, which comes back as [1] from an If with unlike branches.
+
+    As PaddlePaddle's exporter writes "break": everything is declared as a scalar, and inference
+    cannot tell, for the If gives [] or [1]. `total` stays a scalar.
+    """
+    then = helper.make_graph([_constant("new", 3)], "then_branch", [], [_scalar("new")])
+    other = helper.make_graph(
+        [
+            helper.make_node("Neg", ["old"], ["less"], name="neg"),
+            helper.make_node("Add", ["less", "one"], ["grown"], name="grow"),
+        ],
+        "else_branch",
+        [],
+        [_scalar("grown")],
+    )
+    nodes = [
+        _constant("limit", 2),
+        _constant("one", [1]),
+        helper.make_node("Abs", ["total"], ["size"], name="size"),
+        helper.make_node("Greater", ["size", "limit"], ["over"], name="over"),
+        helper.make_node(
+            "If", ["over"], ["chosen"], name="if", then_branch=then, else_branch=other
+        ),
+        helper.make_node("Exp", ["chosen"], ["risen"], name="rise"),
+        helper.make_node("Mul", ["risen", "one"], ["next"], name="widen"),
+        helper.make_node("Reshape", ["old", "scalar"], ["step"], name="step"),
+        helper.make_node("Add", ["total", "step"], ["sum"], name="sum"),
+    ]
+    return _carrying(nodes, {"old": "next", "total": "sum"}, ["risen", "chosen", "size"])
+
+
+def widened_without_branches() -> Made:
+    """The same where inference sees how the value comes back, and what uses it is declared."""
+    nodes = [
+        _constant("one", [1]),
+        helper.make_node("Exp", ["old"], ["risen"], name="rise"),
+        helper.make_node("Sqrt", ["risen"], ["root"], name="root"),
+        helper.make_node("Mul", ["root", "one"], ["next"], name="widen"),
+        helper.make_node("Reshape", ["old", "scalar"], ["step"], name="step"),
+        helper.make_node("Sub", ["total", "step"], ["rest"], name="rest"),
+    ]
+    return _carrying(nodes, {"old": "next", "total": "rest"}, ["risen"])
+
+
+def _carrying(body: list[onnx.NodeProto], carried: dict[str, str], inside: list[str]) -> Made:
+    """Four rounds of `body`; a value that begins as the sum of x, Tanh of it at the end."""
+    given = [_scalar("i", TensorProto.INT64), _scalar("on", TensorProto.BOOL)]
+    still = helper.make_node("Identity", ["on"], ["still"], name="still")
+    loop = helper.make_graph(
+        [*body, still],
+        "body",
+        [*given, *map(_scalar, carried)],
+        [_scalar("still", TensorProto.BOOL), *map(_scalar, carried.values())],
+        value_info=[_scalar(name) for name in inside],
+    )
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["first"], name="first", keepdims=0),
+        helper.make_node(
+            "Loop", ["four", "", "first", "first"], ["last", "y"], name="loop", body=loop
+        ),
+        helper.make_node("Tanh", ["last"], ["z"], name="tanh"),
+    ]
+    weights = {"four": np.array(4), "scalar": np.array([], np.int64)}
+    made = model(nodes, [("x", [2])], [("y", []), ("z", [])], weights)
+    made.graph.value_info.append(_scalar("last"))
+    return made, {"x": np.array([0.25, 0.5], np.float32)}
+
+
+def _constant(name: str, value: object) -> onnx.NodeProto:
+    array = np.array(value, np.float32)
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+
+
+def _scalar(name: str, kind: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, [])
+
+
 def contrib() -> Made:
     """Operators that onnx's inference does not know, inside and at the end."""
     nodes = [
@@ -165,6 +243,8 @@ WRONG: dict[str, Callable[[], Made]] = {
     "recurrent": recurrent,
     "branches": branches,
     "rounds": rounds,
+    "widened": widened,
+    "widened_without_branches": widened_without_branches,
     "contrib": contrib,
     "constant_output": constant_output,
     "input_output": input_output,

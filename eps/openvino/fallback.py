@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ctx_formats.onnx_model import TensorType
 from eps.openvino.build import ConversionError, read_model
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
     import openvino
 
+    from ctx_formats.onnx_model import ValueType
     from ort_lite.model.graph import Graph
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
@@ -20,11 +22,12 @@ MAX_TRIES = 64
 def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str]:
     """Indices of the nodes that OpenVINO refuses, with the reason; never empty.
 
-    First by the operators for which OpenVINO says that it has no rule; otherwise by halving:
-    converting halves of the partition until single nodes fail. What still fails
-    only in company is refused as a whole, which sends it to the next EP.
+    First by the operators for which OpenVINO says that it has no rule, then by inputs of unknown
+    rank, which no device takes; otherwise by halving: converting halves of the partition until
+    single nodes fail. What still fails only in company is refused as a whole, which sends it to
+    the next EP.
     """
-    named = _named(graph, text)
+    named = _named(graph, text) or _unranked(graph)
     if named:
         return named
     found: dict[int, str] = {}
@@ -44,6 +47,23 @@ def _named(graph: Graph, text: str) -> dict[int, str]:
         for i, node in enumerate(graph.nodes)
         if node.op_type in names or f"{node.domain}.{node.op_type}" in names
     }
+
+
+def _unranked(graph: Graph) -> dict[int, str]:
+    """Nodes that take values of unknown rank, where the partition itself is given such values."""
+    if not any(_has_no_rank(info.type) for info in graph.inputs):
+        return {}
+    refused = {}
+    for index, node in enumerate(graph.nodes):
+        for name in filter(None, node.inputs):
+            if graph.constant(name) is None and _has_no_rank(graph.type_of(name)):
+                refused[index] = f"OpenVINO: the rank of '{name}' is not known before the run"
+                break
+    return refused
+
+
+def _has_no_rank(value_type: ValueType | None) -> bool:
+    return isinstance(value_type, TensorType) and value_type.shape is None
 
 
 def _halve(

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-_CARRIED = {"Loop": (2, 1)}
-"""Operators that carry values from one run of a body to the next: how many inputs, and how many
-outputs, of the body come before these. The node's inputs are the body's."""
+_FED = 2
+"""Of a Loop and of its body, the first input that the caller gives and the body gives back."""
 
 
 def filled_in(found: GraphDef, declared: GraphDef) -> GraphDef:
@@ -115,10 +114,10 @@ def _check_elements(found: GraphDef, declared: GraphDef) -> None:
 
 
 def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) -> GraphDef:
-    """`declared` without shapes that inputs of its Loop bodies cannot have, or not always.
+    """`declared` with the shapes that Loops are fed, where their bodies declare others.
 
-    Such a value begins as what the node is fed and goes on as what the body gives back. The
-    former is corrected first: only then is known what the body gives back.
+    Such a value begins as what the node is fed and goes on as what the body gives back; what
+    that is follows from this.
 
     Args:
         declared: As the file has it.
@@ -146,25 +145,18 @@ def _constants(graph: GraphDef) -> dict[str, ValueType]:
 
 
 def _loosened_node(node: Node, found: Node, known: Types) -> Node:
-    skipped = _CARRIED.get(node.op_type) if node.domain == "" else None
-    if skipped is None:
+    if node.op_type != "Loop" or node.domain != "":
         return node
-    first, given_back = skipped
 
-    def change(body: GraphDef, inferred: GraphDef) -> GraphDef:
+    def change(body: GraphDef, _: GraphDef) -> GraphDef:
         inputs = list(body.inputs)
-        types = declared_types(inferred)
-        for index in range(first, min(len(inputs), len(node.inputs))):
-            mine = inputs[index].type
-            result = index - first + given_back
-            back = inferred.outputs[result].name if result < len(inferred.outputs) else ""
-            fed = known.get(node.inputs[index])
-            if not isinstance(mine, TensorType):
+        for index in range(_FED, min(len(inputs), len(node.inputs))):
+            mine, fed = inputs[index].type, known.get(node.inputs[index])
+            if not isinstance(mine, TensorType) or not isinstance(fed, TensorType):
                 continue
-            if isinstance(fed, TensorType) and contradict(mine, fed):
-                inputs[index] = replace(inputs[index], type=TensorType(mine.elem_type, fed.shape))
-            elif contradict(mine, types.get(back)):
-                inputs[index] = replace(inputs[index], type=TensorType(mine.elem_type))
+            if contradict(mine, fed):
+                right = TensorType(mine.elem_type, fed.shape)
+                inputs[index] = replace(inputs[index], type=right)
         return body if inputs == list(body.inputs) else replace(body, inputs=tuple(inputs))
 
     return paired_bodies(node, found, change)

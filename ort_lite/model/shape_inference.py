@@ -15,6 +15,7 @@ from ort_lite.model.declarations import filled_in, loosened, weighed
 from ort_lite.model.declared_types import believed, contradict, paired_bodies, undeclared
 from ort_lite.model.graph import body_definitions, declared_types
 from ort_lite.model.onnx_extension import onnx_extension
+from ort_lite.model.varying import varying, without_shapes
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
 
@@ -66,30 +67,35 @@ def infer_types(model: Model) -> Model:
 
 def _inferred_beside(model: Model, heavy: Mapping[str, Tensor]) -> Model:
     """`model` with what inference finds without its declarations, then with what is missing."""
-    found = _found(model)
+    declared, names = model.graph, frozenset[str]()
+    bare, found = _found(model)
     for _ in range(ROUNDS):
         loose = loosened(model.graph, found.graph)
         if loose is model.graph:
-            break
+            known, names = names, varying(found.graph, bare.graph, names)
+            if names == known:
+                break
+            loose = without_shapes(loose, names)
         model = replace(model, graph=loose)
-        found = _found(model)
+        bare, found = _found(model)
     constants = {**model.graph.initializers, **heavy}
     makers: dict[str, ValueType] = {
         info.name: info.type for info in model.graph.inputs if info.type is not None
     }
     makers.update({n: TensorType(t.data_type, t.dims) for n, t in constants.items()})
-    return replace(found, graph=weighed(model.graph, found.graph, makers))
+    return replace(found, graph=weighed(declared, found.graph, makers))
 
 
-def _found(model: Model) -> Model:
+def _found(model: Model) -> tuple[Model, Model]:
+    """`model` with what inference finds alone, and with what is declared where it is blind."""
     bare = replace(model, graph=undeclared(model.graph))
     found = _inferred(bare)
     if any(map(_is_foreign, model.graph.nodes)):
         found = _with_foreign(bare, found, declared_types(model.graph))
     filled = filled_in(found.graph, model.graph)
-    if filled is not found.graph:
-        found = _inferred(replace(found, graph=filled))
-    return found
+    if filled is found.graph:
+        return found, found
+    return found, _inferred(replace(found, graph=filled))
 
 
 def _original_inputs(model: Model, kept: list[ValueInfo]) -> tuple[ValueInfo, ...]:
