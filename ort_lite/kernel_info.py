@@ -19,13 +19,13 @@ class Body:
     """A subgraph of a control-flow node, ready to run.
 
     Attributes:
-        inputs: How many inputs it declares.
+        input_types: Declared, None where unknown.
         output_types: Declared or inferred, None where unknown.
         captured: Which of the node's implicit inputs it takes after its own, by position.
     """
 
     runnable: Runnable
-    inputs: int
+    input_types: tuple[ValueType | None, ...]
     output_types: tuple[ValueType | None, ...]
     captured: tuple[int, ...] = ()
 

@@ -151,7 +151,7 @@ class GraphCompiler:
             runnable = self.bodies.get((index, key)) or self._compile_nested(body)
             found[key] = Body(
                 runnable=runnable,
-                inputs=len(body.inputs),
+                input_types=tuple(info.type for info in body.inputs),
                 output_types=tuple(body.type_of(info.name) for info in body.outputs),
                 captured=tuple(implicit[name] for name in body.captured),
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -43,6 +45,19 @@ CASES = {
             }>
         }""",
         [{"n": np.array(4), "x": X}, {"n": np.array(0), "x": X}],
+    ),
+    "loop with a number and a condition of rank 1": (
+        """main (int64 n, float[2] x) => (float[2] last, int64[k,1] numbers, float[k,1] flags) {
+            last, numbers, flags = Loop (n, , x) <
+                body = b (int64[1] i, bool[1] c, float[2] s)
+                => (bool[1] go, float[2] next, int64[1] number, float[1] flag) {
+                go = Identity (c)
+                next = Add (s, s)
+                number = Neg (i)
+                flag = Cast <to = 1> (c)
+            }>
+        }""",
+        [{"n": np.array(3), "x": X[0, :2]}, {"n": np.array(0), "x": X[0, :2]}],
     ),
     "loop until a condition": (
         """main (float s) => (float last, float[k] all) {
@@ -163,10 +178,29 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_control_flow_agrees_with_onnxruntime(name: str) -> None:
+    check(name, "CPUExecutionProvider")
+
+
+@pytest.mark.parametrize(
+    "ep",
+    [
+        "OpenVINOExecutionProvider",
+        pytest.param(
+            "OpenCLExecutionProvider",
+            marks=pytest.mark.skipif(not find_spec("pyopencl"), reason="pyopencl is missing"),
+        ),
+    ],
+)
+def test_a_body_on_another_ep_gets_the_rank_that_it_declares(ep: str) -> None:
+    check("loop with a number and a condition of rank 1", ep)
+
+
+def check(name: str, ep: str) -> None:
     text, feeds = CASES[name]
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     raw = model.SerializeToString()
-    session = ort_lite.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    session = ort_lite.InferenceSession(raw, providers=[ep])
+    session.disable_fallback()
     for feed in feeds:
         ours, theirs = session.run(None, feed), onnxruntime_answers(raw, feed)
         for one, other in zip(ours, theirs, strict=True):

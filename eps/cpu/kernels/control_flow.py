@@ -75,8 +75,17 @@ def _if(info: KernelInfo) -> KernelFn:
     return branch
 
 
+def _one(value: object, dtype: type, like: ValueType | None) -> Array:
+    """A number as a scalar, or as one element where a body declares that rank."""
+    rank = len(like.shape or ()) if isinstance(like, TensorType) else 0
+    return np.full((1,) * rank, value, dtype)
+
+
 def _loop(info: KernelInfo) -> KernelFn:
-    """ONNX Loop: state variables go round, scan outputs are stacked."""
+    """ONNX Loop: state variables go round, scan outputs are stacked.
+
+    The iteration number and the first condition have the rank that the body declares.
+    """
     body = info.body("body")
     explicit = info.n_inputs
     n_states = explicit - 2
@@ -87,11 +96,12 @@ def _loop(info: KernelInfo) -> KernelFn:
         implicit = rest[n_states:]
         scans = ScanOutputs(len(scan_types))
         count = None if trips is None else int(trips.reshape(-1)[0])
-        going = np.array(condition is None or is_true(condition))
+        going = _one(condition is None or is_true(condition), np.bool_, body.input_types[1])
         for i in itertools.count() if count is None else range(count):
             if not is_true(going):
                 break
-            results = body.run((np.array(i, np.int64), going, *states), implicit)
+            number = _one(i, np.int64, body.input_types[0])
+            results = body.run((number, going, *states), implicit)
             going = results[0]
             states = list(results[1 : 1 + n_states])
             scans.add(results[1 + n_states :])
