@@ -147,10 +147,22 @@ def test_a_check_and_a_session_agree(tmp_path: Path, name: str) -> None:
         assert verdict.hint
 
 
+def test_a_context_for_a_device_that_is_not_here_is_an_error_with_fallback_too(
+    tmp_path: Path,
+) -> None:
+    """The session goes on with the CPU EP, which runs no EPContext node."""
+    made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
+    with (
+        pytest.warns(UserWarning, match=r"OpenVINOExecutionProvider cannot be opened.*no device"),
+        pytest.raises(ort.NotImplemented, match="not compatible with any execution provider"),
+    ):
+        ort.InferenceSession(made.path, providers=[(OPENVINO, {"device_type": "NPU"})])
+
+
 def session_says(made: ContextModel, providers: list[tuple[str, dict[str, str]]]) -> str:
     """The reason that a session gives; "" if it loads and computes right."""
     try:
-        with ort.InferenceSession(made.path, providers=providers) as session:
+        with ort.InferenceSession(made.path, providers=providers, enable_fallback=0) as session:
             (found,) = session.run(None, made.feed)
     except ort.OrtLiteError as exc:
         return reason_of(exc)
