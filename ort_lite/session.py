@@ -342,8 +342,12 @@ class InferenceSession(SessionAnswers):
         Returns:
             What SDKs made, which must not be freed there.
         """
-        self._lost_threads = True
-        return (self._opened, self._job)
+        held = (self._opened, self._job, tuple(self._outlived))
+        self._outlived.clear()
+        self._falling_back = Lock()  # a thread that is not here may hold the other
+        eps = self._opened.eps if self._opened is not None else ()
+        self._lost_threads = not all(ep.survives_fork for ep in eps)
+        return held
 
     def _present(self) -> Opened:
         if self._lost_threads:

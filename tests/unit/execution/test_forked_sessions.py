@@ -24,11 +24,15 @@ session = ort.InferenceSession(model, providers=eps)
 expected = session.run(None, inputs)[0]
 if road == "closed":
     session.close()
+if road == "fell back":  # the SDK's part is kept until the session is closed
+    failed = session._present().prepared
+    session._prepared_after(ort.EPFail("as if the device were lost"), failed)
+    expected = session.run(None, inputs)[0]
 sys.stdout.flush()
 child = os.fork()
 if not child:
     try:
-        if road == "run":
+        if road in ("run", "fell back"):
             found = session.run(None, inputs)[0]
         elif road == "another EP":
             session.set_providers(["CPUExecutionProvider"])
@@ -103,3 +107,7 @@ def test_an_sdk_is_not_started_again_in_a_forked_process(ep: str) -> None:
 
 def test_a_new_session_in_a_forked_process_may_go_on_with_the_cpu_ep() -> None:
     assert forked("OpenVINO", "fallback") == "answer"
+
+
+def test_a_session_that_fell_back_to_the_cpu_ep_goes_on_in_a_forked_process() -> None:
+    assert forked("OpenVINO", "fell back") == "answer"
