@@ -62,13 +62,13 @@ def quantize_matmul_nbits(  # noqa: PLR0913 - onnxruntime's signature
     else:
         steps, zeros = _range(low, high, _ZERO, np.float32((1 << bits) - 1))
         found = steps.astype(src.dtype)
-        packed = _packed(zeros.astype(np.uint8), bits, fill=int(middle))
+        packed = _pack(zeros.astype(np.uint8), bits, fill=int(middle))
         _room("zero_points", zero_points, packed.size)[:] = packed.reshape(-1)
     scales[:] = found.reshape(-1)
     by_row = np.repeat(_reciprocal(found), block_size, axis=1)[:, :depth]
     zero = np.repeat(zeros, block_size, axis=1)[:, :depth]
-    values = np.clip(_rounded(columns * by_row + zero), 0, (1 << bits) - 1).astype(np.uint8)
-    data = _packed(_tail_filled(values, each, each * block_size), bits)
+    values = np.clip(_round(columns * by_row + zero), 0, (1 << bits) - 1).astype(np.uint8)
+    data = _pack(_tail_filled(values, each, each * block_size), bits)
     out[:, : data.shape[1]] = data
 
 
@@ -128,7 +128,7 @@ def quantize_qdq_matmul_4bits(  # noqa: PLR0913 - onnxruntime's signature
     scales[:] = found.reshape(-1)
     by_row = np.repeat(_reciprocal(found), block_size, axis=0)[:depth]
     zero = np.repeat(zeros, block_size, axis=0)[:depth].astype(np.int32)
-    values = np.clip(_rounded(matrix * by_row).astype(np.int32) + zero, least, most)
+    values = np.clip(_round(matrix * by_row).astype(np.int32) + zero, least, most)
     _put_steps(dst, (values & ((1 << bits) - 1)).astype(np.uint8), bits, "dst")
     return bool(is_symmetric)
 
@@ -207,7 +207,7 @@ def _range(low: Array, high: Array, least: np.float32, most: np.float32) -> tupl
     step = (high - low) / (most - least)
     some = step != 0
     zero = np.where(some, least - low / np.where(some, step, _ONE), low)
-    return step, _rounded(np.clip(zero, least, most))
+    return step, _round(np.clip(zero, least, most))
 
 
 def _reciprocal(scale: Array) -> Array:
@@ -215,7 +215,7 @@ def _reciprocal(scale: Array) -> Array:
     return np.where(wide != 0, _ONE / np.where(wide != 0, wide, _ONE), _ZERO)
 
 
-def _rounded(values: Array) -> Array:
+def _round(values: Array) -> Array:
     """C's roundf: halves go away from zero."""
     whole = np.trunc(values)
     away = np.abs(values - whole) >= np.float32(0.5)
@@ -236,7 +236,7 @@ def _tail_filled(values: Array, each: int, group: int) -> Array:
     return np.concatenate([values, np.stack(tail, axis=1)], axis=1)
 
 
-def _packed(values: Array, bits: int, fill: int = 0) -> Array:
+def _pack(values: Array, bits: int, fill: int = 0) -> Array:
     """Steps of the last axis in bytes, the first one lowest; the last byte filled with `fill`."""
     each = 8 // bits
     over = ((0, 0), (0, -values.shape[1] % each))
@@ -247,7 +247,7 @@ def _packed(values: Array, bits: int, fill: int = 0) -> Array:
 
 def _put_steps(place: Array, steps: Array, bits: int, name: str) -> None:
     """Steps in order into bytes; bits behind the last one stay as they are."""
-    packed = _packed(steps.reshape(1, -1), bits)[0]
+    packed = _pack(steps.reshape(1, -1), bits)[0]
     flat = _room(name, place, packed.size)
     used = steps.size * bits % 8
     if used:

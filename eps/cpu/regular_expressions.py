@@ -22,7 +22,7 @@ def full_matcher(pattern: str) -> Callable[[str], bool]:
     Raises:
         ValueError: The pattern is not valid, or means something else to Python.
     """
-    compiled = _compiled(pattern)
+    compiled = _compile_pattern(pattern)
     return lambda text: compiled.fullmatch(text) is not None
 
 
@@ -32,11 +32,11 @@ def finder(pattern: str) -> Callable[[str], list[tuple[int, int]]]:
     Raises:
         ValueError: As `full_matcher`; or without google-re2 the longest may not be found.
     """
-    compiled = _compiled(pattern, longest=True)
+    compiled = _compile_pattern(pattern, longest=True)
     return lambda text: [found.span() for found in compiled.finditer(text)]
 
 
-def _compiled(pattern: str, *, longest: bool = False) -> Any:  # noqa: ANN401 - of re2 or re
+def _compile_pattern(pattern: str, *, longest: bool = False) -> Any:  # noqa: ANN401 - of re2 or re
     try:
         import re2  # noqa: PLC0415 - optional
     except ImportError:

@@ -64,7 +64,7 @@ def chosen_cpu(device: Device) -> str:
     if good or device.platform.version != RELEASE:
         return ""
     name = fitting_cpu(width, _flags())
-    return name if name and _named(device.handle, guess, name) else ""
+    return name if name and _set_cpu_name(device.handle, guess, name) else ""
 
 
 def _guess(version: str) -> str:
@@ -94,7 +94,7 @@ def _name(text: str) -> ctypes.Array[ctypes.c_char]:
     return ctypes.create_string_buffer(text.encode())
 
 
-def _named(device: int, guess: str, name: str) -> bool:
+def _set_cpu_name(device: int, guess: str, name: str) -> bool:
     """Whether the driver's device has `name` for its CPU now, `guess` before."""
     field = device + _FIELD
     target = _name(name)

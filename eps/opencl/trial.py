@@ -46,7 +46,7 @@ def remembered_problem(found: Found) -> str | None:
     known = _in_this_process.get(str(facts))
     if known is None:
         known = read_problem(facts, records_folder(os.environ))
-    return None if known is None else _explained(found, known)
+    return None if known is None else _explain_problem(found, known)
 
 
 def nothing_failed() -> bool:
@@ -69,7 +69,7 @@ def problem_of(found: Found) -> str:
     folder = records_folder(os.environ)
     if final and folder:
         write_problem(facts, folder, problem)
-    return _explained(found, problem)
+    return _explain_problem(found, problem)
 
 
 def working_devices() -> tuple[Found, ...]:
@@ -81,7 +81,7 @@ def working_devices() -> tuple[Found, ...]:
     return tuple(found for found in find_devices() if not problem_of(found))
 
 
-def _explained(found: Found, problem: str) -> str:
+def _explain_problem(found: Found, problem: str) -> str:
     if not problem:
         return ""
     remedy = "update its driver"

@@ -27,7 +27,7 @@ def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str
     single nodes fail. What still fails only in company is refused as a whole, which sends it to
     the next EP.
     """
-    named = _named(graph, text) or _unranked(graph)
+    named = _named(graph, text) or _nodes_of_unknown_rank(graph)
     if named:
         return named
     found: dict[int, str] = {}
@@ -49,7 +49,7 @@ def _named(graph: Graph, text: str) -> dict[int, str]:
     }
 
 
-def _unranked(graph: Graph) -> dict[int, str]:
+def _nodes_of_unknown_rank(graph: Graph) -> dict[int, str]:
     """Nodes that take values of unknown rank, where the partition itself is given such values."""
     if not any(_has_no_rank(info.type) for info in graph.inputs):
         return {}

@@ -144,7 +144,7 @@ class ReportedSession(InferenceSession):
 
     def __init__(self, path_or_bytes: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the stand-in's
         """As the stand-in's."""
-        self._record = SessionRecord(_described(path_or_bytes))
+        self._record = SessionRecord(_model_label(path_or_bytes))
         self.report.add(self._record)
         try:
             super().__init__(path_or_bytes, *args, **kwargs)
@@ -184,7 +184,7 @@ def reported(target: str) -> type[ReportedSession]:
     return type("ReportedSession", (ReportedSession,), {"report": Report(target)})
 
 
-def _described(model: object) -> str:
+def _model_label(model: object) -> str:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return f"{len(model):,} bytes"
     return os.fspath(model) if isinstance(model, (str, os.PathLike)) else repr(type(model))

@@ -104,7 +104,7 @@ class SparseTensor:
         Raises:
             BindingError: `values` has another rank, or the number of indices is neither n nor 2n.
         """
-        values = _checked(values, device)
+        values = _check_values(values, device)
         if values.ndim != 1:
             raise BindingError(
                 f"Expecting values 1-D numpy values array for COO, got {values.ndim}-D"
@@ -140,7 +140,7 @@ class SparseTensor:
         Raises:
             BindingError: A shape that does not fit, or no matrix.
         """
-        values = _checked(values, device)
+        values = _check_values(values, device)
         if values.ndim != 1 or len(dense_shape) != 2:
             raise BindingError(
                 f"CSR expects values [n] of a matrix, got {list(values.shape)} of "
@@ -170,7 +170,7 @@ class SparseTensor:
         Raises:
             BindingError: A shape that does not fit.
         """
-        values, places = _checked(values, device), _integers(indices, np.int32)
+        values, places = _check_values(values, device), _integers(indices, np.int32)
         if values.ndim < 3 or places.ndim != 2 or places.shape != (2, values.shape[0]):
             raise BindingError(
                 "block sparse tensors expect values [blocks, rows, columns] and indices "
@@ -248,7 +248,7 @@ class SparseTensor:
         return self
 
 
-def _checked(values: Array, device: OrtDevice) -> Array:
+def _check_values(values: Array, device: OrtDevice) -> Array:
     require_host(device)
     values = np.asarray(values)
     if values.dtype == object:

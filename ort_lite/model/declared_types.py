@@ -153,7 +153,7 @@ def shown(
         return TensorType(declared.elem_type, theirs)
     if contradict(declared, found):
         return TensorType(declared.elem_type, _common(declared.shape, theirs))
-    return TensorType(declared.elem_type, tuple(map(_merged, declared.shape, theirs)))
+    return TensorType(declared.elem_type, tuple(map(_merge, declared.shape, theirs)))
 
 
 def _without_generated(shape: Shape | None, certain: frozenset[str]) -> Shape | None:
@@ -171,7 +171,7 @@ def _common(mine: Shape, theirs: Shape) -> Shape | None:
     return tuple(a if a == b else None for a, b in zip(mine, theirs, strict=True))
 
 
-def _merged(mine: Dim, theirs: Dim) -> Dim:
+def _merge(mine: Dim, theirs: Dim) -> Dim:
     if _is_size(mine):
         return mine
     if _is_size(theirs) or not isinstance(mine, str):

@@ -231,11 +231,11 @@ def _with_foreign(bare: Model, found: Model, declared: Mapping[str, ValueType]) 
         if more == seeds:
             break
         seeds = more
-        found = _inferred(replace(bare, graph=_seeded(bare.graph, seeds)))
+        found = _inferred(replace(bare, graph=_seed(bare.graph, seeds)))
     return found
 
 
-def _seeded(graph: GraphDef, seeds: Mapping[str, ValueInfo]) -> GraphDef:
+def _seed(graph: GraphDef, seeds: Mapping[str, ValueInfo]) -> GraphDef:
     return replace(
         graph,
         value_info=seeds,

@@ -49,7 +49,7 @@ def _crop_and_resize(info: KernelInfo) -> KernelFn:
                 raise ValueError(f"image {image} of {x.shape[0]}")
             ys, inside_y = _samples(y1, y2, high, x.shape[2])
             xs, inside_x = _samples(x1, x2, wide, x.shape[3])
-            taken = _sampled(x[image], ys[inside_y], xs[inside_x], nearest=nearest)
+            taken = _sample(x[image], ys[inside_y], xs[inside_x], nearest=nearest)
             result[index][:, np.ix_(inside_y, inside_x)[0], np.ix_(inside_y, inside_x)[1]] = taken
         return result
 
@@ -67,7 +67,7 @@ def _samples(first: float, last: float, count: int, size: int) -> tuple[Array, A
     return at, np.flatnonzero((at >= 0) & (at <= size - 1))
 
 
-def _sampled(x: Array, ys: Array, xs: Array, *, nearest: bool) -> Array:
+def _sample(x: Array, ys: Array, xs: Array, *, nearest: bool) -> Array:
     """[C, len(ys), len(xs)] of an image [C, H, W]."""
     if nearest:
         rows, columns = (np.floor(at + np.float32(0.5)).astype(np.intp) for at in (ys, xs))

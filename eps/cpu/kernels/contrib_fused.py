@@ -154,7 +154,7 @@ def _embed_layer_norm(info: KernelInfo) -> KernelFn:
     return run
 
 
-def _dequantized(x: Array | None, scale: Array | None, zero: Array | None) -> Array | None:
+def _dequantize(x: Array | None, scale: Array | None, zero: Array | None) -> Array | None:
     """In float32; None where the table is omitted."""
     if x is None:
         return None
@@ -170,7 +170,7 @@ def _quantized_embed_layer_norm(info: KernelInfo) -> KernelFn:
     def run(*inputs: Array | None) -> tuple[Array, ...]:
         given = (*inputs, *(None,) * (18 - len(inputs)))
         ids, segments, mask = given[0], given[1], given[7]
-        tables = (_dequantized(given[2 + i], given[8 + i], given[13 + i]) for i in range(5))
+        tables = (_dequantize(given[2 + i], given[8 + i], given[13 + i]) for i in range(5))
         words, positions, kinds, gamma, beta = tables
         result: tuple[Array, ...] = normalize(
             ids, segments, words, positions, kinds, gamma, beta, mask

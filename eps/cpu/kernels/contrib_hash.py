@@ -22,22 +22,22 @@ def murmur3(data: bytes, seed: int) -> int:
     state = seed & _MASK
     whole = len(data) & ~3
     for (block,) in struct.iter_unpack("<I", data[:whole]):
-        state ^= _scrambled(block)
-        state = (_rotated(state, 13) * 5 + 0xE6546B64) & _MASK
+        state ^= _scramble(block)
+        state = (_rotate(state, 13) * 5 + 0xE6546B64) & _MASK
     if whole < len(data):
-        state ^= _scrambled(int.from_bytes(data[whole:], "little"))
+        state ^= _scramble(int.from_bytes(data[whole:], "little"))
     state ^= len(data)
     state = ((state ^ state >> 16) * 0x85EBCA6B) & _MASK
     state = ((state ^ state >> 13) * 0xC2B2AE35) & _MASK
     return state ^ state >> 16
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate(value: int, by: int) -> int:
     return (value << by | value >> (32 - by)) & _MASK
 
 
-def _scrambled(block: int) -> int:
-    return (_rotated((block * _C1) & _MASK, 15) * _C2) & _MASK
+def _scramble(block: int) -> int:
+    return (_rotate((block * _C1) & _MASK, 15) * _C2) & _MASK
 
 
 def _murmur_hash(info: KernelInfo) -> KernelFn:
