@@ -172,6 +172,7 @@ class SessionLogger:
         told = sys.exc_info() if with_exception else None
         record = logger.makeRecord(self._name, level, path, number, text, args, told, function)
         record.logid = logid
+        _make_encodable(record)
         if has_handlers:
             logger.handle(record)
         elif logger.filter(record):
@@ -181,6 +182,15 @@ class SessionLogger:
         if self._logger is None:
             self._logger = _python_logger(self._name)
         return self._logger
+
+
+def _make_encodable(record: logging.LogRecord) -> None:
+    """Escape what no text encoding holds: handlers fail on a file name that is not UTF-8."""
+    text = record.getMessage()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        record.msg, record.args = text.encode(errors="backslashreplace").decode(), ()
 
 
 def _python_logger(name: str) -> logging.Logger:

@@ -24,7 +24,7 @@ from ort_lite.hw.rows import expand
 from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     import numpy as np
 
@@ -100,6 +100,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         reason = _unmet(str(marker.args[0]))
         if reason:
             pytest.skip(f"hardware row {marker.args[0]}: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape file names that are not UTF-8: a report with one ends the worker that sends it."""
+    report = yield
+    report.sections = [(name, _encodable(text)) for name, text in report.sections]
+    if report.longrepr is not None and _encodable(report.longreprtext) != report.longreprtext:
+        report.longrepr = _encodable(report.longreprtext)
+    return report
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _skip_failing_device(item: pytest.Function) -> None:

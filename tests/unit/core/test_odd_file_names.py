@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -72,6 +73,21 @@ def test_payload_names_that_a_node_cannot_hold_are_refused_before_compiling(odd:
 def test_an_embedded_context_may_have_any_name(odd: Path) -> None:
     answer(odd, options(ep__context_enable="1", ep__context_embed_mode="1"))
     assert answer(odd.with_name("m\udcff_ctx.onnx")).shape == answer(odd).shape
+
+
+def test_log_lines_with_any_name_reach_a_log_file(
+    odd: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
+    logger = logging.getLogger("ort_lite")
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.DEBUG, "ort_lite"):
+            answer(odd)
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+    assert r"m\udcff.onnx" in (tmp_path / "log").read_text("utf-8")
 
 
 def test_a_session_from_bytes_needs_no_working_folder(tmp_path: Path) -> None:
