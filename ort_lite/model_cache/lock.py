@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from ort_lite.status import load_canceled
@@ -21,6 +22,9 @@ PATIENCE = 600.0
 """Seconds after which a compile that hangs elsewhere is no longer waited for."""
 POLL = 0.02
 
+_open_files: set[int] = set()
+_opening = RLock()
+
 
 @contextmanager
 def single_flight(path: Path, canceled: Callable[[], bool]) -> Iterator[bool]:
@@ -28,25 +32,55 @@ def single_flight(path: Path, canceled: Callable[[], bool]) -> Iterator[bool]:
 
     It is not where the file cannot be made (its folder is not there, or not ours), the file
     system has no locks, or its holder takes longer than `PATIENCE`. The system lets go of a
-    lock whose holder dies. The file stays: to delete it would let two processes hold two files
-    of one name.
+    lock whose holder dies; a process that the holder forked does not keep it. The file stays:
+    to delete it would let two processes hold two files of one name.
 
     Raises:
         ModelLoadCanceled: `canceled` said so while waiting.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o664)
+        descriptor = _opened(path)
     except OSError:
         yield False
         return
-    held = False
     try:
-        held = _acquired(descriptor, canceled)
-        yield held
+        yield _acquired(descriptor, canceled)
     finally:
-        if held and sys.platform != "win32":  # closing is not enough: a fork may hold a copy
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        _close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+    with _opening:
+        descriptor = os.open(path, flags, 0o664)
+        _open_files.add(descriptor)
+    return descriptor
+
+
+def _close(descriptor: int) -> None:
+    """Unlock and close, unless this is a fork of the holder: the lock is the holder's."""
+    with _opening:
+        if descriptor not in _open_files:
+            return
+        _open_files.remove(descriptor)
+        with suppress(OSError):  # on a file system without locks
+            if sys.platform != "win32":  # closing is not enough: another copy may be open
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def _close_in_child() -> None:
+    """A copy of the descriptor keeps the lock, whatever becomes of the process that took it."""
+    for descriptor in _open_files:
+        os.close(descriptor)
+    _open_files.clear()
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_opening.acquire, after_in_parent=_opening.release, after_in_child=_close_in_child
+    )
 
 
 def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -39,6 +40,52 @@ if "{call}" == "replace":
     import pathlib
     os.rename = dying
 os.{call} = dying
+"""
+
+FORK_AND_DIE = """
+import os, signal, subprocess, sys, time
+from ort_lite.model_cache import cached_model
+def forked(how):
+    if how == "subprocess":
+        sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+        return subprocess.Popen(sleeper, close_fds=False).pid
+    if how == "multiprocessing":
+        import multiprocessing
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+        child.start()
+        return child.pid
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+    return child
+def dying(*args):
+    print(forked("{how}"), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+cached_model.compile_plain = dying
+"""
+
+FORK_IN_THE_MIDDLE = """
+import fcntl, os
+from ort_lite.model_cache import cached_model, lock
+real = cached_model.compile_plain
+class Over(Exception):
+    pass
+def forking(*args):
+    child = os.fork()
+    if not child:
+        raise Over
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    path = next(cache.glob("v1/locks/*.lock"))
+    with path.open() as other:
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return real(*args)
+    raise SystemExit("the child's way out of its session let go of the parent's lock")
+cached_model.compile_plain = forking
+import pathlib, sys
+cache = pathlib.Path(os.environ["ORT_LITE_CACHE_DIR"])
+sys.excepthook = lambda kind, *_: os._exit(7 if kind is Over else 8)
 """
 
 
@@ -85,6 +132,31 @@ def test_a_kill_in_the_middle_leaves_a_cache_that_works(
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
     assert {path.name for path in store.objects.iterdir()} == named
     assert children.run()["cache"] == "hit"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.parametrize("how", ["fork", "multiprocessing", "subprocess"])
+def test_a_process_that_a_dead_one_started_keeps_nobody_waiting(
+    how: str, children: Children
+) -> None:
+    dead = children.start(FORK_AND_DIE.replace("{how}", how))
+    assert dead.stdout is not None
+    forked = int(dead.stdout.readline())
+    try:
+        assert dead.wait(120) == -signal.SIGKILL
+        assert children.run()["cache"] == "stored"
+        os.kill(forked, 0)  # it was there all the time
+    finally:
+        os.kill(forked, signal.SIGKILL)
+        dead.communicate(timeout=120)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_in_the_middle_of_a_compile_leaves_the_lock_to_its_parent(
+    children: Children,
+) -> None:
+    assert children.run(FORK_IN_THE_MIDDLE)["cache"] == "stored"
 
 
 @pytest.mark.slow
