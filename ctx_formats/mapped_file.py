@@ -1,4 +1,9 @@
-"""A regular file, mapped copy-on-write, and the owner of its bytes."""
+"""A regular file, mapped copy-on-write, and the owner of its bytes.
+
+A private map shows what other processes write into the file later, and reading past the end of a
+file that was truncated since kills the process (SIGBUS). It suits files that nobody changes in
+place; ctx_formats/copied_file.py has the bytes of the others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import stat
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FormatError, Reason
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     PathLike = str | os.PathLike[str]
@@ -23,6 +28,12 @@ class FileStamp:
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, info: os.stat_result) -> FileStamp:
+        """The version that `os.stat` or `os.fstat` describes."""
+        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
 class MappedFile:
@@ -45,7 +56,7 @@ class MappedFile:
             path: The file.
             follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
                 followed and judged before has none; if it does, somebody swapped it since.
-            keep_open: Whether `reopened_as` will be asked for.
+            keep_open: Whether `reopened_as` or `require_unchanged` will be asked for.
 
         Raises:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
@@ -53,16 +64,37 @@ class MappedFile:
                 is not to be followed; format where it shrinks while it is opened.
         """
         self.path = path
+        self._keep_open = keep_open
         self._descriptor: int | None = _open(path, follow_symlink=follow_symlink)
         try:
             self.stamp = _stamp(self._descriptor, path)
-            self._map = _mapped(self._descriptor, self.stamp.size, path)
+            self._map = self._opened_map(self._descriptor)
         except BaseException:
             self._close_descriptor()
             raise
         if not keep_open:
             self._close_descriptor()
         self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
+
+    def _opened_map(self, descriptor: int) -> mmap.mmap | None:
+        return _mapped(descriptor, self.stamp.size, self.path)
+
+    def require_unchanged(self) -> None:
+        """Compare the file with what it was when it was opened, without reading it.
+
+        A file that has lost its last name since counts as unchanged: replacing a file by rename
+        changes the inode's ctime alone, and nobody can open it any more.
+
+        Raises:
+            FormatError: Reason integrity; somebody wrote to it or changed its size or times.
+        """
+        assert self._descriptor is not None, "opened with keep_open"
+        if not self._is_stamp_of(os.fstat(self._descriptor)):
+            raise changed(self.path, "while it was in use")
+
+    def _is_stamp_of(self, info: os.stat_result) -> bool:
+        now = FileStamp.of(info)
+        return now == (self.stamp if info.st_nlink else replace(self.stamp, ctime_ns=now.ctime_ns))
 
     @property
     def reopened_as(self) -> str:
@@ -109,11 +141,22 @@ def path_of_descriptor(descriptor: int, path: PathLike) -> str:
     return link if os.path.lexists(link) else str(path)
 
 
+def changed(path: PathLike, when: str) -> FormatError:
+    """The error about a file that another process has changed in place."""
+    return FormatError(
+        "file",
+        f"changed {when}",
+        "a file that nobody writes to; write a new one beside it and rename that",
+        file=str(path),
+        reason=Reason.INTEGRITY,
+    )
+
+
 def _stamp(descriptor: int, path: PathLike) -> FileStamp:
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
         raise _refused(_kind(info.st_mode), path)
-    return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+    return FileStamp.of(info)
 
 
 def _open(path: PathLike, *, follow_symlink: bool) -> int:

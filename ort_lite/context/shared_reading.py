@@ -161,4 +161,4 @@ def _stamp(path: str) -> FileStamp | None:
         info = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
-    return FileStamp(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+    return FileStamp.of(info)

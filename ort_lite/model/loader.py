@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ctx_formats.copied_file import open_file
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
-from ort_lite.status import InvalidArgument, InvalidProtobuf, NoSuchFile
+from ort_lite.status import InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ctx_formats.mapped_file import MappedFile
     from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.options import SessionOptions
 
@@ -33,8 +34,8 @@ class LoadedModel:
 
     Attributes:
         path: Of the model file, as it was given; None for a model from memory.
-        data: The file's bytes, mapped; every tensor of `model` is a view of these or of an
-            external file.
+        data: The file's bytes, copied or mapped; every tensor of `model` is a view of these or of
+            an external file.
         label: What messages call the model, where that is not its path.
     """
 
@@ -72,6 +73,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
         InvalidProtobuf: The bytes are no ModelProto.
+        InvalidGraph: Reason integrity; the file changes for as long as it is being read.
         Fail: External data is missing, outside the model's folder or of the wrong size, or
             weights that the user gave do not fit.
         TypeError: `source` is none of these.
@@ -165,8 +167,10 @@ def _open(source: object) -> tuple[str | None, MappedFile | None, memoryview]:
             f"The model path is a directory: {path}. Give the path of a model file."
         )
     try:
-        owner = MappedFile(path)
+        owner = open_file(path)
     except FormatError as exc:
+        if exc.reason is Reason.INTEGRITY:
+            raise InvalidGraph(f"Load model from {path} failed: {exc}", reason=exc.reason) from exc
         if exc.reason is Reason.MISSING_PAYLOAD:
             raise NoSuchFile(
                 f"Load model from {path} failed:Load model {path} failed. File doesn't exist"

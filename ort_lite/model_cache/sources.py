@@ -61,9 +61,15 @@ class SourceFile:
         return {name: getattr(self, name) for name in SourceFile.__slots__}
 
     def is_version(self, stamp: FileStamp) -> bool:
-        """Whether the bytes that were mapped are of this version."""
-        found = (self.device, self.inode, self.size, self.mtime_ns)
-        return found == (stamp.device, stamp.inode, stamp.size, stamp.mtime_ns)
+        """Whether the bytes that were read are of this version."""
+        found = (self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
+        return found == (
+            stamp.device,
+            stamp.inode,
+            stamp.size,
+            stamp.mtime_ns,
+            stamp.ctime_ns,
+        )
 
 
 @dataclass(frozen=True, slots=True)
