@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,7 @@ from ort_lite.cli.inspect_model import inspect
 from ort_lite.cli.output import print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
+from ort_lite.cli.verbosity import add_verbose_option
 from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.status import InvalidGraph, OrtLiteError
 from ort_lite.version import VERSION
@@ -35,20 +35,18 @@ EPILOG = (
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="ort-lite")
-@click.option("-v", "--verbose", count=True, help="Log more to stderr; twice for all decisions.")
 @click.pass_context
-def root(context: click.Context, verbose: int) -> None:
+def root(context: click.Context) -> None:
     """Compile ONNX models for the accelerator at hand, keep them, reload them fast."""
     problem = baseline_problem()
     if problem and context.invoked_subcommand != doctor.name:
         raise CommandError(ExitCode.NO_HARDWARE, problem)
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
 
 COMMANDS = (devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share)
 for command in COMMANDS:
     root.add_command(command)
+add_verbose_option(root)
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -56,6 +54,9 @@ def run_command(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     try:
         result = root.main(list(arguments), prog_name="ort-lite", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as exc:
+        click.echo(exc.format_message(), err=True)
+        return ExitCode.USAGE
     except click.UsageError as exc:
         return _tell(ExitCode.USAGE, exc.format_message(), _help(exc), as_json=as_json)
     except click.ClickException as exc:

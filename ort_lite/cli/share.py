@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +31,6 @@ FORCED = {"ep.context_enable": "1", "ep.context_embed_mode": "0"}
     *("-C", "--config-entries"), "config_pairs", default="", metavar='"KEY|VALUE ..."',
     help="Session configuration entries, in the same form.",
 )  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Log more to stderr.")
 @session_choice
 @json_option
 def share(
@@ -40,7 +38,6 @@ def share(
     *,
     provider_pairs: str,
     config_pairs: str,
-    verbose: bool,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
@@ -49,8 +46,6 @@ def share(
     Each gives MODEL_ctx.onnx beside it; all payloads go to one file for each execution
     provider, named after the first model. The files appear together or not at all.
     """
-    if verbose:
-        logging.getLogger("ort_lite").setLevel(logging.INFO)
     paths = [Path(name) for text in models for name in text.split(",") if name]
     if not paths:
         raise click.UsageError("no model is named")
