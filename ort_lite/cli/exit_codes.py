@@ -52,7 +52,8 @@ def exit_code_of(exc: OrtLiteError) -> ExitCode:
     """The exit code for an error of the library."""
     if isinstance(exc, InvalidGraph) and exc.reason is Reason.VENDOR_CRASHED:
         return ExitCode.VENDOR_CRASHED
-    if isinstance(exc, InvalidGraph | InvalidProtobuf):
+    no_graph = isinstance(exc, InvalidArgument) and exc.message.startswith("No graph was found")
+    if no_graph or isinstance(exc, InvalidGraph | InvalidProtobuf):
         return ExitCode.INVALID_GRAPH
     if isinstance(exc, NoSuchFile | InvalidArgument):
         return ExitCode.USAGE

@@ -183,10 +183,14 @@ def _decoded(data: memoryview, path: str | None) -> Model:
     try:
         return read_model(data, file=path or "")
     except FormatError as exc:
+        from ctx_formats.file_kind import kind_of  # noqa: PLC0415 - only what fails needs it
+
+        kind = kind_of(data)
+        seen = f". {path or 'The data'} looks like {kind}, not like an ONNX model." if kind else ""
         if exc.field == "model.graph":
-            raise InvalidArgument("No graph was found in the protobuf.") from exc
+            raise InvalidArgument(f"No graph was found in the protobuf{seen or '.'}") from exc
         where = f"Load model from {path} failed:" if path else "Failed to load model because "
-        raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}") from exc
+        raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}{seen}") from exc
 
 
 def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
