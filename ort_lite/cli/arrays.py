@@ -1,4 +1,4 @@
-"""Arrays in and out of a command: random feeds, and .npz files."""
+"""Arrays in and out of a command: random feeds, .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def random_feed(
 def _random_array(
     arg: NodeArg, shape: tuple[int, ...] | None, random: np.random.Generator
 ) -> Array:
-    dtype = _dtype(arg)
+    dtype = dtype_of(arg)
     if shape is None:
         shape = tuple(dim if isinstance(dim, int) else 1 for dim in arg.shape)
     if dtype.kind == "O":
@@ -63,7 +63,12 @@ def _random_array(
     return np.asarray(random.standard_normal(shape)).astype(dtype)
 
 
-def _dtype(arg: NodeArg) -> np.dtype[Any]:
+def dtype_of(arg: NodeArg) -> np.dtype[Any]:
+    """The element type of an input.
+
+    Raises:
+        CommandError: The input is no tensor.
+    """
     for data_type in DataType:
         if arg.type == f"tensor({element_text(data_type)})":
             return numpy_dtype(data_type)
@@ -80,11 +85,30 @@ def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:
     """
     arrays = load_arrays(path)
     # numpy writes types that it does not know, such as bfloat16, as raw bytes of their size.
-    wanted = {arg.name: _dtype(arg) for arg in inputs if arg.name in arrays}
+    wanted = {arg.name: dtype_of(arg) for arg in inputs if arg.name in arrays}
     return {
         name: array.view(wanted[name]) if name in wanted and array.dtype.kind == "V" else array
         for name, array in arrays.items()
     }
+
+
+def load_array(path: Path, arg: NodeArg) -> Array:
+    """The array of a .npy file, for one input.
+
+    Raises:
+        CommandError: No such file, no .npy file, or Python objects in it.
+    """
+    _require_regular(path, ".npy")
+    try:
+        with path.open("rb") as file:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except FileNotFoundError as exc:
+        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+    except (OSError, ValueError, EOFError) as exc:
+        raise CommandError(
+            ExitCode.USAGE, f"{path} is no .npy file of a plain array: {exc}"
+        ) from exc
+    return array.view(dtype_of(arg)) if array.dtype.kind == "V" else array
 
 
 def load_arrays(path: Path) -> dict[str, Array]:
@@ -93,8 +117,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
     Raises:
         CommandError: No such file, no .npz file, or Python objects in it.
     """
-    if path.exists() and not path.is_file():  # a FIFO or a device may never end
-        raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a .npz file")
+    _require_regular(path, ".npz")
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -106,6 +129,12 @@ def load_arrays(path: Path) -> dict[str, Array]:
         raise CommandError(
             ExitCode.USAGE, f"{path} is no .npz file of plain arrays: {exc}"
         ) from exc
+
+
+def _require_regular(path: Path, kind: str) -> None:
+    """Refuse a FIFO or a device, which may never end."""
+    if path.exists() and not path.is_file():
+        raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a {kind} file")
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.device_lines import devices_of, ran_on
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
     json_option,
@@ -21,13 +22,14 @@ from ort_lite.cli.output import (
     time_text,
 )
 from ort_lite.cli.peers import open_peer, run_named
-from ort_lite.cli.run_model import make_feed, parse_shapes
+from ort_lite.cli.run_model import FeedChoice, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.cli.session_choice import SessionChoice
+    from ort_lite.planning.explain import SessionReport
 
 RELOAD = "session from context"
 
@@ -53,8 +55,9 @@ class Timing:
 @click.option("--loads", default=3, show_default=True, help="Sessions to make of each kind.")
 @click.option("--warmup", default=5, show_default=True, help="Runs before measuring.")
 @click.option(
-    *("-i", "--inputs"), type=click.Path(path_type=Path), help="A .npz file. Default: random."
-)
+    *("-i", "--inputs"), multiple=True, metavar="[NAME=]FILE",
+    help="As of ort-lite run. Default: random.",
+)  # fmt: skip
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
               help="Shape of a random input.")  # fmt: skip
 @click.option("--against", type=click.Choice(["onnxruntime", "cpu"]), help="Measure it as well.")
@@ -67,7 +70,7 @@ def bench(  # noqa: PLR0913 - one parameter an option
     runs: int,
     loads: int,
     warmup: int,
-    inputs: Path | None,
+    inputs: Sequence[str],
     shapes: Sequence[str],
     against: str | None,
     startup: bool,
@@ -83,14 +86,14 @@ def bench(  # noqa: PLR0913 - one parameter an option
     """
     if min(runs, loads) < 1 or warmup < 0:
         raise click.UsageError("--runs and --loads start at 1, --warmup at 0")
+    asked = FeedChoice(files=tuple(inputs), shapes=parse_shapes(shapes))
     if startup:
         from ort_lite.cli.startup import bench_startup
 
-        feed_choice = (inputs, parse_shapes(shapes))
-        return bench_startup(model, choice, loads, feed_choice, as_json=as_json)
+        return bench_startup(model, choice, loads, asked, as_json=as_json)
     timings = [*_measure_loads(model, choice, loads)]
     with open_session(model, choice) as session:
-        feed = make_feed(session, inputs, parse_shapes(shapes), seed=0)
+        feed = make_feed(session, asked)
         runners: dict[str, Callable[[], object]] = {
             "run": lambda: session.run(None, feed),
         }
@@ -99,10 +102,10 @@ def bench(  # noqa: PLR0913 - one parameter an option
             runners[f"run, {against}"] = lambda: run_named(peer, feed)
         with progress(f"running {model.name}"):
             timings += _measure_runs(runners, runs, warmup)
-        nodes = session.explain().node_counts()
+        report = session.explain()
     if against is not None:
         timings += _measure_peer_loads(against, model, loads)
-    _show(model, nodes, timings, as_json=as_json)
+    _show(model, report, timings, as_json=as_json)
     return ExitCode.OK
 
 
@@ -165,11 +168,11 @@ def _timing(phase: str, seconds: Sequence[float]) -> Timing:
     )
 
 
-def _show(
-    model: Path, nodes: Mapping[str, int], timings: Sequence[Timing], *, as_json: bool
-) -> None:
+def _show(model: Path, report: SessionReport, timings: Sequence[Timing], *, as_json: bool) -> None:
     if as_json:
-        print_json({"model": str(model), "nodes": nodes, "phases": [_json(t) for t in timings]})
+        nodes, devices = report.node_counts(), devices_of(report)
+        phases = [_json(timing) for timing in timings]
+        print_json({"model": str(model), "nodes": nodes, "devices": devices, "phases": phases})
         return
     rows = [
         (t.phase, time_text(t.median), time_text(t.p90), time_text(t.best), str(t.count))
@@ -177,7 +180,7 @@ def _show(
     ]
     columns = ("phase", "median", "90 %", "best", "times")
     print_table(columns, rows, right=columns[1:])
-    print_line("ran on: " + ", ".join(f"{ep} {n} nodes" for ep, n in nodes.items()))
+    print_line(ran_on(report))
 
 
 def _json(timing: Timing) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ort_lite.cli.cache_entries import (
 )
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
+    counted,
     json_option,
     print_json,
     print_line,
@@ -97,7 +98,8 @@ def disk_usage(*, folder: Path | None, as_json: bool) -> ExitCode:
         print_json({**found, "quota_bytes": settings.quota, "unnamed_bytes": loose})
         return ExitCode.OK
     print_line(
-        f"{store.folder}: {len(entries)} entries, {size_text(used)} of {size_text(settings.quota)}"
+        f"{store.folder}: {counted(len(entries), 'entry')}, {size_text(used)} of "
+        f"{size_text(settings.quota)}"
         + (f"; {size_text(loose)} of no entry, which go after an hour" if loose else "")
     )
     return ExitCode.OK
@@ -144,7 +146,7 @@ def pin(which: Sequence[str], *, off: bool, folder: Path | None, as_json: bool) 
     if as_json:
         print_json({"pinned": not off, "keys": [entry.key for entry in entries]})
     else:
-        print_line(f"{len(entries)} entries {'not pinned any more' if off else 'pinned'}")
+        print_line(f"{counted(len(entries), 'entry')} {'not pinned any more' if off else 'pinned'}")
     return ExitCode.OK
 
 
@@ -154,19 +156,23 @@ def pin(which: Sequence[str], *, off: bool, folder: Path | None, as_json: bool) 
 @session_choice
 @json_option
 def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json: bool) -> ExitCode:
-    """Say whether a session with these options would reload MODEL, and if not, what differs."""
+    """Say whether a session with these options would reload MODEL, and if not, what differs.
+
+    Exit code 0 for a hit, 1 for a miss.
+    """
     from ort_lite.model_cache.inquiry import inquire
 
     options = choice.session_options()
     found = inquire(model, options, choice.providers, cache_of(folder, choice.config))
+    code = ExitCode.OK if found.hit else ExitCode.DIFFERENT
     if as_json:
-        print_json({"model": str(model), **found.to_json()})
-        return ExitCode.OK
+        print_json({"model": str(model), **found.to_json(), "exit_code": int(code)})
+        return code
     print_line(f"{'hit' if found.hit else 'miss'}: {found.reason or found.key}")
     if found.differences:
         rows = [(d.field, d.recorded or "-", d.present or "-") for d in found.differences]
         print_table(("field", "in the cache", "now"), rows)
-    return ExitCode.OK
+    return code
 
 
 def _told_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> ExitCode:
@@ -175,7 +181,8 @@ def _told_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> Exi
         keys = [entry.key for entry in entries]
         print_json({"removed": keys, "bytes": size, "other_files": files})
     else:
-        print_line(f"{len(entries)} entries removed, {size_text(size)}; {files} other files")
+        removed = f"{counted(len(entries), 'entry')} removed, {size_text(size)}"
+        print_line(f"{removed}; {counted(files, 'other file')}")
     return ExitCode.OK
 
 

@@ -9,7 +9,14 @@ import click
 
 from ort_lite.cli.cache_entries import KEY_SHOWN, cache_of, chosen_entries, folder_option, store_of
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
+from ort_lite.cli.output import (
+    counted,
+    json_option,
+    print_json,
+    print_line,
+    print_note,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +77,10 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
         raise CommandError(ExitCode.USAGE, f"there is no entry in {store.folder}")
     try:
         export_entries(store, entries, target)
+    except FileExistsError as exc:
+        raise CommandError(
+            ExitCode.USAGE, f"{target} exists already", hint="name another file, or remove it first"
+        ) from exc
     except FormatError as exc:
         raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=MEND) from exc
     return _told_moved("exported", entries, as_json=as_json)
@@ -99,5 +110,5 @@ def _told_moved(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCo
         print_json({verb: [entry.key for entry in entries]})
     else:
         size = size_text(sum(entry.size for entry in entries))
-        print_line(f"{len(entries)} entries {verb}, {size}")
+        print_line(f"{counted(len(entries), 'entry')} {verb}, {size}")
     return ExitCode.OK

@@ -49,10 +49,18 @@ def cache_of(folder: Path | None, config: Mapping[str, str] | None = None) -> Ca
 
 
 def store_of(folder: Path | None) -> CacheStore:
-    """Its files."""
+    """Its files.
+
+    Raises:
+        CommandError: Something else than a folder is there.
+    """
     from ort_lite.model_cache.store import CacheStore
 
-    return CacheStore(cache_of(folder).folder)
+    store = CacheStore(cache_of(folder).folder)
+    given = Path(store.folder)
+    if given.exists() and not given.is_dir():
+        raise CommandError(ExitCode.USAGE, f"{given} is not a folder, and a model cache is one")
+    return store
 
 
 def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[Entry]:

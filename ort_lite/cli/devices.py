@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
+from ort_lite.cli.output import json_option, print_json, print_line, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ort_lite.execution_provider import DeviceInfo, Probe
 
@@ -26,13 +26,15 @@ def devices(*, as_json: bool) -> ExitCode:
             {"execution_providers": [*map(_json, probes.items()), *map(_broken, broken.items())]}
         )
         return ExitCode.OK
-    rows = [_row(ep, device) for ep, probe in probes.items() for device in probe.devices]
-    print_table(("execution provider", "device", "name", "architecture", "driver", "SDK"), rows)
     for ep, probe in probes.items():
+        print_line(ep)
+        for device in probe.devices:
+            for line in _lines(device):
+                print_line(line)
         if probe.reason:
-            print_line(f"{ep}: {probe.reason}")
+            print_line(f"  {probe.reason}")
     for ep, problem in broken.items():
-        print_line(f"{ep}: {problem}")
+        print_line(f"{ep}\n  {problem}")
     return ExitCode.OK
 
 
@@ -51,17 +53,18 @@ def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
     return probes, broken
 
 
-def _row(ep: str, device: DeviceInfo) -> tuple[str, ...]:
+def _lines(device: DeviceInfo) -> Iterator[str]:
+    """A device's name, and below it what else is known of it."""
+    yield f"  {device.name:<5} {device.description}"
     identity = device.identity
-    sdk = identity.sdk_build or identity.sdk_version
-    return (
-        ep,
-        device.name,
-        device.description,
-        identity.architecture,
-        identity.driver_version,
-        sdk,
-    )
+    facts = {
+        "architecture": identity.architecture,
+        "driver": identity.driver_version,
+        "SDK": identity.sdk_build or identity.sdk_version,
+    }
+    for label, text in facts.items():
+        if text:
+            yield f"        {label:<12}  {text}"
 
 
 def _json(found: tuple[str, Probe]) -> Mapping[str, Any]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ort_lite.model.info import NodeArg
 
 SHOWN_OPERATORS = 12
+SHOWN_CHARACTERS = 100
+"""Of one value of the model's metadata."""
 
 
 @click.command(short_help="Show what a model file holds.")
@@ -56,7 +58,7 @@ def _lines(facts: ModelFacts) -> Iterator[str]:
     )
     yield f"  weights     {facts.weights}, {size_text(facts.weight_bytes)}"
     for key, value in facts.metadata.items():
-        yield f"  metadata    {key}: {value}"
+        yield f"  metadata    {key}: {_shortened(value)}"
     for context in facts.contexts:
         yield from _context_lines(context)
 
@@ -80,6 +82,14 @@ def _context_lines(context: ContextFacts) -> Iterator[str]:
     for key, value in rows.items():
         if value:
             yield f"  {key:<14} {value}"
+
+
+def _shortened(value: str) -> str:
+    """A value in one line; an alphabet of an OCR model has thousands."""
+    line = value[:SHOWN_CHARACTERS].replace("\n", "\\n").replace("\t", "\\t")
+    if len(value) <= SHOWN_CHARACTERS:
+        return line
+    return f"{line}... ({len(value):,} characters; --json shows all)"
 
 
 def _pairs(mapping: Mapping[str, object], sign: str) -> str:

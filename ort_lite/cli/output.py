@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Of every `--json` output; grows when a field goes or changes its meaning."""
 
-PIPE_WIDTH = 200
-"""Columns of a table that no terminal limits."""
-
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
 )
@@ -74,14 +71,20 @@ def print_note(text: str) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
-    """A table without frames; columns named in `right` hold numbers."""
+    """A table without frames; columns named in `right` hold numbers.
+
+    A pipe or a file gets each row in one line, as wide as it is, for the next program.
+    """
+    if not sys.stdout.isatty():
+        _print_plain_table(columns, rows, right)
+        return
     # rich takes longer to import than a small context model takes to load.
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    console = Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
@@ -89,6 +92,19 @@ def print_table(
         table.add_row(*(Text(printable(cell)) for cell in row))
     with result_writing():
         console.print(table)
+
+
+def _print_plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
+) -> None:
+    cells = [[" ".join(printable(cell).split()) for cell in row] for row in (columns, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        )
+        print_line(line.rstrip())
 
 
 @contextmanager
@@ -142,6 +158,13 @@ def _escaped(character: str) -> str:
 def finite(value: float) -> float | None:
     """`value`, or None for what JSON has no number for."""
     return value if isfinite(value) else None
+
+
+def counted(number: int, thing: str) -> str:
+    """A number with its noun: `1 entry`, `2 entries`."""
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number} {thing[:-1]}ies" if thing.endswith("y") else f"{number} {thing}s"
 
 
 def size_text(size: int) -> str:

@@ -2,35 +2,77 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import finite, json_option, print_json, print_line, print_table, progress
+from ort_lite.cli.device_lines import devices_of, ran_on
+from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
+from ort_lite.cli.output import (
+    finite,
+    json_option,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    time_text,
+)
+from ort_lite.cli.pixel_form import PixelForm, pixel_options
 from ort_lite.cli.session_choice import key_value, open_session, session_choice
+from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ort_lite.cli.comparison import Difference
     from ort_lite.cli.session_choice import SessionChoice
+    from ort_lite.planning.explain import SessionReport
     from ort_lite.session import InferenceSession
 
 TOLERANCE = 1e-4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedChoice:
+    """The inputs that a command runs a model on.
+
+    Attributes:
+        files: `[NAME=]FILE`; random inputs without any.
+        shapes: Of random inputs, by name.
+        form: Of pictures' pixels.
+    """
+
+    files: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    seed: int = 0
+    form: PixelForm | None = None
+
+
 @click.command(short_help="Run a model, and compare its outputs.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...")
 @click.option(
-    *("-i", "--inputs"), type=click.Path(path_type=Path),
-    help="Inputs by name, a .npz file. Default: random ones.",
+    *("-m", "--model", "named_model"), type=click.Path(path_type=Path),
+    help="The model; every argument is an input then.",
+)  # fmt: skip
+@click.option(
+    *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE",
+    help="An input too: .npz or .json with arrays by name, .npy, or a picture. Default: random.",
 )  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Of random inputs.")
 @click.option(
     "--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
-    help="Shape of a random input. Dimensions that the model leaves open are 1 without it.",
+    help="Shape of a random input. Sizes that the model leaves open are guessed without it.",
+)  # fmt: skip
+@pixel_options
+@click.option("--labels", type=click.Path(path_type=Path),
+              help="Class names, a line each or JSON. Default: the model's metadata.")  # fmt: skip
+@click.option(
+    "--top", type=click.IntRange(min=0), metavar="K",
+    help="Print the K largest numbers of each vector. Default: 5 where it has labels.",
 )  # fmt: skip
 @click.option(
     "--compare", metavar="onnxruntime|cpu|FILE.npz",
@@ -49,11 +91,15 @@ TOLERANCE = 1e-4
 @session_choice
 @json_option
 def run(  # noqa: PLR0913 - one parameter an option
-    model: Path,
+    paths: Sequence[str],
     *,
-    inputs: Path | None,
+    named_model: Path | None,
+    more: Sequence[str],
     seed: int,
     shapes: Sequence[str],
+    form: PixelForm,
+    labels: Path | None,
+    top: int | None,
     compare: str | None,
     reference: Path | None,
     tolerance: float,
@@ -61,16 +107,33 @@ def run(  # noqa: PLR0913 - one parameter an option
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
-    """Run MODEL once; exit code 1 if a comparison was asked for and fails."""
+    r"""Run MODEL once; exit code 1 if a comparison was asked for and fails.
+
+    \b
+    ort-lite run model.onnx
+    ort-lite run model.onnx photo.jpg --labels classes.txt
+    ort-lite run photo.jpg -m model.onnx --device npu
+    """
     from ort_lite.cli.arrays import save_arrays
     from ort_lite.cli.comparison import compare_outputs
-    from ort_lite.cli.peers import run_named
+    from ort_lite.cli.peers import PEERS, run_named
+    from ort_lite.cli.shown_values import labels_of, read_labels, value_lines
 
+    model, files = _model_and_inputs(paths, named_model)
+    if compare is not None and compare not in PEERS and not compare.endswith(".npz"):
+        raise click.UsageError(f"--compare {compare}: expected {', '.join(PEERS)} or a .npz file")
+    names = read_labels(labels) if labels is not None else None
+    began = perf_counter()
     with open_session(model, choice) as session:
-        feed = make_feed(session, inputs, parse_shapes(shapes), seed)
-        with progress(f"running {model.name}"):
+        opened = perf_counter()
+        metadata = session.get_modelmeta().custom_metadata_map
+        asked = FeedChoice(files=(*files, *more), shapes=parse_shapes(shapes), seed=seed, form=form)
+        feed = make_feed(session, asked)
+        ready = perf_counter()
+        with progress(f"running {model.name}"), _guesses_told(session, asked):
             found = run_named(session, feed)
-        nodes = session.explain().node_counts()
+        seconds = {"load": opened - began, "run": perf_counter() - ready}
+        report = session.explain()
     if output is not None:
         save_arrays(output, found)
     differences: tuple[Difference, ...] | None = None
@@ -80,10 +143,49 @@ def run(  # noqa: PLR0913 - one parameter an option
         differences = compare_outputs(found, expected)
     ok = all(d.relative <= tolerance for d in differences or ())
     if as_json:
-        _print_json(model, nodes, found, differences, ok=ok)
+        _print_json(model, report, found, differences, seconds, ok=ok)
     else:
-        _print(nodes, found, differences, compare)
+        for name, value in found.items():
+            for line in value_lines(name, value, names or labels_of(metadata), top):
+                print_line(line)
+        print_line(ran_on(report))
+        print_line(f"loaded in {time_text(seconds['load'])}, first run {time_text(seconds['run'])}")
+        _print_differences(differences, compare)
     return ExitCode.OK if ok else ExitCode.DIFFERENT
+
+
+@contextmanager
+def _guesses_told(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
+    """Say, where a run fails, that its shapes were guessed.
+
+    Raises:
+        CommandError: It failed, and they were.
+    """
+    from ort_lite.cli.shape_guess import is_open
+
+    try:
+        yield
+    except OrtLiteError as exc:
+        guessed = [
+            a.name for a in session.get_inputs() if is_open(a) and a.name not in asked.shapes
+        ]
+        if asked.files or not guessed:
+            raise
+        raise CommandError(
+            exit_code_of(exc),
+            exc.message,
+            hint="sizes that the model leaves open were guessed; give those that it is made for, "
+            f"such as --shape {guessed[0]}=1x3x48x320",
+        ) from exc
+
+
+def _model_and_inputs(paths: Sequence[str], named: Path | None) -> tuple[Path, Sequence[str]]:
+    """MODEL and the inputs among the arguments."""
+    if named is not None:
+        return named, paths
+    if not paths:
+        raise click.UsageError("Missing argument 'MODEL'.")
+    return Path(paths[0]), paths[1:]
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -98,26 +200,27 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def make_feed(
-    session: InferenceSession,
-    file: Path | None,
-    shapes: Mapping[str, tuple[int, ...]],
-    seed: int,
-) -> dict[str, object]:
-    """Inputs out of a file, or random ones."""
-    from ort_lite.cli.arrays import load_feed, random_feed
+def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]:
+    """Inputs out of files, or random ones.
+
+    Raises:
+        CommandError: A file cannot be read or fits no input, or an input is missing.
+    """
+    from ort_lite.cli.feeds import feed_of_files, guessed_feed
 
     inputs = session.get_inputs()
-    if file is None:
-        return {**random_feed(inputs, shapes, seed)}
-    if shapes:
+    metadata = session.get_modelmeta().custom_metadata_map
+    if not asked.files:
+        return {**guessed_feed(inputs, asked.shapes, asked.seed, metadata)}
+    if asked.shapes:
         raise click.UsageError("--shape is for random inputs, not for those of a file")
-    feed = load_feed(file, inputs)
+    feed = feed_of_files(asked.files, inputs, metadata, asked.form or PixelForm())
     missing = [arg.name for arg in inputs if arg.name not in feed]
     if missing:
         raise CommandError(
             ExitCode.USAGE,
-            f"{file} has no array for input {', '.join(missing)}; it has {', '.join(feed)}",
+            f"{', '.join(asked.files)} has no array for input {', '.join(missing)}; it has "
+            f"{', '.join(feed)}",
         )
     return {**feed}
 
@@ -128,44 +231,36 @@ def _expected(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str
 
     if compare in PEERS:
         return run_named(open_peer(compare, model), feed)
-    if not compare.endswith(".npz"):
-        raise CommandError(
-            ExitCode.USAGE, f"--compare {compare}: expected {', '.join(PEERS)} or a .npz file"
-        )
     return {**load_arrays(Path(compare))}
 
 
-def _print(
-    nodes: Mapping[str, int],
-    found: Mapping[str, object],
-    differences: Sequence[Difference] | None,
-    compare: str | None,
-) -> None:
-    for name, value in found.items():
-        print_line(f"{name}: {_described(value)}")
-    print_line("ran on: " + ", ".join(f"{ep} {n} nodes" for ep, n in nodes.items()))
-    if differences is not None:
-        rows = [
-            (
-                d.output,
-                "identical" if d.identical else f"{d.absolute:.2e}",
-                f"{d.relative:.2e}",
-                d.problem,
-            )
-            for d in differences
-        ]
-        columns = ("output", f"largest difference from {compare}", "relative", "problem")
-        print_table(columns, rows, right=columns[1:3])
+def _print_differences(differences: Sequence[Difference] | None, compare: str | None) -> None:
+    if differences is None:
+        return
+    rows = [
+        (
+            d.output,
+            "identical" if d.identical else f"{d.absolute:.2e}",
+            f"{d.relative:.2e}",
+            d.problem,
+        )
+        for d in differences
+    ]
+    columns = ("output", f"largest difference from {compare}", "relative", "problem")
+    print_table(columns, rows, right=columns[1:3])
 
 
 def _print_json(
     model: Path,
-    nodes: Mapping[str, int],
+    report: SessionReport,
     found: Mapping[str, object],
     differences: Sequence[Difference] | None,
+    seconds: Mapping[str, float],
     *,
     ok: bool,
 ) -> None:
+    from ort_lite.cli.shown_values import described
+
     compared = [
         {
             "output": d.output,
@@ -179,19 +274,11 @@ def _print_json(
     print_json(
         {
             "model": str(model),
-            "nodes": nodes,
-            "outputs": {name: _described(value) for name, value in found.items()},
+            "nodes": report.node_counts(),
+            "devices": devices_of(report),
+            "outputs": {name: described(value) for name, value in found.items()},
+            "seconds": {key: round(value, 6) for key, value in seconds.items()},
             "comparison": compared if differences is not None else None,
             "ok": ok,
         }
     )
-
-
-def _described(value: object) -> str:
-    """Type and shape of an output."""
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None:
-        return (
-            f"{type(value).__name__} of {len(value)}" if hasattr(value, "__len__") else str(value)
-        )
-    return f"{dtype}{list(shape)}"

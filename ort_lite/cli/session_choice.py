@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.device_choice import with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import progress
+from ort_lite.cli.output import print_note, progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_contexts import SharedContexts
     from ort_lite.options import SessionOptions
     from ort_lite.session import InferenceSession
+
+log = logging.getLogger(__name__)
 
 SUFFIX = "ExecutionProvider"
 POLICIES = (
@@ -64,7 +68,7 @@ class SessionChoice:
 
 
 def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
-    """Give a command -e, -O, -c, --dim and --policy, as its argument `choice`."""
+    """Give a command -e, -O, --device, -c, --dim and --policy, as its argument `choice`."""
 
     @click.option(
         *("-e", "--ep", "eps"), multiple=True, metavar="EP",
@@ -74,6 +78,10 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     @click.option(
         *("-O", "--ep-option", "ep_options"), multiple=True, metavar="[EP.]KEY=VALUE",
         help="Option of an execution provider, such as device_type=NPU.",
+    )  # fmt: skip
+    @click.option(
+        "--device", default="", metavar="cpu|gpu|npu[.N]",
+        help="Run on this kind of device: OpenVINO's, or a GPU of OpenCL where OpenVINO has none.",
     )  # fmt: skip
     @click.option(
         *("-c", "--config", "config"), multiple=True, metavar="KEY=VALUE",
@@ -92,13 +100,16 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         *args: Any,  # noqa: ANN401 - click's
         eps: Sequence[str],
         ep_options: Sequence[str],
+        device: str,
         config: Sequence[str],
         dims: Sequence[str],
         policy: str | None,
         **kwargs: Any,  # noqa: ANN401 - click's
     ) -> ExitCode:
+        if device and policy:
+            raise click.UsageError("--device names the device, so --policy has none to choose")
         choice = SessionChoice(
-            providers=_providers(eps, ep_options),
+            providers=with_device(_providers(eps, ep_options), device),
             config=dict(key_value(text, "--config") for text in config),
             dimensions=dict(_dimension(text) for text in dims),
             policy=policy or "",
@@ -143,13 +154,40 @@ def open_session(
         with progress(f"loading {model.name}") as update:
             options.set_progress_func(update)
             _require_named(choice)
-            return InferenceSession(model, options, providers=choice.providers, enable_fallback=0)
+            session = InferenceSession(
+                model, options, providers=choice.providers, enable_fallback=0
+            )
     except EPFail as exc:
         if _opens(options, choice):
             raise
         raise CommandError(
             ExitCode.NO_HARDWARE, exc.message, hint="ort-lite devices lists what is here"
         ) from exc
+    _tell_of(session, model, options, choice)
+    return session
+
+
+def _tell_of(
+    session: InferenceSession, model: Path, options: SessionOptions, choice: SessionChoice
+) -> None:
+    """What the user should know of a session that was made: on stderr."""
+    for line in str(session.load_report()).splitlines():
+        log.info("%s: %s", model.name, line.strip())
+    if choice.config or choice.dimensions:
+        from ort_lite.cli.unheeded import note_unheeded
+
+        note_unheeded(model, options, choice.config, choice.dimensions)
+    wanted = choice.policy.removeprefix("PREFER_")
+    if wanted != choice.policy:
+        _note_missing_kind(session, wanted)
+
+
+def _note_missing_kind(session: InferenceSession, wanted: str) -> None:
+    used = {part.identity.get("device", "")[:3] for part in session.explain().partitions}
+    if wanted not in used:
+        print_note(
+            f"note: nothing runs on the preferred {wanted}; ort-lite devices lists what is here"
+        )
 
 
 def _require_named(choice: SessionChoice) -> None:

@@ -26,6 +26,7 @@ from ort_lite.cli.session_choice import open_session
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite.cli.run_model import FeedChoice
     from ort_lite.cli.session_choice import SessionChoice
 
 
@@ -33,7 +34,7 @@ def bench_startup(
     model: Path,
     choice: SessionChoice,
     starts: int,
-    feed: tuple[Path | None, Mapping[str, tuple[int, ...]]],
+    feed: FeedChoice,
     *,
     as_json: bool,
 ) -> ExitCode:
@@ -43,7 +44,7 @@ def bench_startup(
         model: Plain or compiled.
         choice: Of the session.
         starts: How many.
-        feed: An .npz file, or None for random inputs; and their shapes.
+        feed: What each runs on.
         as_json: Print the whole of every report.
     """
     with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
@@ -74,13 +75,13 @@ def bench_startup(
 def _saved_feed(
     model: Path,
     choice: SessionChoice,
-    feed: tuple[Path | None, Mapping[str, tuple[int, ...]]],
+    feed: FeedChoice,
     folder: Path,
 ) -> Path:
     import numpy as np
 
     with open_session(model, choice) as session:
-        arrays = make_feed(session, feed[0], feed[1], seed=0)
+        arrays = make_feed(session, feed)
     path = folder / "feed.npz"
     np.savez(path, **arrays)  # type: ignore[arg-type] # numpy 2.4's stub takes allow_pickle for all of **kwds
     return path

@@ -1,0 +1,79 @@
+"""`--device npu`: an execution provider and its option for a kind of device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Providers = tuple[tuple[str, Mapping[str, str]], ...]
+
+OPENVINO, OPENCL, CPU = (
+    "OpenVINOExecutionProvider",
+    "OpenCLExecutionProvider",
+    "CPUExecutionProvider",
+)
+KINDS = ("CPU", "GPU", "NPU")
+_OPTIONS = {OPENVINO: "device_type", OPENCL: "device"}
+"""Execution provider to its option that names a device."""
+
+
+def with_device(providers: Providers | None, text: str) -> Providers | None:
+    """`providers` on the device that `text` names.
+
+    Args:
+        providers: As the user named them; None for all that are installed.
+        text: cpu, gpu or npu, with or without a number: `gpu.1`; "" changes nothing.
+
+    Raises:
+        UsageError: `text` is none of these, or the named providers have no such device.
+        CommandError: NO_HARDWARE; no installed execution provider has such a device.
+    """
+    if not text:
+        return providers
+    kind, dot, number = text.upper().partition(".")
+    if kind not in KINDS or (dot and not number.isdecimal()):
+        raise click.UsageError(f"--device {text}: expected cpu, gpu or npu, or gpu.1 for a second")
+    if providers is None:
+        return _found(kind, number)
+    name, options = providers[0]
+    chosen = _on(name, kind, number)
+    if chosen is None or (chosen[1] and _OPTIONS[name] in options):
+        raise click.UsageError(f"--device {text} is not for {name}, or its options name a device")
+    return ((name, {**options, **chosen[1]}), *providers[1:])
+
+
+def _on(name: str, kind: str, number: str) -> tuple[str, Mapping[str, str]] | None:
+    """An execution provider on a kind of device; None where it has none of the kind."""
+    if name == OPENVINO:
+        return name, {"device_type": f"{kind}.{number}" if number else kind}
+    if name == OPENCL and kind != "NPU" and not number:
+        return name, {"device": kind}
+    if name == CPU and kind == "CPU":
+        return name, {}
+    return None
+
+
+def _found(kind: str, number: str) -> Providers:
+    """The first installed execution provider that lists a device of the kind."""
+    from ort_lite.cli.devices import probe_installed
+
+    probes, _ = probe_installed()
+    for name in (OPENVINO, OPENCL, CPU):
+        probe = probes.get(name)
+        chosen = _on(name, kind, number)
+        if probe is None or chosen is None:
+            continue
+        if any(device.kind == kind for device in probe.devices):
+            return (chosen,)
+    here = sorted({device.kind for probe in probes.values() for device in probe.devices})
+    raise CommandError(
+        ExitCode.NO_HARDWARE,
+        f"no device of kind {kind} is found on this machine; it has {', '.join(here)}",
+        hint="ort-lite doctor says what is missing",
+    )

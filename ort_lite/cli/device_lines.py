@@ -1,0 +1,34 @@
+"""Which devices a session's nodes ran on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ort_lite.planning.explain import SessionReport
+
+
+def devices_of(report: SessionReport) -> dict[str, str]:
+    """Execution provider to its device, for those that run something."""
+    return {part.ep: part.identity.get("device", "") for part in report.partitions if part.nodes}
+
+
+def ran_on(report: SessionReport) -> str:
+    """A line: each execution provider, its device and how many nodes it ran."""
+    return f"ran on: {_places(report)}"
+
+
+def compiled_for(report: SessionReport) -> str:
+    """The same of what was compiled."""
+    return f"compiled for: {_places(report)}"
+
+
+def _places(report: SessionReport) -> str:
+    devices = devices_of(report)
+    counts = report.node_counts()
+    return ", ".join(_place(ep, devices.get(ep, ""), n) for ep, n in counts.items()) or "nothing"
+
+
+def _place(ep: str, device: str, nodes: int) -> str:
+    where = f" on {device}" if device else ""
+    return f"{ep}{where} ({nodes} node{'s' * (nodes != 1)})"

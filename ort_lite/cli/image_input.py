@@ -1,0 +1,111 @@
+"""A picture as the tensor that a model takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.shape_guess import guessed_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from ort_lite.cli.pixel_form import PixelForm
+    from ort_lite.model.info import NodeArg
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+
+
+def load_image(
+    path: Path, arg: NodeArg, metadata: Mapping[str, str], form: PixelForm
+) -> tuple[Array, str]:
+    """A picture in the shape and type of the input `arg`, and what was done to it.
+
+    Args:
+        path: Of a file that Pillow reads.
+        arg: An input of rank 3 or 4 with 1 or 3 channels, before or after height and width.
+        metadata: The model's, which may name the size of its images.
+        form: For floating-point inputs; integers take the values 0 to 255 as they are.
+
+    Returns:
+        The array, [1, channels, height, width] in the layout of `arg`, and a line for a person.
+
+    Raises:
+        CommandError: Pillow is not installed, the file is no picture, or the input takes none.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as exc:
+        raise CommandError(
+            ExitCode.USAGE, f"reading {path} needs Pillow", hint="pip install 'ort-lite[image]'"
+        ) from exc
+    shape = guessed_shape(arg, metadata)
+    channels, height, width = _layout(arg, shape, path)
+    try:
+        with Image.open(path) as opened:
+            before = opened.size
+            picture = opened.convert("L" if channels.size == 1 else "RGB").resize((width, height))
+    except FileNotFoundError as exc:
+        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as exc:
+        raise CommandError(ExitCode.USAGE, f"{path} is no picture that can be read: {exc}") from exc
+    pixels = np.asarray(picture).reshape(height, width, channels.size)
+    if form.bgr:
+        pixels = pixels[:, :, ::-1]
+    told = f"{path.name}: {before[0]}x{before[1]} resized to {width}x{height}"
+    if arg.type in ("tensor(float)", "tensor(float16)", "tensor(double)"):
+        pixels = _normalized(pixels, form)
+        told += f", {form.told()}"
+    elif arg.type != "tensor(uint8)":
+        raise CommandError(
+            ExitCode.USAGE, f"input {arg.name} is a {arg.type}; a picture gives floats or uint8"
+        )
+    if channels.axis < len(shape) - 1:
+        pixels = pixels.transpose(2, 0, 1)
+    return np.ascontiguousarray(pixels.reshape(shape), dtype=_DTYPES[arg.type]), told
+
+
+_DTYPES: Mapping[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Channels:
+    axis: int
+    size: int
+
+
+def _layout(arg: NodeArg, shape: tuple[int, ...], path: Path) -> tuple[_Channels, int, int]:
+    """Channels, height and width of an image input."""
+    rank = len(shape)
+    if rank in (3, 4) and (rank == 3 or shape[0] == 1):
+        first = rank - 3
+        if shape[first] in (1, 3):
+            return _Channels(first, shape[first]), shape[first + 1], shape[first + 2]
+        if shape[-1] in (1, 3):
+            return _Channels(rank - 1, shape[-1]), shape[first], shape[first + 1]
+    dims = "x".join("?" if dim is None else str(dim) for dim in arg.shape)
+    raise CommandError(
+        ExitCode.USAGE,
+        f"{path} cannot be input {arg.name}, a {arg.type} of {dims or 'no dimensions'}: pictures "
+        "are for one image with 1 or 3 channels, before or after height and width",
+        hint=f"give {arg.name} as .npy",
+    )
+
+
+def _normalized(pixels: Array, form: PixelForm) -> Array:
+    scaled = pixels.astype(np.float32) * np.float32(form.scale)
+    normalized: Array = (scaled - np.asarray(form.mean, np.float32)) / np.asarray(
+        form.std, np.float32
+    )
+    return normalized

@@ -1,0 +1,64 @@
+"""Sizes for the dimensions of an input that its model leaves open."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ort_lite.model.info import NodeArg
+
+IMAGE_SIZE = 224
+"""Height and width of an image where the model names none: what ImageNet's classifiers take."""
+SEQUENCE_LENGTH = 16
+_SEQUENCE_WORDS = ("seq", "length", "tokens", "time", "frames")
+_CHANNELS = (1, 3)
+
+
+def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
+    """The shape of `arg`, with a guess for each dimension that is open.
+
+    Height and width of what looks like an image (rank 4 with 1 or 3 channels) are those of the
+    model's metadata, as Ultralytics writes them (`imgsz`), else 224. A dimension named like a
+    sequence is 16 long. Every other one, the batch above all, is 1.
+    """
+    sizes = [dim if isinstance(dim, int) else _by_name(dim) for dim in arg.shape]
+    for axis, size in zip(_image_axes(arg), _image_size(metadata), strict=False):
+        if not isinstance(arg.shape[axis], int):
+            sizes[axis] = size
+    return tuple(sizes)
+
+
+def is_open(arg: NodeArg) -> bool:
+    """Whether the model leaves a dimension of `arg` open."""
+    return not all(isinstance(dim, int) for dim in arg.shape)
+
+
+def _by_name(dim: str | None) -> int:
+    name = (dim or "").lower()
+    return SEQUENCE_LENGTH if any(word in name for word in _SEQUENCE_WORDS) else 1
+
+
+def _image_axes(arg: NodeArg) -> tuple[int, int] | tuple[()]:
+    """The axes of height and width; none where `arg` is no image."""
+    if len(arg.shape) != 4:
+        return ()
+    if arg.shape[1] in _CHANNELS:
+        return (2, 3)
+    return (1, 2) if arg.shape[3] in _CHANNELS else ()
+
+
+def _image_size(metadata: Mapping[str, str]) -> tuple[int, int]:
+    try:
+        found = json.loads(metadata.get("imgsz", ""))
+    except ValueError:
+        found = None
+    if isinstance(found, int):
+        found = [found, found]
+    if isinstance(found, list) and len(found) == 2 and all(isinstance(n, int) for n in found):
+        height, width = found
+        if height > 0 and width > 0:
+            return height, width
+    return IMAGE_SIZE, IMAGE_SIZE

@@ -1,0 +1,179 @@
+"""What a new user meets: help, devices by kind, notes on what has no effect, plain words."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import onnx
+import pytest
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.unheeded import ENTRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("arguments", [[], ["cache"], ["hw"]])
+def test_a_bare_group_shows_its_commands(invoke, arguments: list[str]) -> None:
+    result = invoke(*arguments)
+    assert (result.code, result.out) == (ExitCode.USAGE, "")
+    assert result.err.startswith("Usage: ort-lite")
+    assert "\nCommands:\n" in result.err
+
+
+def test_verbose_goes_after_the_command_too_and_ends_with_it(invoke, model: Path) -> None:
+    before = logging.getLogger("ort_lite").level
+    for arguments in (["-v", "explain", model], ["explain", model, "-v"], ["cache", "-v", "ls"]):
+        assert invoke(*arguments).code == 0
+        assert logging.getLogger("ort_lite").level == before
+
+
+def test_verbose_tells_of_a_cache_hit(
+    invoke, model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entries = ["session.ep_context_cache=1", f"session.ep_context_cache_dir={tmp_path / 'cache'}"]
+    arguments = ["explain", model, "-e", "openvino", "-v"]
+    arguments += [part for entry in entries for part in ("-c", entry)]
+    told = []
+    for _ in range(2):
+        caplog.clear()
+        assert invoke(*arguments).code == 0
+        told.append(" ".join(caplog.messages))
+    assert "model cache: stored" in told[0]
+    assert "model cache: hit" in told[1]
+
+
+def test_a_device_is_named_by_its_kind(invoke, model: Path) -> None:
+    found = invoke("explain", model, "--device", "cpu", "--json").json
+    assert found["partitions"][0]["identity"]["device"].startswith("CPU: ")
+    alone = invoke("explain", model, "--device", "cpu", "-e", "cpu", "--json").json
+    assert alone["providers"] == ["CPUExecutionProvider"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--device", "tpu"], ExitCode.USAGE, "expected cpu, gpu or npu"),
+        (["--device", "gpu.x"], ExitCode.USAGE, "expected cpu, gpu or npu"),
+        (["--device", "npu", "-e", "cpu"], ExitCode.USAGE, "not for CPUExecutionProvider"),
+        (["--device", "npu", "-e", "opencl"], ExitCode.USAGE, "not for OpenCLExecutionProvider"),
+        (["--device", "cpu", "--policy", "prefer_npu"], ExitCode.USAGE, "--policy"),
+        (
+            ["--device", "gpu", "-e", "openvino", "-O", "device_type=CPU"],
+            ExitCode.USAGE,
+            "its options name a device",
+        ),
+    ],
+)
+def test_a_wrong_device_is_refused(
+    invoke, model: Path, arguments: list[str], code: ExitCode, text: str
+) -> None:
+    result = invoke("run", model, *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert text in result.err
+
+
+def test_a_kind_that_is_not_here_is_named(invoke, model: Path) -> None:
+    eps = invoke("devices", "--json").json["execution_providers"]
+    if any(device["kind"] == "NPU" for ep in eps for device in ep["devices"]):
+        pytest.skip("this machine has an NPU")
+    result = invoke("run", model, "--device", "npu")
+    assert result.code == ExitCode.NO_HARDWARE
+    assert re.search("no device of kind NPU is found on this machine; it has .*CPU", result.err)
+
+
+def notes(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("note: ")]
+
+
+def test_what_has_no_effect_is_told(invoke, model: Path) -> None:
+    given = ("--dim", "nosuch=3", "--dim", "batch=2", "-c", "session.disable_cpu_ep_falback=1")
+    result = invoke("explain", model, *given)
+    assert result.code == 0
+    config, dim = notes(result.err)
+    assert "did you mean session.disable_cpu_ep_fallback?" in config
+    assert dim == "note: --dim nosuch has no effect: the model has batch"
+
+
+def test_a_preference_that_nothing_meets_is_told(invoke, model: Path) -> None:
+    eps = invoke("devices", "--json").json["execution_providers"]
+    if any(device["kind"] == "NPU" for ep in eps for device in ep["devices"]):
+        pytest.skip("this machine has an NPU")
+    (note,) = notes(invoke("explain", model, "--policy", "prefer_npu").err)
+    assert "preferred NPU" in note
+
+
+def keys_in_the_source() -> Iterator[str]:
+    """Every literal that is a session's configuration key, as the product spells it."""
+    spelled = re.compile(r'"((?:session|ep|optimization)\.[a-z_.]+)"')
+    for folder in ("ort_lite", "eps"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if path.name != "unheeded.py":
+                yield from spelled.findall(path.read_text("utf-8"))
+
+
+def test_the_entries_that_are_known_are_those_that_something_reads() -> None:
+    assert set(keys_in_the_source()) == ENTRIES
+
+
+def test_long_metadata_is_cut_in_a_listing(invoke, model: Path) -> None:
+    loaded = onnx.load(model)
+    onnx.helper.set_model_props(loaded, {"character": "a\n" * 5000})
+    onnx.save(loaded, model)
+    shown = invoke("inspect", model).out
+    assert "(10,000 characters; --json shows all)" in shown
+    assert "character" in shown
+    assert max(map(len, shown.splitlines())) < 250
+    assert len(invoke("inspect", model, "--json").json["metadata"]["character"]) == 10_000
+
+
+def test_one_thing_is_not_counted_as_many(invoke, model: Path, tmp_path: Path) -> None:
+    assert "; 1 partition; " in invoke("compile", model, "-e", "openvino").out
+    cache = (
+        "-c",
+        "session.ep_context_cache=1",
+        "-c",
+        f"session.ep_context_cache_dir={tmp_path / 'c'}",
+    )
+    assert invoke("explain", model, "-e", "openvino", *cache).code == 0
+    assert ": 1 entry, " in invoke("cache", "du", "--dir", tmp_path / "c").out
+
+
+def test_explaining_the_cache_has_an_exit_code(invoke, model: Path, tmp_path: Path) -> None:
+    folder = ("--dir", tmp_path / "cache")
+    assert invoke("cache", "explain", model, *folder, "-e", "openvino").code == ExitCode.DIFFERENT
+    cache = ("-c", "session.ep_context_cache=1", "-c", f"session.ep_context_cache_dir={folder[1]}")
+    assert invoke("explain", model, "-e", "openvino", *cache).code == 0
+    assert invoke("cache", "explain", model, *folder, "-e", "openvino").code == ExitCode.OK
+    for code in (ExitCode.OK, ExitCode.USAGE):
+        exported = invoke("cache", "export", tmp_path / "out.tar", *folder)
+        assert exported.code == code
+    assert "out.tar exists already" in exported.err
+
+
+def test_a_cache_that_is_a_file_is_named(invoke, model: Path) -> None:
+    result = invoke("cache", "ls", "--dir", model)
+    assert result.code == ExitCode.USAGE
+    assert "dense.onnx is not a folder" in result.err
+
+
+def test_force_replaces_a_context_as_a_whole(
+    invoke, context: Path, payload: Path, model: Path
+) -> None:
+    before = context.read_bytes(), payload.read_bytes()
+    arguments = ("compile", model, "-o", context, "--force")
+    assert invoke(*arguments, "-e", "cpu").code == ExitCode.COMPILE_FAILED
+    assert (context.read_bytes(), payload.read_bytes()) == before
+    assert invoke(*arguments, "-e", "openvino", "-O", "num_of_threads=1").code == 0
+    assert context.read_bytes() != before[0]
+    assert invoke("check", context).code == 0
+    assert not [path for path in context.parent.iterdir() if path.name.startswith(".")]
+    own = invoke("compile", model, "-o", model, "--force", "-e", "openvino")
+    assert own.code == ExitCode.USAGE
+    assert "is the model itself" in own.err
