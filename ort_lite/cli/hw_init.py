@@ -10,7 +10,7 @@ import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_project import file_option
-from ort_lite.cli.output import json_option, print_json, print_line
+from ort_lite.cli.output import counted, json_option, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +25,14 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     """Write a matrix that runs MODELS on the CPU and on Intel's devices, to be changed at will."""
     from ctx_formats.atomic_write import write_file
     from ort_lite.hw.read_matrix import read_matrix
-    from ort_lite.hw.starter import checkout, starter
+    from ort_lite.hw.starter import installed_from, starter
 
     missing = [str(path) for path in models if not path.is_file()]
     if missing:
         raise CommandError(ExitCode.USAGE, f"{missing[0]} is not there")
     folder = file.resolve().parent
     paths = [Path(os.path.relpath(path.resolve(), folder)) for path in models]
-    text = starter(project or folder.name, paths, checkout())
+    text = starter(project or folder.name, paths, installed_from())
     try:
         write_file(file, text.encode(), replace=False)
     except FileExistsError as exc:
@@ -46,6 +46,7 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
         print_json({"file": str(file), "rows": [row.id for row in matrix.rows]})
     else:
         print_line(
-            f"{file}: {len(matrix.rows)} rows, {len(matrix.models)} models; ort-lite hw plan"
+            f"{file}: {counted(len(matrix.rows), 'row')}, {counted(len(matrix.models), 'model')}; "
+            "next: ort-lite hw plan"
         )
     return ExitCode.OK

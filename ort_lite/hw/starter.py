@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 HEAD = """\
 # Which hardware runs these models, and which context loads where.
@@ -93,24 +94,24 @@ states:
 """
 
 
-def starter(project: str, models: Sequence[Path], source: Path | None) -> str:
+def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
     """The text of a matrix for `models`, paths as they shall stand in it.
 
     Args:
         project: Its name.
         models: At least one.
-        source: A checkout of ort_lite to install from; None for the package index.
+        source: Where rows install ort_lite from: a checkout, or a requirement for pip.
     """
     names = _names(models)
     packages = ["onnxruntime"]
-    if source is None:
-        packages.insert(0, f"ort-lite=={VERSION}")
-        wanted = f"'ort-lite[cli]=={VERSION}'"
+    if isinstance(source, str):
+        packages.insert(0, source)
+        wanted = shlex.quote(source.replace("ort-lite", "ort-lite[cli]", 1))
     else:
         packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
         wanted = f"--editable {shlex.quote(f'{source}[cli]')}"
     setup = json.dumps([f"python -m pip install {wanted}"])
-    install = f"  install: {json.dumps(['-e', str(source)])}\n" if source is not None else ""
+    install = f"  install: {json.dumps(['-e', str(source)])}\n" if isinstance(source, Path) else ""
     head = HEAD.format(
         project=json.dumps(project), packages=json.dumps(packages), install=install, setup=setup
     )
@@ -121,10 +122,31 @@ def starter(project: str, models: Sequence[Path], source: Path | None) -> str:
     return head + "".join(lines) + TAIL.format(names=json.dumps(list(names)))
 
 
-def checkout() -> Path | None:
-    """The checkout that this ort_lite runs from, if it does."""
+def installed_from() -> Path | str:
+    """Where this ort_lite came from, so that rows can install the same.
+
+    Returns:
+        The checkout that it runs from; else a requirement for pip: of the wheel, folder or
+        revision that pip recorded (PEP 610, direct_url.json), or of the version on the index.
+    """
     root = Path(__file__).resolve().parents[2]
-    return root if (root / "pyproject.toml").is_file() else None
+    if (root / "pyproject.toml").is_file():
+        return root
+    try:
+        recorded = distribution("ort-lite").read_text("direct_url.json")
+    except PackageNotFoundError:
+        recorded = None
+    return _requirement(json.loads(recorded)) if recorded else f"ort-lite=={VERSION}"
+
+
+def _requirement(direct_url: Mapping[str, Any]) -> str:
+    """A requirement for what pip installed from a URL (PEP 440, direct references)."""
+    url = direct_url["url"]
+    revision = direct_url.get("vcs_info")
+    if revision is not None:
+        return f"ort-lite @ {revision['vcs']}+{url}@{revision['commit_id']}"
+    digest = direct_url.get("archive_info", {}).get("hashes", {}).get("sha256")
+    return f"ort-lite @ {url}#sha256={digest}" if digest else f"ort-lite @ {url}"
 
 
 def _names(models: Sequence[Path]) -> dict[str, Path]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
 from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import run_command
 from ort_lite.hw.read_matrix import read_matrix
-from ort_lite.hw.starter import starter
+from ort_lite.hw.starter import installed_from, starter
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_a_project_of_one_s_own_begins_with_one_command(
@@ -45,9 +45,48 @@ def test_a_model_that_is_not_there_is_told(
 def test_models_of_one_name_are_told_apart_and_come_from_the_index(tmp_path: Path) -> None:
     path = tmp_path / "hw_matrix.yaml"
     models = [tmp_path / "a" / "net.onnx", tmp_path / "b" / "net.onnx"]
-    path.write_text(starter("p", models, None), encoding="utf-8")
+    path.write_text(starter("p", models, f"ort-lite=={VERSION}"), encoding="utf-8")
     matrix = read_matrix(path)
     assert list(matrix.models) == ["net", "net-2"]
     assert matrix.defaults.packages[0].startswith("ort-lite==")
     assert matrix.defaults.install == ()
     assert matrix.defaults.setup == ("python -m pip install 'ort-lite[cli]==" + VERSION + "'",)
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "requirement"),
+    [
+        (None, f"ort-lite=={VERSION}"),
+        ({"url": "file:///src/ort_lite", "dir_info": {}}, "ort-lite @ file:///src/ort_lite"),
+        (
+            {"url": "file:///w.whl", "archive_info": {"hashes": {"sha256": "abc"}}},
+            "ort-lite @ file:///w.whl#sha256=abc",
+        ),
+        (
+            {
+                "url": "https://example.org/ort_lite.git",
+                "vcs_info": {"vcs": "git", "commit_id": "123"},
+            },
+            "ort-lite @ git+https://example.org/ort_lite.git@123",
+        ),
+    ],
+    ids=["index", "folder", "wheel", "revision"],
+)
+def test_rows_install_what_init_was_installed_from(
+    direct_url: object, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip records it: PEP 610."""
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return json.dumps(direct_url) if direct_url is not None else None
+
+    monkeypatch.setattr("ort_lite.hw.starter.__file__", str(tmp_path / "a/b/starter.py"))
+    monkeypatch.setattr("ort_lite.hw.starter.distribution", lambda _: Installed())
+    assert installed_from() == requirement
+    path = tmp_path / "hw_matrix.yaml"
+    path.write_text(starter("p", [tmp_path / "net.onnx"], requirement), encoding="utf-8")
+    defaults = read_matrix(path).defaults
+    assert defaults.packages[0] == requirement
+    assert "ort-lite[cli]" in defaults.setup[0]
