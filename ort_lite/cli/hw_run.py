@@ -204,6 +204,7 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
     """The results as a table with what failed below it, or as JSON."""
     import msgspec
 
+    from ort_lite.hw.causes import causes
     from ort_lite.hw.result import counts_text
 
     if as_json:
@@ -215,12 +216,9 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
         for r in results
     ]
     print_table(("row", "status", "cases", "time"), lines, right=("time",))
-    for result in results:
-        for lack in result.lacks:
-            print_line(f"{result.row}: {lack}")
-        for case in result.cases:
-            if case.is_bad:
-                print_line(f"{result.row}: {case.test} {case.outcome}: {case.message}")
+    for cause in causes(results):
+        count = f"{len(cause.places)} times: " if len(cause.places) > 1 else ""
+        print_line(f"{count}{cause.message}\n  {cause.where()}")
     print_line(f"results are in {out}")
 
 

@@ -122,21 +122,27 @@ def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
     from rich.markup import escape
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
         SpinnerColumn,
         TextColumn,
         TimeElapsedColumn,
     )
 
-    text, elapsed = TextColumn("{task.description}"), TimeElapsedColumn()
-    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), elapsed)
+    text, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
+    columns = (SpinnerColumn(), text, BarColumn(), count, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(escape(doing), total=None)
+        task = shown.add_task(escape(doing), total=None, count="")
 
         def update(partition: str, done: int, total: int) -> None:
-            told = f"compiling {partition}"
-            shown.update(task, description=escape(told), completed=done, total=total, refresh=True)
+            several = total > 1  # a bar of one step would not move until it is over
+            shown.update(
+                task,
+                description=escape(f"compiling {partition}"),
+                completed=done,
+                total=total if several else None,
+                count=f"{done}/{total}" if several else "",
+                refresh=True,
+            )
 
         yield update
 

@@ -158,18 +158,6 @@ def ratios_text(cases: Sequence[Case]) -> str:
     return ", ".join(f"{ratio} {value:.2f}" for ratio, value in worst.items())
 
 
-def failures(report: Report) -> tuple[tuple[RowResult, str], ...]:
-    """Each row that lacks something and each case that did not pass, with what is told of it."""
-    lacks = ((r, " ".join(lack.split())) for r in report.results for lack in r.lacks)
-    cases = (
-        (r, f"{case.test} {case.outcome.replace('_', ' ')}: {case.message}")
-        for r in report.results
-        for case in r.cases
-        if case.is_bad or case.outcome == "expected_failure"
-    )
-    return (*lacks, *cases)
-
-
 def changes(
     before: Report, results: Sequence[RowResult], cross: CrossResult | None
 ) -> list[Change]:

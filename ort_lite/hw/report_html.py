@@ -5,13 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.report import LETTERS, failures, ratios_text, suite_outcome
+from ort_lite.hw.causes import causes, cross_causes
+from ort_lite.hw.report import LETTERS, ratios_text, suite_outcome
 from ort_lite.hw.report_style import STYLE
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ort_lite.hw.causes import Cause
     from ort_lite.hw.cross_result import Cell, CrossResult
     from ort_lite.hw.report import Report
     from ort_lite.hw.result import Case, RowResult
@@ -114,17 +116,24 @@ def _suite(result: RowResult, suite: str) -> str:
 def _failures(report: Report) -> Iterator[str]:
     number = {result.row: i for i, result in enumerate(report.results)}
     lines = [
-        f'<li><a href="#row-{number[result.row]}">{escape(result.row)}</a> {escape(told)}</li>'
-        for result, told in failures(report)
-    ]
-    lines += [
-        f"<li>{escape(cell.builder)} on {escape(cell.loader)}: {escape(cell.found)}, expected "
-        f"{escape(cell.expected or 'nothing')}: {escape(cell.message)}</li>"
-        for cell in (report.cross.cells if report.cross else ())
-        if not cell.as_expected
+        _cause(cause, number) for cause in (*causes(report.results), *cross_causes(report.cross))
     ]
     if lines:
         yield f"<h2>What is not as it should be</h2><ul>{''.join(lines)}</ul>"
+
+
+def _cause(cause: Cause, number: Mapping[str, int]) -> str:
+    """A message with every place where it was met, rows as links."""
+    count = f"<strong>{len(cause.places)} times</strong> " if len(cause.places) > 1 else ""
+    places = (
+        f'<li><a href="#row-{number[row]}">{escape(row)}</a> {escape(case)}</li>'
+        if row in number
+        else f"<li>{escape(row)} {escape(case)}</li>"
+        for row, case in cause.places
+    )
+    shown = "" if len(cause.places) > 1 else " open"
+    listed = f"<details{shown}><summary>where</summary><ul>{''.join(places)}</ul></details>"
+    return f"<li>{count}{escape(cause.message)}{listed}</li>"
 
 
 def _absent(report: Report) -> Iterator[str]:

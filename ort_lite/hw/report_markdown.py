@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.report import LETTERS, failures, ratios_text, suite_outcome
+from ort_lite.hw.causes import causes, cross_causes
+from ort_lite.hw.report import LETTERS, ratios_text, suite_outcome
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ort_lite.hw.causes import Cause
     from ort_lite.hw.cross_result import Cell, CrossResult
     from ort_lite.hw.report import Report
     from ort_lite.hw.result import RowResult
@@ -64,9 +66,14 @@ def _suite(result: RowResult, suite: str) -> str:
 
 
 def _failures(report: Report) -> Iterator[str]:
-    lines = [f"- `{result.row}` {_one_line(told)}" for result, told in failures(report)]
+    lines = [_cause(cause) for cause in causes(report.results)]
     if lines:
         yield from ("## What did not pass", "", *lines, "")
+
+
+def _cause(cause: Cause) -> str:
+    count = f"**{len(cause.places)} times** " if len(cause.places) > 1 else ""
+    return f"- {count}{_one_line(cause.message)}  \n  {cause.where('`')}"
 
 
 def _absent(report: Report) -> Iterator[str]:
@@ -93,11 +100,7 @@ def _cross(report: Report) -> Iterator[str]:
             for b in builders
         ],
     )
-    odd = [cell for cell in cross.cells if not cell.as_expected]
-    for cell in odd:
-        expected = cell.expected or "nothing"
-        yield (f"- `{cell.builder}` on `{cell.loader}`: {cell.found}, expected {expected}: "
-               f"{_one_line(cell.message)}")  # fmt: skip
+    yield from map(_cause, cross_causes(cross))
     for row in cross.rows:
         for lack in row.lacks:
             yield f"- `{row.row}` took no part: {_one_line(lack)}"

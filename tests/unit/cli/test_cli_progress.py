@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from small_models import sandwich
+from small_models import mlp, sandwich
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,14 @@ def test_a_terminal_shows_which_partition_of_how_many(tmp_path: Path) -> None:
     assert "compiling OpenVINOExecutionProvider_" in shown
     for count in ("0/3", "1/3", "2/3"):
         assert count in shown
+
+
+def test_a_single_partition_shows_that_time_goes_by_instead_of_no_progress(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
+    shown = seen_on_a_terminal(tmp_path)
+    assert "compiling OpenVINOExecutionProvider_" in shown
+    assert "0/1" not in shown
+    assert "0:00:0" in shown
 
 
 def test_a_pipe_gets_no_bar(tmp_path: Path) -> None:

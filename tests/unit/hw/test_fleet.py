@@ -145,7 +145,7 @@ def test_a_fleet_runs_rows_where_they_fit_and_loses_none_without_a_word(
     assert (project.root / "stored/npu-do-once/result.json").is_file()
     assert project.call("report", project.results, "--out", project.root / "report")[0] == 1
     shown = (project.root / "report/report.md").read_text("utf-8")
-    assert "- `tpu[do=alone]` the last worker with TPU=1 is gone" in shown
+    assert "- the last worker with TPU=1 is gone  \n  `tpu[do=alone]`\n" in shown
     assert "| `tpu[do=alone]` | lost |" in shown
     assert "| `npu[do=once]` | passed |" in shown
 

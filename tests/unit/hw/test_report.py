@@ -94,8 +94,8 @@ def test_the_page_is_whole_and_needs_no_network(tmp_path: Path) -> None:
     assert (page.open, page.sources) == ([], [])
     assert "url(" not in text
     told_first = page.words[: page.words.index("Which context loads where")]
-    for told in ("all::dense fresh failed: off <script>", "npu needs a NPU",
-                 "npu on plain: wrong_numbers, expected optimal: y: 1e-2",
+    for told in ("failed: off <script>alert(1)</script>whereplain all::dense fresh",
+                 "needs a NPUwherenpu", "wrong_numbers, expected optimal: y: 1e-2wherenpu on plain",
                  "mixed[python=3.11,embed=0]: expected"):  # fmt: skip
         assert told in told_first
     for told in ("plain", "wrong-hardware", "needs a NPU", "off <script>", "y: 1e-2"):
@@ -110,8 +110,8 @@ def test_the_summary_has_every_row_failure_and_load(tmp_path: Path) -> None:
     text = (out / "report.md").read_text("utf-8")
     assert "0 of 2 rows passed, 1 of 2 loads as expected." in text
     assert "| `plain` | failed | F 1 failed | 0 |" in text
-    assert "- `npu` needs a NPU" in text
-    assert "- `plain` all::dense fresh failed: off <script>" in text
+    assert "- needs a NPU  \n  `npu`\n" in text
+    assert f"- failed: off {HOSTILE}  \n  `plain` (all::dense fresh)\n" in text
     assert "`mixed[python=3.11,embed=0]` (expected), `mixed[python=3.10,embed=0]` (exp" in text
     assert "| 1 `plain` | ok |" in text
     assert "| 2 `npu` | **wrong numbers** **!** |" in text
@@ -156,3 +156,29 @@ def test_a_folder_without_results_is_a_usage_error(
     put_results(tmp_path / "results", PASSED, loads=False)
     assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2
     assert "no report of ort-lite hw report" in capsys.readouterr().err
+
+
+def test_failures_of_one_cause_are_one_line(tmp_path: Path) -> None:
+    """Whatever names, paths and numbers they differ in."""
+    cases = tuple(
+        Case(suite="all", name=f"m{i} fresh", outcome="failed", message=text)
+        for i, text in enumerate(
+            [f"no kernel for node 'n{i}' in /tmp/m{i}.onnx after {i} s" for i in range(40)]
+            + ["off by 1.5e-2"]
+        )
+    )
+    folder = tmp_path / "results" / "plain"
+    folder.mkdir(parents=True)
+    write_result(RowResult(row="plain", status="failed", suites=("all",), cases=cases), folder)
+    code, out = report(tmp_path, tmp_path / "results")
+    assert code == 1
+    text = (out / "report.md").read_text("utf-8")
+    section = text.partition("## What did not pass")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("- ")]
+    assert len(lines) == 2
+    assert lines[0].startswith("- **40 times** failed: no kernel for node 'n0'")
+    assert "`plain` (all::m0 fresh, all::m1 fresh" in section
+    assert "and 28 more" in section
+    page = Page((out / "index.html").read_text("utf-8"))
+    assert page.words.count("no kernel for node") <= 1 + 40  # the rows' own lists come below
+    assert "40 times" in page.words
