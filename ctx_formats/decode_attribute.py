@@ -10,6 +10,7 @@ from ctx_formats.decode_type import decode_type
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import Attribute, AttributeType
 from ctx_formats.wire import (
+    NO_RUNS,
     delimited_tag,
     fixed32_tag,
     int32,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ctx_formats.onnx_model import GraphDef
+    from ctx_formats.wire import Runs
 
 LARGE_STRING = 1 << 16
 """A STRING attribute over this many bytes (an embedded payload) stays a view of the file."""
@@ -70,7 +72,11 @@ _NUMBERS = {
 
 
 def decode_attribute(
-    data: memoryview, start: int, end: int, subgraph: Callable[[int, int], GraphDef]
+    data: memoryview,
+    start: int,
+    end: int,
+    subgraph: Callable[[int, int], GraphDef],
+    runs: Runs = NO_RUNS,
 ) -> Attribute:
     """The AttributeProto in data[start:end].
 
@@ -79,6 +85,7 @@ def decode_attribute(
         start: Where the message begins.
         end: Where it ends.
         subgraph: Decodes the GraphProto in a span of `data`.
+        runs: Bytes of the file that are not in `data`, by where they begin.
 
     Raises:
         FormatError: No name, an unknown type, or values of another type than it says.
@@ -89,7 +96,7 @@ def decode_attribute(
     for tag, a, b in read_fields(data, start, end):
         kind = _KINDS.get(tag)
         if kind is not None:
-            values.setdefault(kind, []).extend(_values(data, tag, a, b, subgraph))
+            values.setdefault(kind, []).extend(_values(data, tag, (a, b), subgraph, runs))
         elif tag == _NAME:
             name = decode_text(data, a, b, "attribute.name")
         elif tag == _TYPE:
@@ -136,8 +143,13 @@ def _value(name: str, kind: AttributeType, values: dict[AttributeType, list[obje
 
 
 def _values(  # one case a field of AttributeProto
-    data: memoryview, tag: int, a: int, b: int, subgraph: Callable[[int, int], GraphDef]
+    data: memoryview,
+    tag: int,
+    span: tuple[int, int],
+    subgraph: Callable[[int, int], GraphDef],
+    runs: Runs,
 ) -> Sequence[object]:
+    a, b = span
     if tag in (_INT, _INTS):
         return (signed(a),)
     if tag in (_FLOAT, _FLOATS):
@@ -149,17 +161,17 @@ def _values(  # one case a field of AttributeProto
     kind = _KINDS[tag]
     if kind in (AttributeType.STRING, AttributeType.STRINGS):
         large = kind is AttributeType.STRING and b - a > LARGE_STRING
-        return (data[a:b] if large else bytes(data[a:b]),)
+        return (runs.get(a, data[a:b]) if large else bytes(data[a:b]),)
     if kind in (AttributeType.TENSOR, AttributeType.TENSORS):
         from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
 
-        return (decode_tensor(data, a, b),)
+        return (decode_tensor(data, a, b, runs),)
     if kind in (AttributeType.GRAPH, AttributeType.GRAPHS):
         return (subgraph(a, b),)
     if kind in (AttributeType.SPARSE_TENSOR, AttributeType.SPARSE_TENSORS):
         from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
 
-        return (decode_sparse_tensor(data, a, b),)
+        return (decode_sparse_tensor(data, a, b, runs),)
     return (decode_type(data, a, b),)
 
 

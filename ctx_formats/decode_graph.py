@@ -10,10 +10,11 @@ from ctx_formats.decode_text import decode_entry, decode_text, not_text
 from ctx_formats.decode_type import TypeCache, decode_value_info
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import GraphDef, Node
-from ctx_formats.wire import delimited_tag, read_fields
+from ctx_formats.wire import NO_RUNS, delimited_tag, read_fields
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Attribute, SparseTensor, Tensor, ValueInfo
+    from ctx_formats.wire import Runs
 
 MAX_DEPTH = 32
 """Subgraphs within subgraphs. protobuf reads messages to a depth of 100, a subgraph takes
@@ -40,8 +41,10 @@ class GraphDecoder:
     few hundreds of times; values are frozen, so they can be shared.
     """
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, runs: Runs = NO_RUNS) -> None:
+        """`runs` are bytes of the file that are not in `data`, by where they begin."""
         self._data = data
+        self._runs = runs
         self._types: TypeCache = {}
         self._attributes: dict[bytes, Attribute] = {}
 
@@ -66,14 +69,14 @@ class GraphDecoder:
             elif tag == _INITIALIZER:
                 from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
 
-                tensor = decode_tensor(data, a, b)
+                tensor = decode_tensor(data, a, b, self._runs)
                 initializers[tensor.name] = tensor
             elif tag in infos:
                 infos[tag].append(decode_value_info(data, a, b, self._types))
             elif tag == _SPARSE:
                 from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
 
-                found = decode_sparse_tensor(data, a, b)
+                found = decode_sparse_tensor(data, a, b, self._runs)
                 sparse[found.values.name] = found
             elif tag == _METADATA:
                 key, value = decode_entry(data, a, b, "graph.metadata_props")
@@ -141,7 +144,8 @@ class GraphDecoder:
         key = bytes(data[start:end]) if end - start <= _SMALL_ATTRIBUTE else b""
         found = self._attributes.get(key)
         if found is None:
-            found = decode_attribute(data, start, end, partial(self.graph, depth=depth + 1))
+            subgraph = partial(self.graph, depth=depth + 1)
+            found = decode_attribute(data, start, end, subgraph, self._runs)
             # Of a graph the depth counts; of a tensor the place of its bytes.
             if key and is_plain(found):
                 self._attributes[key] = found

@@ -12,6 +12,7 @@ from ctx_formats.onnx_model import DataType, ExternalData, SparseTensor, Tensor
 from ctx_formats.tensor_size import element_count, tensor_bytes
 from ctx_formats.wire import (
     MAX_VARINT_BYTES,
+    NO_RUNS,
     delimited_tag,
     fixed32_tag,
     fixed64_tag,
@@ -24,6 +25,8 @@ from ctx_formats.wire import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ctx_formats.wire import Runs
 
 MAX_RANK = 64
 _EXTERNAL = 1
@@ -58,8 +61,14 @@ class _Parts:
     location: int = 0
 
 
-def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
+def decode_tensor(data: memoryview, start: int, end: int, runs: Runs = NO_RUNS) -> Tensor:
     """The TensorProto in data[start:end]; `raw_data` and packed floats stay views.
+
+    Args:
+        data: The file.
+        start: Where the message begins.
+        end: Where it ends.
+        runs: Bytes of the file that are not in `data`, by where they begin.
 
     Raises:
         FormatError: Its data does not fit its shape and type, or is in two places.
@@ -67,7 +76,7 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
     parts = _Parts()
     for tag, a, b in read_fields(data, start, end):
         if tag == _RAW:
-            parts.raw = data[a:b]
+            parts.raw = runs.get(a, data[a:b])
         elif tag == _DIM:
             parts.dims.append(signed(a))
         elif tag == _DATA_TYPE:
@@ -83,16 +92,18 @@ def decode_tensor(data: memoryview, start: int, end: int) -> Tensor:
     return Tensor(parts.name, parts.data_type, tuple(parts.dims), content, parts.doc_string)
 
 
-def decode_sparse_tensor(data: memoryview, start: int, end: int) -> SparseTensor:
+def decode_sparse_tensor(
+    data: memoryview, start: int, end: int, runs: Runs = NO_RUNS
+) -> SparseTensor:
     """The SparseTensorProto in data[start:end]."""
     values: list[Tensor] = []
     indices: list[Tensor] = []
     dims: list[int] = []
     for tag, a, b in read_fields(data, start, end):
         if tag == _VALUES:
-            values.append(decode_tensor(data, a, b))
+            values.append(decode_tensor(data, a, b, runs))
         elif tag == _INDICES:
-            indices.append(decode_tensor(data, a, b))
+            indices.append(decode_tensor(data, a, b, runs))
         elif tag == _SPARSE_DIM:
             dims.append(signed(a))
         elif tag == _SPARSE_DIMS:

@@ -65,9 +65,9 @@ class MappedFile:
         """
         self.path = path
         self._keep_open = keep_open
-        self._descriptor: int | None = _open(path, follow_symlink=follow_symlink)
+        self._descriptor: int | None = open_descriptor(path, follow_symlink=follow_symlink)
         try:
-            self.stamp = _stamp(self._descriptor, path)
+            self.stamp = stamp_of(self._descriptor, path)
             self._map = self._opened_map(self._descriptor)
         except BaseException:
             self._close_descriptor()
@@ -152,15 +152,26 @@ def changed(path: PathLike, when: str) -> FormatError:
     )
 
 
-def _stamp(descriptor: int, path: PathLike) -> FileStamp:
+def stamp_of(descriptor: int, path: PathLike) -> FileStamp:
+    """The version of an open file.
+
+    Raises:
+        FormatError: Reason unsafe_path; it is no regular file.
+    """
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
         raise _refused(_kind(info.st_mode), path)
     return FileStamp.of(info)
 
 
-def _open(path: PathLike, *, follow_symlink: bool) -> int:
-    """O_NONBLOCK: opening a FIFO that nobody writes to must not hang."""
+def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
+    """A descriptor of what is at a path, for reading, not inherited by child processes.
+
+    O_NONBLOCK, because opening a FIFO that nobody writes to must not hang.
+
+    Raises:
+        FormatError: As `MappedFile`.
+    """
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
     flags |= getattr(os, "O_BINARY", 0)
     if not follow_symlink:

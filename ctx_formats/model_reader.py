@@ -8,12 +8,17 @@ denotations, device configurations) is skipped.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctx_formats.decode_graph import GraphDecoder, plain_domain
 from ctx_formats.decode_text import decode_entry, decode_text
 from ctx_formats.decode_type import once
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import FunctionDef, Model
-from ctx_formats.wire import delimited_tag, read_fields, signed, varint_tag
+from ctx_formats.wire import NO_RUNS, delimited_tag, read_fields, signed, varint_tag
+
+if TYPE_CHECKING:
+    from ctx_formats.wire import Runs
 
 _IR_VERSION, _MODEL_VERSION = varint_tag(1), varint_tag(5)
 _NUMBERS = (_IR_VERSION, _MODEL_VERSION)
@@ -33,12 +38,13 @@ _FUNCTION_TEXTS = {
 }
 
 
-def read_model(data: memoryview, *, file: str = "") -> Model:
+def read_model(data: memoryview, *, file: str = "", runs: Runs = NO_RUNS) -> Model:
     """Decode a ModelProto.
 
     Args:
         data: The whole file; tensors of the result are views of it.
         file: Named in errors.
+        runs: Bytes of the file that are not in `data`, by where they begin.
 
     Raises:
         FormatError: The bytes are no ModelProto, or (field "model.graph", found "no graph")
@@ -47,14 +53,14 @@ def read_model(data: memoryview, *, file: str = "") -> Model:
     if data.format != "B" or data.ndim != 1:
         data = data.cast("B")
     try:
-        return _read_model(data)
+        return _read_model(data, runs)
     except FormatError as exc:
         raise exc.in_file(file) from exc
     except RecursionError as exc:  # depth is bounded; a caller may have used up the stack
         raise FormatError("graph", "nested too deep for this call stack", file=file) from exc
 
 
-def _read_model(data: memoryview) -> Model:
+def _read_model(data: memoryview, runs: Runs) -> Model:
     graph: tuple[int, int] | None = None
     texts: dict[int, str] = {}
     numbers: dict[int, int] = {}
@@ -79,7 +85,7 @@ def _read_model(data: memoryview) -> Model:
     if graph is None:
         raise FormatError("model.graph", "no graph", "a GraphProto")
     return Model(
-        graph=GraphDecoder(data).graph(*graph),
+        graph=GraphDecoder(data, runs).graph(*graph),
         ir_version=numbers.get(_IR_VERSION, 0),
         opset_imports=opsets,
         producer_name=texts.get(_PRODUCER_NAME, ""),

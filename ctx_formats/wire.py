@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    Runs = Mapping[int, memoryview]
+    """Bytes of a file that lie apart from the rest of it, by where they begin in the file."""
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
@@ -20,6 +23,8 @@ MAX_TAG = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 _CHUNK = 1 << 16
 _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
+
+NO_RUNS: Runs = {}
 
 Field = tuple[int, int, int]
 """A field's tag, and for a varint (value, 0), else the [start, end) of its bytes."""

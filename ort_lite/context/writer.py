@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
+from ctx_formats.model_file import digest_pieces
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
+from ctx_formats.stamped_file import FileChangedError
 from ort_lite.context.external_initializers import located, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
 from ort_lite.context.max_size import SharesWorkingMemory
@@ -57,10 +57,15 @@ class Source:
 
 
 def source_of(loaded: LoadedModel) -> Source:
-    """Name and digest of a plain model; its external data is part of the digest."""
-    digest = blake3(loaded.data, max_threads=blake3.AUTO)
-    for view in loaded.external.views():
-        digest.update(view)
+    """Name and digest of a plain model; its external data is part of the digest.
+
+    Raises:
+        Fail: Of a data file, parts that the model does not use have changed since it was read.
+    """
+    try:
+        digest = digest_pieces((*loaded.data.pieces(), *loaded.external.pieces()))
+    except FileChangedError as exc:
+        raise Fail(f"{loaded.described} cannot be digested: {exc}") from exc
     name = os.fsencode(Path(loaded.path or "").name).decode(errors="replace")
     return Source(
         model=loaded.model,

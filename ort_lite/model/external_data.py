@@ -1,24 +1,26 @@
-"""Initializers whose bytes lie in other files, mapped in place of being read."""
+"""Initializers whose bytes lie in other files."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
 from ctx_formats.safe_path import resolve_payload
+from ctx_formats.stamped_file import FileChangedError
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ctx_formats.onnx_model import Node
+    from ort_lite.model.external_file import ExternalFile
 
 
 class ExternalFiles:
-    """The data files of one model, each mapped once; `close` unmaps them.
+    """The data files of one model, each opened once; `close` closes them.
 
     Views handed out stay valid after `close` for as long as somebody holds them.
 
@@ -27,7 +29,11 @@ class ExternalFiles:
     """
 
     def __init__(
-        self, base: str, model_path: str | None, in_memory: Mapping[str, memoryview] | None = None
+        self,
+        base: str,
+        model_path: str | None,
+        in_memory: Mapping[str, memoryview] | None = None,
+        named: str = "",
     ) -> None:
         """Files in `base`, which locations are relative to and must stay inside.
 
@@ -35,59 +41,69 @@ class ExternalFiles:
             base: The folder.
             model_path: Of the model.
             in_memory: What to use instead of files, by location, if not empty.
+            named: The folder as the model's path names it, which symlinks may be in.
         """
         self._base = base
+        self._named = named or base
         self._in_memory = in_memory or {}
         self._model_path = model_path
-        self._maps: dict[str, MappedFile] = {}
+        self._files: dict[str, ExternalFile] = {}
         self.origins: dict[str, ExternalData] = {}
 
     def attach(self, graph: GraphDef) -> GraphDef:
-        """`graph` with every external tensor's data replaced by a view of the mapped file.
+        """`graph` with every external tensor's data replaced by its bytes.
 
         Raises:
             Fail: A location leaves the folder or is not there, or its bytes do not fit the
                 tensor; the texts are those of ONNX Runtime.
+            FileChangedError: A file has become shorter meanwhile.
         """
-        initializers = {n: self._attached(t) for n, t in graph.initializers.items()}
-        nodes = tuple(self._attached_node(node) for node in graph.nodes)
-        return replace(graph, initializers=initializers, nodes=nodes)
+        spans: dict[str, set[tuple[int, int]]] = {}
+        _each_external(graph, lambda tensor: self._note(tensor, spans))
+        for location, file in self._files.items():
+            try:
+                file.read(spans[location])
+            except FileChangedError:
+                raise
+            except FormatError as exc:
+                raise Fail(f"External data in '{location}': {exc}") from exc
+        return _each_external(graph, self._attached)
 
-    def files(self) -> Iterator[tuple[str, MappedFile]]:
+    def files(self) -> Iterator[tuple[str, ExternalFile]]:
         """Locations and files in use, in the order of their names."""
-        for location in sorted(self._maps):
-            yield location, self._maps[location]
+        for location in sorted(self._files):
+            yield location, self._files[location]
 
-    def views(self) -> Iterator[memoryview]:
-        """The bytes of every data file in use, in the order of their names."""
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes of every data file in use, in the order of their names.
+
+        Raises:
+            FileChangedError: A file is no longer the one that was read.
+        """
         for location in sorted(self._in_memory):
             yield self._in_memory[location]
-        for location in sorted(self._maps):
-            yield self._maps[location].view
+        for _, file in self.files():
+            yield from file.pieces()
+
+    def require_unchanged(self) -> None:
+        """Compare the files with what they were when they were opened.
+
+        Raises:
+            FileChangedError: Somebody wrote to one or replaced it.
+        """
+        for file in self._files.values():
+            file.require_unchanged(in_place=True)
 
     def close(self) -> None:
-        """Let go of the maps."""
-        for mapped in self._maps.values():
-            mapped.close()
-        self._maps.clear()
+        """Let go of the files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
 
-    def _attached_node(self, node: Node) -> Node:
-        changed = {}
-        for name, attribute in node.attributes.items():
-            value = attribute.value
-            if isinstance(value, Tensor) and isinstance(value.data, ExternalData):
-                changed[name] = replace(attribute, value=self._attached(value))
-            elif attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-                changed[name] = replace(attribute, value=self.attach(value))
-            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
-                changed[name] = replace(attribute, value=tuple(map(self.attach, value)))
-        return replace(node, attributes={**node.attributes, **changed}) if changed else node
-
-    def _attached(self, tensor: Tensor) -> Tensor:
-        if not isinstance(tensor.data, ExternalData):
-            return tensor
-        where = tensor.data
-        view = self._view(tensor.name, where.location)
+    def _note(self, tensor: Tensor, spans: dict[str, set[tuple[int, int]]]) -> Tensor:
+        """Open the tensor's file, and add where the tensor lies in it to `spans`."""
+        where = _place(tensor)
+        length = self._length(tensor.name, where.location)
         self.origins[tensor.name] = where
         from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - few models need it
 
@@ -97,13 +113,23 @@ class ExternalFiles:
                 f"External initializer: {tensor.name}: its shape and type take {size} bytes, "
                 f"external_data says {where.length}"
             )
-        if where.offset < 0 or where.offset + size > len(view):
+        if where.offset < 0 or where.offset + size > length:
             raise Fail(
                 f"External initializer: {tensor.name} offset: {where.offset} size to read: "
-                f"{size} given file_length: {len(view)} are out of bounds or can not be read in "
+                f"{size} given file_length: {length} are out of bounds or can not be read in "
                 f"full. File: {where.location}"
             )
-        return replace(tensor, data=view[where.offset : where.offset + size])
+        spans.setdefault(where.location, set()).add((where.offset, where.offset + size))
+        return tensor
+
+    def _attached(self, tensor: Tensor) -> Tensor:
+        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - few models need it
+
+        where = _place(tensor)
+        span = where.offset, where.offset + tensor_bytes(tensor.data_type, tensor.dims)
+        if self._in_memory:
+            return replace(tensor, data=self._given(where.location)[slice(*span)])
+        return replace(tensor, data=self._files[where.location].view(*span))
 
     def _given(self, location: str) -> memoryview:
         view = self._in_memory.get(location)
@@ -111,18 +137,57 @@ class ExternalFiles:
             raise Fail(f"External file: {location} not found from the table user provided.")
         return view
 
-    def _view(self, tensor: str, location: str) -> memoryview:
+    def _length(self, tensor: str, location: str) -> int:
+        """Bytes of a data file, which is opened now if it has not been yet."""
         if self._in_memory:
-            return self._given(location)
-        mapped = self._maps.get(location)
-        if mapped is None:
+            return len(self._given(location))
+        file = self._files.get(location)
+        if file is None:
+            from ort_lite.model.external_file import ExternalFile  # noqa: PLC0415 - see above
+
             try:
                 path = resolve_payload(self._base, location, model_path=self._model_path)
-                mapped = MappedFile(path, follow_symlink=False)
+                file = ExternalFile(path, self._name(location, path))
             except FormatError as exc:
                 # ONNX Runtime's words for a path that must not be read, which people match on.
                 unsafe = exc.reason == Reason.UNSAFE_PATH
                 said = "External data path validation failed. " if unsafe else ""
                 raise Fail(f"{said}External data of initializer '{tensor}': {exc}") from exc
-            self._maps[location] = mapped
-        return mapped.view
+            self._files[location] = file
+        return len(file)
+
+    def _name(self, location: str, path: str) -> str:
+        """Where a file is looked for first, if something is there; else where it is."""
+        name = os.path.join(self._named, location.replace("\\", "/"))  # noqa: PTH118 - see safe_path
+        return name if os.path.lexists(name) else path
+
+
+def _place(tensor: Tensor) -> ExternalData:
+    assert isinstance(tensor.data, ExternalData), "_each_external gives no others"
+    return tensor.data
+
+
+def _each_external(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
+    """`graph` with every tensor whose data lies elsewhere as `change` returns it."""
+
+    def changed(tensor: Tensor) -> Tensor:
+        return change(tensor) if isinstance(tensor.data, ExternalData) else tensor
+
+    def in_node(node: Node) -> Node:
+        found = {}
+        for name, attribute in node.attributes.items():
+            value = attribute.value
+            if isinstance(value, Tensor) and isinstance(value.data, ExternalData):
+                found[name] = replace(attribute, value=change(value))
+            elif attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
+                found[name] = replace(attribute, value=_each_external(value, change))
+            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
+                bodies = tuple(_each_external(body, change) for body in value)
+                found[name] = replace(attribute, value=bodies)
+        return replace(node, attributes={**node.attributes, **found}) if found else node
+
+    return replace(
+        graph,
+        initializers={n: changed(t) for n, t in graph.initializers.items()},
+        nodes=tuple(map(in_node, graph.nodes)),
+    )

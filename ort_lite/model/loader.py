@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from ctx_formats.copied_file import open_file
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
+from ctx_formats.model_file import ModelBytes, read_model_file
 from ctx_formats.model_reader import read_model
+from ctx_formats.stamped_file import FileChangedError, StampedFile
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
-from ort_lite.status import InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile
+from ort_lite.status import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.mapped_file import MappedFile
+    from ctx_formats.mapped_file import FileStamp
     from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.options import SessionOptions
 
@@ -28,21 +30,26 @@ FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
 
+ATTEMPTS = 5
+"""How often a model is read whose files change meanwhile."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A decoded model and what its bytes live in.
+    """A decoded model and its bytes, in memory that nobody else writes to.
 
     Attributes:
         path: Of the model file, as it was given; None for a model from memory.
-        data: The file's bytes, copied or mapped; every tensor of `model` is a view of these or of
-            an external file.
+        data: The file's bytes; every tensor of `model` is a view of these or of an external
+            file's.
+        stamp: Of the file; None for a model from memory.
         label: What messages call the model, where that is not its path.
     """
 
     model: Model
     path: str | None
-    data: memoryview
-    owner: MappedFile | None
+    data: ModelBytes
+    stamp: FileStamp | None
     external: ExternalFiles
     label: str = ""
 
@@ -56,14 +63,14 @@ class LoadedModel:
         return replace(self, label=label)
 
     def close(self) -> None:
-        """Let go of the files; views that others hold keep their maps alive."""
+        """Let go of the files; views that others hold stay valid."""
         self.external.close()
-        if self.owner is not None:
-            self.owner.close()
 
 
 def load(source: object, options: SessionOptions) -> LoadedModel:
-    """Read and decode a model; tensors stay where they are.
+    """Read and decode a model.
+
+    Files that others write to meanwhile are read again, up to ATTEMPTS times.
 
     Args:
         source: A path, or the bytes of a ModelProto (bytes, bytearray, memoryview).
@@ -73,26 +80,85 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
         InvalidProtobuf: The bytes are no ModelProto.
-        InvalidGraph: Reason integrity; the file changes for as long as it is being read.
+        InvalidGraph: Its files change for as long as they are read (reason integrity).
         Fail: External data is missing, outside the model's folder or of the wrong size, or
-            weights that the user gave do not fit.
+            weights that the user gave do not fit; or there is not enough memory.
         TypeError: `source` is none of these.
     """
-    path, owner, data = _open(source)
+    path = _path_of(source)
     try:
-        model = _decoded(data, path)
-        given = options.given_weights
-        graph = given.inject(model.graph) if given is not None else model.graph
-        if options.denoted_dimensions:
-            graph = _denoted(graph, data, options)
-        in_memory = given.files if given is not None else {}
-        external = ExternalFiles(_weights_folder(path, options), path, in_memory)
+        if path is None:
+            assert isinstance(source, bytes | bytearray | memoryview), "_path_of refuses others"
+            # Its owner may write to a bytearray, or close what a memoryview is of.
+            data = source if isinstance(source, bytes) else bytes(source)
+            return _loaded(ModelBytes(memoryview(data)), _Place(None, os.curdir), options)
+        for _ in range(ATTEMPTS):
+            try:
+                return _read(path, options)
+            except FileChangedError as exc:
+                change = exc
+    except MemoryError as exc:
+        raise Fail(f"Load model from {path} failed: not enough memory: {exc}") from exc
+    raise InvalidGraph(
+        f"Load model from {path} failed: {change} (reason: {change.reason})",
+        reason=change.reason,
+    )
+
+
+def _read(path: str, options: SessionOptions) -> LoadedModel:
+    """One try at reading a model, whose files are one version of it.
+
+    Raises:
+        FileChangedError: Somebody wrote to a file or replaced one meanwhile.
+    """
+    # With its symlinks followed once: they may be swapped between one file and the next.
+    folder, name = os.path.split(path)
+    folder = os.path.realpath(folder or os.curdir)
+    place = _Place(path, folder)
+    with _opened(path, os.path.join(folder, name)) as file:
+        data = read_model_file(file)
+        file.require_unchanged()
+        with ExitStack() as undo:
+            loaded = _loaded(data, replace(place, stamp=file.stamp), options)
+            undo.callback(loaded.close)
+            loaded.external.require_unchanged()
+            if loaded.external.origins:
+                file.require_unchanged(in_place=True)
+            undo.pop_all()
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a model came from.
+
+    Attributes:
+        path: As it was given.
+        folder: The file's, without symlinks.
+        stamp: Of the file.
+    """
+
+    path: str | None
+    folder: str
+    stamp: FileStamp | None = None
+
+
+def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
+    path = place.path
+    model = _decoded(data, path)
+    given = options.given_weights
+    graph = given.inject(model.graph) if given is not None else model.graph
+    if options.denoted_dimensions:
+        graph = _denoted(graph, data.view, options)
+    in_memory = given.files if given is not None else {}
+    chosen = options.config.get(WEIGHTS_FOLDER)
+    folder, named = chosen or place.folder, chosen or os.path.dirname(path or "") or os.curdir
+    with ExitStack() as undo:
+        external = ExternalFiles(folder, path, in_memory, named)
+        undo.callback(external.close)
         model = replace(model, graph=external.attach(graph))
-    except Exception:
-        if owner is not None:
-            owner.close()
-        raise
-    return LoadedModel(model=model, path=path, data=data, owner=owner, external=external)
+        undo.pop_all()
+    return LoadedModel(model=model, path=path, data=data, stamp=place.stamp, external=external)
 
 
 def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
@@ -154,9 +220,10 @@ def as_graph(model: Model) -> Graph:
     )
 
 
-def _open(source: object) -> tuple[str | None, MappedFile | None, memoryview]:
+def _path_of(source: object) -> str | None:
+    """The model's path; None for a model from memory."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return None, None, memoryview(source).cast("B")
+        return None
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"Unable to load from type '{type(source)}'")
     path = os.fspath(source)
@@ -166,26 +233,27 @@ def _open(source: object) -> tuple[str | None, MappedFile | None, memoryview]:
         raise InvalidArgument(
             f"The model path is a directory: {path}. Give the path of a model file."
         )
+    return path
+
+
+def _opened(path: str, found_at: str) -> StampedFile:
     try:
-        owner = open_file(path)
+        return StampedFile(found_at)
     except FormatError as exc:
-        if exc.reason is Reason.INTEGRITY:
-            raise InvalidGraph(f"Load model from {path} failed: {exc}", reason=exc.reason) from exc
         if exc.reason is Reason.MISSING_PAYLOAD:
             raise NoSuchFile(
                 f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
             ) from exc
         raise InvalidArgument(f"Load model from {path} failed: {exc}") from exc
-    return path, owner, owner.view
 
 
-def _decoded(data: memoryview, path: str | None) -> Model:
+def _decoded(data: ModelBytes, path: str | None) -> Model:
     try:
-        return read_model(data, file=path or "")
+        return read_model(data.view, file=path or "", runs=data.runs)
     except FormatError as exc:
         from ctx_formats.file_kind import kind_of  # noqa: PLC0415 - only what fails needs it
 
-        kind = kind_of(data)
+        kind = kind_of(data.view)
         seen = f". {path or 'The data'} looks like {kind}, not like an ONNX model." if kind else ""
         if exc.field == "model.graph":
             raise InvalidArgument(f"No graph was found in the protobuf{seen or '.'}") from exc
@@ -199,8 +267,3 @@ def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> Grap
 
     sizes, names = options.denoted_dimensions, options.free_dimensions
     return bind_denoted(graph, input_denotations(data), sizes, names)
-
-
-def _weights_folder(path: str | None, options: SessionOptions) -> str:
-    chosen = options.config.get(WEIGHTS_FOLDER)
-    return chosen or os.path.dirname(path or "") or os.curdir

@@ -15,7 +15,7 @@ from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
 from ort_lite.model_cache.identity import asked_identity, cache_identity
-from ort_lite.model_cache.sources import SourceStamps, read_source
+from ort_lite.model_cache.sources import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.opening import compile_plain, examine_early, make_ready
 from ort_lite.session_log import get_logger
@@ -172,6 +172,10 @@ class CachedModel:
             why = self._entries.trouble or miss_reason(self._known(), identity, self._described)
             loaded = self.plain()
             opened = _compiled(loaded, opening, why)
+            if source.files and stamped_files(loaded) != source.files:
+                # It was digested, by its stamps, before it was read; this key is of other bytes.
+                reason = "it changed after it was digested"
+                return replace(opened, cache=CacheOutcome(state="missed", reason=reason))
             try:
                 with self._clock.phase("keep in cache"):
                     problem = keep(self.store, self._settings.quota, opened, opening, made)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
+from ctx_formats.model_file import digest_pieces
 from ort_lite.context.keys import PATH_KEY
 from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
@@ -110,7 +109,7 @@ class EntryReader:
         path = self._store.objects / entry.model.name
         with clock.phase("read model"):
             loaded = loader.load(path, self._options)
-        if blake3(loaded.data).hexdigest() != path.stem:
+        if digest_pieces(loaded.data.pieces()).hexdigest() != path.stem:
             loaded.close()
             raise InvalidGraph(
                 f"{path} is not what was written (reason: {Reason.INTEGRITY})",

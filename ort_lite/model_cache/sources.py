@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.mapped_file import FileStamp
+from ctx_formats.model_file import digest_pieces
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from ctx_formats.mapped_file import FileStamp
+    from ctx_formats.model_file import ModelBytes
+    from ort_lite.model.external_file import ExternalFile
     from ort_lite.model.loader import LoadedModel
 
 FORMAT = 1
@@ -46,30 +50,23 @@ class SourceFile:
         Raises:
             OSError: It is not there.
         """
-        found = Path(path).stat()
+        return cls.stamped(path, FileStamp.of(Path(path).stat()))
+
+    @classmethod
+    def stamped(cls, path: str | os.PathLike[str], stamp: FileStamp) -> SourceFile:
+        """The file at `path` as it was when it had that stamp."""
         return cls(
             path=str(Path(path).absolute()),
-            device=found.st_dev,
-            inode=found.st_ino,
-            size=found.st_size,
-            mtime_ns=found.st_mtime_ns,
-            ctime_ns=found.st_ctime_ns,
+            device=stamp.device,
+            inode=stamp.inode,
+            size=stamp.size,
+            mtime_ns=stamp.mtime_ns,
+            ctime_ns=stamp.ctime_ns,
         )
 
     def to_json(self) -> dict[str, str | int]:
         """Plain values, by the names of the constructor's arguments."""
         return {name: getattr(self, name) for name in SourceFile.__slots__}
-
-    def is_version(self, stamp: FileStamp) -> bool:
-        """Whether the bytes that were read are of this version."""
-        found = (self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
-        return found == (
-            stamp.device,
-            stamp.inode,
-            stamp.size,
-            stamp.mtime_ns,
-            stamp.ctime_ns,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +91,28 @@ class Source:
 
 
 def read_source(loaded: LoadedModel) -> Source | None:
-    """Digest a model; None where a file changed while it was read."""
-    pieces = [("", loaded.data), *((name, m.view) for name, m in loaded.external.files())]
+    """Digest a model; None where a file has changed since it was read."""
     summary = blake3()
-    for name, data in pieces:
-        digest = blake3(data, max_threads=blake3.AUTO).digest()
-        summary.update(json.dumps([name, len(data)]).encode() + digest)
-    maps = [m for _, m in loaded.external.files()]
-    if loaded.owner is not None:
-        maps.insert(0, loaded.owner)
+    contents: list[tuple[str, ModelBytes | ExternalFile]] = [("", loaded.data)]
+    contents += loaded.external.files()
     try:
-        files = tuple(SourceFile.of(mapped.path) for mapped in maps)
-    except OSError:
+        for name, content in contents:
+            digest = digest_pieces(content.pieces()).digest()
+            summary.update(json.dumps([name, len(content)]).encode() + digest)
+        files = stamped_files(loaded)
+        unchanged = all(SourceFile.of(file.path) == file for file in files)
+    except (OSError, FormatError):
         return None
-    if not all(file.is_version(m.stamp) for file, m in zip(files, maps, strict=True)):
-        return None
-    return Source(summary.hexdigest(), files)
+    return Source(summary.hexdigest(), files) if unchanged else None
+
+
+def stamped_files(loaded: LoadedModel) -> tuple[SourceFile, ...]:
+    """The files that a model was read from, as they were then; none for a model from memory."""
+    if loaded.path is None or loaded.stamp is None:
+        return ()
+    found = [SourceFile.stamped(loaded.path, loaded.stamp)]
+    found += [SourceFile.stamped(file.name, file.stamp) for _, file in loaded.external.files()]
+    return tuple(found)
 
 
 class SourceStamps:
