@@ -10,6 +10,7 @@ changes the times once, when it begins; and writes through a shared map, which c
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import sys
@@ -81,7 +82,9 @@ class StampedFile:
             raise
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` with the bytes from `offset` on.
+        """Fill `target`, which holds zeros, with the bytes from `offset` on.
+
+        Long holes of the file are skipped, and so take no memory.
 
         Raises:
             FileChangedError: The file ends before.
@@ -90,6 +93,8 @@ class StampedFile:
         at = 0
         try:
             while at < len(target):
+                if len(target) - at > STEP:
+                    at = min(_next_data(self._descriptor, offset + at) - offset, len(target) - 1)
                 count = _read_at(self._descriptor, target[at : at + STEP], offset + at)
                 if not count:
                     raise FileChangedError(self.path)
@@ -173,6 +178,18 @@ def _is_within_tick(stamp: FileStamp) -> bool:
         return False  # APFS and NTFS take their times from a fine clock
     newest = max(stamp.mtime_ns, stamp.ctime_ns)
     return 0 <= newest - time.clock_gettime_ns(_COARSE_CLOCK) < _AHEAD_NS
+
+
+def _next_data(descriptor: int, offset: int) -> int:
+    """Where the next byte is, from `offset` on, that is not in a hole."""
+    if not hasattr(os, "SEEK_DATA"):
+        return offset
+    try:
+        return os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError as exc:
+        if exc.errno == errno.ENXIO:  # nothing but a hole follows
+            return os.fstat(descriptor).st_size
+        return offset  # a file system that knows no holes
 
 
 def _read_at(descriptor: int, target: memoryview, offset: int) -> int:
