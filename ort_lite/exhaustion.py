@@ -1,0 +1,70 @@
+"""What the system has no more of (memory, threads, descriptors, disk space), as errors of ort_lite.
+
+Imported with the session: where there are no descriptors left, no module can be imported.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from ort_lite.status import Fail, OrtLiteError, RuntimeException
+
+KINDS = (MemoryError, OSError, RuntimeError, ImportError)
+"""What Python raises in such a case, and much else."""
+
+DESCRIPTORS = "close files or sessions, or raise the limit (ulimit -n)"
+SPACE = "make room, or name another folder"
+MEMORY = "close sessions, or raise the limit of memory (ulimit -v, the container's)"
+THREADS = "end threads or processes, or raise the limit (ulimit -u, the container's pids.max)"
+
+_REMEDIES = {
+    errno.EMFILE: DESCRIPTORS,
+    errno.ENFILE: DESCRIPTORS,
+    errno.ENOSPC: SPACE,
+    errno.EDQUOT: SPACE,
+    errno.EFBIG: "the file is larger than a limit allows (ulimit -f)",
+    errno.ENOMEM: MEMORY,
+    errno.EAGAIN: THREADS,
+}
+_TEXTS = (
+    ("can't start new thread", THREADS),
+    ("can't allocate lock", MEMORY),
+    ("Resource temporarily unavailable", THREADS),
+    ("Too many open files", DESCRIPTORS),
+    ("Cannot allocate memory", MEMORY),
+    ("cannot allocate memory", MEMORY),
+    ("failed to map segment", MEMORY),
+    ("bad_alloc", MEMORY),
+    ("bad allocation", MEMORY),
+)
+"""Of a loader of libraries, of threads and of vendors, all of which raise something general."""
+
+
+def remedy_of(error: BaseException) -> str:
+    """What to do about an error, if the system had no more of something; else ""."""
+    if isinstance(error, MemoryError):
+        return MEMORY
+    if isinstance(error, OSError) and error.errno is not None:
+        return _REMEDIES.get(error.errno, "")
+    if isinstance(error, KINDS):
+        text = str(error)
+        return next((remedy for part, remedy in _TEXTS if part in text), "")
+    return ""
+
+
+def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
+    """An error of ort_lite for one of Python's; None where the system lacks nothing.
+
+    As onnxruntime has it: FAIL where a file cannot be had, RUNTIME_EXCEPTION for the rest.
+
+    Args:
+        error: Of `KINDS`.
+        doing: What failed, as a sentence without an end: "the session cannot be made".
+    """
+    remedy = "" if isinstance(error, OrtLiteError) else remedy_of(error)
+    if not remedy:
+        return None
+    files = remedy in (DESCRIPTORS, SPACE, _REMEDIES[errno.EFBIG])
+    kind = Fail if files else RuntimeException
+    told = str(error) or "out of memory"
+    return kind(f"{doing}: {told}. To mend it: {remedy}.")
