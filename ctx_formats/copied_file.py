@@ -16,7 +16,7 @@ from io import FileIO
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
-from ctx_formats.mapped_file import FileStamp, MappedFile, changed
+from ctx_formats.mapped_file import SHORTAGES, FileStamp, MappedFile, changed
 
 if TYPE_CHECKING:
     from ctx_formats.mapped_file import PathLike
@@ -99,6 +99,8 @@ class CopiedFile(MappedFile):
                 if memory is not None and self._is_snapshot(descriptor, memory, began):
                     return memory
         except OSError as exc:
+            if exc.errno in SHORTAGES:
+                raise
             expected = f"{self.stamp.size} bytes"
             raise FormatError(
                 "path", f"cannot be read: {exc}", expected, file=str(self.path)

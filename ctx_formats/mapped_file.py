@@ -19,6 +19,9 @@ from ctx_formats.lean_dataclass import dataclass, replace
 if TYPE_CHECKING:
     PathLike = str | os.PathLike[str]
 
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""They are the process's or the system's and say nothing about a file: left as OSError."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
@@ -62,6 +65,7 @@ class MappedFile:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
                 unsafe_path where it is a folder, FIFO, socket or device, or a symlink that
                 is not to be followed; format where it shrinks while it is opened.
+            OSError: No descriptors or no memory are left.
         """
         self.path = path
         self._keep_open = keep_open
@@ -179,6 +183,8 @@ def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
     try:
         return os.open(path, flags)
     except OSError as exc:
+        if exc.errno in SHORTAGES:
+            raise
         if exc.errno == errno.ELOOP:
             raise _refused("a symlink", path) from exc
         if exc.errno == errno.ENXIO:
@@ -200,6 +206,8 @@ def _mapped(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
     try:
         return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as exc:  # ValueError: shorter than it was a moment ago
+        if isinstance(exc, OSError) and exc.errno in SHORTAGES:
+            raise
         raise FormatError(
             "path", f"cannot be mapped: {exc}", f"{size} bytes", file=str(path)
         ) from exc

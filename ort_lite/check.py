@@ -23,6 +23,7 @@ from ort_lite.model.info import ModelMetadata
 from ort_lite.options import SessionOptions
 from ort_lite.providers import catalog
 from ort_lite.providers.provider_list import named_in, open_all, wanted_by
+from ort_lite.shortages import shortage_as_status
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ort_lite.providers.provider_list import Request
 
 
+@shortage_as_status("the model cannot be checked")
 def check_compatibility(
     path_or_bytes: str | os.PathLike[str] | bytes,
     sess_options: SessionOptions | None = None,

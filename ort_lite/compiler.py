@@ -27,6 +27,7 @@ from ort_lite.planning.preparation import prepare
 from ort_lite.planning.workshop import Workshop
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import Request, heeded_options, open_all, wanted_by
+from ort_lite.shortages import shortage_as_status
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 from ort_lite.transforms.fusions import Fuser
 
@@ -147,6 +148,7 @@ class ModelCompiler:
         """Call `func(partition, how many are done, how many there are)` before each partition."""
         self._settings.progress = func
 
+    @shortage_as_status("the model cannot be compiled")
     def compile_to_file(self, output_model_path: str | os.PathLike[str] | None = None) -> None:
         """Write the compiled model and its payload files.
 
@@ -169,6 +171,7 @@ class ModelCompiler:
                 except OSError as exc:
                     raise Fail(f"{target.described} cannot be written: {exc}") from exc
 
+    @shortage_as_status("the model cannot be compiled")
     def compile_to_bytes(self) -> bytes:
         """The compiled model; payloads that are not embedded go beside `ep.context_file_path`.
 
@@ -178,6 +181,7 @@ class ModelCompiler:
         with membership(self._options), self._pieces(self._memory_target()) as (pieces, _):
             return b"".join(pieces)
 
+    @shortage_as_status("the model cannot be compiled")
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
         """Give the compiled model to `write_function` in chunks of up to 64 KiB.
 

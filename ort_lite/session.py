@@ -15,6 +15,7 @@ from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_answers import SessionAnswers, handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
+from ort_lite.shortages import KINDS, as_status, shortage_as_status
 from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class InferenceSession(SessionAnswers):
         if fallback.notes and self._enable_fallback:
             self._enable_fallback = False  # once only, as in ONNX Runtime
 
+    @shortage_as_status("the session cannot be made")
     def _start(
         self,
         path_or_bytes: object,
@@ -220,6 +222,11 @@ class InferenceSession(SessionAnswers):
         except EPFail as exc:
             prepared = self._prepared_after(exc, prepared)
             results = self._results(prepared, input_feed, run_options)
+        except KINDS as exc:
+            status = as_status(exc, "the run failed")
+            if status is None:
+                raise
+            raise status from exc
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
         for surprise in self._signature.surprises(results):

@@ -17,6 +17,7 @@ from ctypes import POINTER, c_char_p, c_int32, c_uint32, c_void_p
 from typing import TYPE_CHECKING
 
 from ort_lite.session_log import get_logger
+from ort_lite.shortages import remedy_of
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def show_intel_runtime(
 
     Returns:
         What was done or why nothing was, one line for `ort-lite devices`.
+
+    Raises:
+        EPFail: Intel's runtime does not load for want of memory or descriptors.
     """
     chosen = [key for key in CHOSEN_BY_USER if environ.get(key)]
     if chosen:
@@ -85,6 +89,9 @@ def show_intel_runtime(
     try:
         _load(library, folder)
     except OSError as exc:
+        if remedy := remedy_of(exc):
+            # The loader looks for drivers once in a process: this one would be missing for good.
+            raise EPFail(f"{library} does not load now: {exc}. To mend it: {remedy}") from exc
         told = f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError
@@ -12,10 +12,12 @@ from eps.opencl.intel_binary import is_intels, with_code_of
 from eps.opencl.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
 from ort_lite.session_log import get_logger
+from ort_lite.shortages import start_helper
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from threading import Thread
 
     from eps.opencl.cl.objects import Context
 
@@ -58,9 +60,9 @@ def wake_compiler(context: Context) -> None:
     with _waking:
         platform = _platform(context)
         if platform not in _WAKING:
-            thread = Thread(target=_wake, args=(context,), name="ort_lite OpenCL compiler")
-            thread.start()
-            _WAKING[platform] = thread
+            thread = start_helper(_wake, "ort_lite OpenCL compiler", context)
+            if thread is not None:
+                _WAKING[platform] = thread
 
 
 def _wake(context: Context) -> None:

@@ -35,15 +35,24 @@ BEGUN = "ort_lite trial"
 LIMIT = 120.0
 """Seconds; PoCL's first program takes two on a machine that is not busy."""
 _MOST_TOLD = 600
+_SHORTAGES = (
+    *("OUT_OF_HOST_MEMORY", "MemoryError", "bad_alloc", "can't start new thread"),
+    *("out of memory", "not enough memory", "cannot allocate memory", "allocate section memory"),
+    *("allocate memory for thread-local data", "resource temporarily unavailable"),
+    *("too many open files", "failed to map segment"),
+)
+"""What drivers and libraries say where the system has no more of something."""
+_ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGXCPU")
+"""The system's, where memory is short, a limit's or a person's: not the driver's doing."""
 
 _in_this_process: dict[str, str] = {}
-"""Problems by device, for the case that nothing can be kept."""
+"""Problems by device and by limits of this process, for the case that nothing can be kept."""
 
 
 def remembered_problem(found: Found) -> str | None:
     """What an earlier trial of a device found: "" for nothing, None where there was none."""
     facts = facts_of(found, os.environ)
-    known = _in_this_process.get(str(facts))
+    known = _in_this_process.get(_key(facts))
     if known is None:
         known = read_problem(facts, records_folder(os.environ))
     return None if known is None else _explain_problem(found, known)
@@ -65,9 +74,11 @@ def problem_of(found: Found) -> str:
     facts = facts_of(found, os.environ)
     log.info("trying %s, once for this driver and CPU", found.label)
     problem, final = _try_in_child(found.name, facts)
-    _in_this_process[str(facts)] = problem
+    if _is_shortage(problem):
+        return _explain_problem(found, problem)
+    _in_this_process[_key(facts)] = problem
     folder = records_folder(os.environ)
-    if final and folder:
+    if final and folder and not (problem and _limits()):
         write_problem(facts, folder, problem)
     return _explain_problem(found, problem)
 
@@ -79,6 +90,27 @@ def working_devices() -> tuple[Found, ...]:
         EPFail: There is no loader, or it finds no platform.
     """
     return tuple(found for found in find_devices() if not problem_of(found))
+
+
+def _is_shortage(problem: str) -> bool:
+    """Whether the next trial may go another way, since the system lacked something."""
+    text = problem.lower()
+    return any(words.lower() in text for words in _SHORTAGES)
+
+
+def _limits() -> str:
+    """The limits of memory that this process hands on to a trial; "" for none."""
+    if sys.platform == "win32":
+        return ""
+    import resource  # noqa: PLC0415 - trials are rare
+
+    kinds = {"RLIMIT_AS": resource.RLIMIT_AS, "RLIMIT_DATA": resource.RLIMIT_DATA}
+    soft = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}
+    return " ".join(f"{k}={v}" for k, v in soft.items() if v != resource.RLIM_INFINITY)
+
+
+def _key(facts: Mapping[str, str]) -> str:
+    return f"{dict(facts)} {_limits()}"
 
 
 def _explain_problem(found: Found, problem: str) -> str:
@@ -126,10 +158,12 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     if done.returncode == 0 and answer:
         problem, final = json.loads(answer[0])
         return _shown(problem), bool(final)
-    ending = f"a small program {_ending(done.returncode)}"
+    ending = _ending(done.returncode)
     said = [json.loads(answer[0])[0]] if answer else []
     words = done.stderr.decode(errors="replace").split()
-    return _shown(": ".join(filter(None, (ending, *said, " ".join(words)[:300])))), True
+    parts = (f"a small program {ending}", *said, " ".join(words)[:300])
+    final = not any(name in ending for name in _ENDED_BY_OTHERS)
+    return _shown(": ".join(filter(None, parts))), final
 
 
 def _ending(code: int) -> str:

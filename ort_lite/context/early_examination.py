@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from ort_lite.context.examination import (
@@ -13,9 +12,12 @@ from ort_lite.context.examination import (
 )
 from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.payload_store import PayloadStore
+from ort_lite.shortages import start_helper
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
+    from threading import Thread
+
     from ctx_formats.onnx_model import Node
     from ort_lite.context.examination import Examined
     from ort_lite.model.loader import LoadedModel
@@ -42,8 +44,7 @@ class EarlyExamination:
         self._broken: Exception | None = None
         self._thread: Thread | None = None
         if options.read_data is None and not options.flag(SHARE_KEY):
-            self._thread = Thread(target=self._run, name="ort_lite examination")
-            self._thread.start()
+            self._thread = start_helper(self._run, "ort_lite examination")
 
     def of(self, node: Node) -> Examined | None:
         """What was found; None for a node that was not examined.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from importlib import import_module
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING
+
+from ort_lite.shortages import start_helper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ class ModulesBeside:
         """
         self._names = names
         self._begun = Event()
-        Thread(target=self._run, name="ort_lite modules").start()
+        start_helper(self._run, "ort_lite modules")
 
     def begin(self) -> None:
         """Import them from now on; once is enough."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from ort_lite.options import ExecutionMode
+from ort_lite.shortages import as_status
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -48,10 +50,24 @@ class Surroundings:
         return self.profiler is not None or self.helpers is not None
 
     def submit(self, call: Callable[[], None]) -> None:
-        """Run `call` in a thread of the session; it must handle its own errors."""
+        """Run `call` in a thread of the session; it must handle its own errors.
+
+        Raises:
+            RuntimeException: No thread can be started; then it is not run.
+        """
         if self._calls is None:
             self._calls = _threads(self._count or _cores(), "ort_lite-async")
-        self._calls.submit(call)
+        claim = Lock()  # the pool has queued the call before it starts a thread
+
+        def claimed() -> None:
+            if claim.acquire(blocking=False):
+                call()
+
+        try:
+            self._calls.submit(claimed)
+        except RuntimeError as exc:
+            if claim.acquire(blocking=False):
+                raise as_status(exc, "run_async failed") or exc from exc
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """An event of the profile, where there is one."""

@@ -13,10 +13,12 @@ import mmap  # noqa: F401 - extension modules that a session needs: importing on
 import os
 import sys
 import zlib  # noqa: F401 - dynamic loader's lock, which the thread holds while it loads
-from threading import Thread
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import blake3  # noqa: F401 - see mmap
+
+from ort_lite.shortages import start_helper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +44,7 @@ def load_early(libraries: Sequence[str], then: Callable[[], None] | None = None)
 
     Args:
         libraries: To load; each needs those before it.
-        then: Called after that, in the same thread; raises nothing.
+        then: Called after that, in the same thread; may raise OSError or ImportError.
 
     Returns:
         Whether the process has them all.
@@ -51,7 +53,7 @@ def load_early(libraries: Sequence[str], then: Callable[[], None] | None = None)
         return False
     if _is_loaded(libraries[-1]):
         return True
-    Thread(target=_load, args=(libraries, then), name="ort_lite library loading").start()
+    start_helper(_load, "ort_lite library loading", libraries, then)
     return False
 
 
@@ -64,9 +66,10 @@ def _is_loaded(library: str) -> bool:
 
 
 def _load(libraries: Sequence[str], then: Callable[[], None] | None) -> None:
-    dlopen = ctypes.CDLL(None).dlopen
-    dlopen.restype = ctypes.c_void_p
-    for library in libraries:
-        dlopen(os.fsencode(library), os.RTLD_NOW)
-    if then is not None:
-        then()
+    with suppress(OSError, ImportError, MemoryError):  # whoever needs what is missing says so
+        dlopen = ctypes.CDLL(None).dlopen
+        dlopen.restype = ctypes.c_void_p
+        for library in libraries:
+            dlopen(os.fsencode(library), os.RTLD_NOW)
+        if then is not None:
+            then()

@@ -14,6 +14,7 @@ import ort_lite as ort
 from eps.opencl import icd
 from eps.opencl.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
 from eps.openvino.shared_tbb import load_newest_tbb
+from ort_lite.status import EPFail
 
 ROOT = Path(__file__).parents[3]
 PREFIX = Path(sys.prefix)
@@ -229,3 +230,22 @@ def test_the_runtime_is_found_where_pip_put_it(
     assert icd.intel_runtime({}) == str(library)
     monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
     assert icd.intel_runtime({}) == (str(library) if which == "base" else None)
+
+
+def test_a_runtime_that_does_not_load_for_want_of_memory_is_not_left_out_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loader looks for drivers once in a process: it must not look without this one."""
+    library = tmp_path / "lib" / LIBRARY
+    library.parent.mkdir()
+    library.touch()
+    short = OSError(f"{library}: failed to map segment from shared object")
+
+    def load(*_: object) -> None:
+        raise short
+
+    monkeypatch.setattr(icd, "_load", load)
+    environ: dict[str, str] = {}
+    with pytest.raises(EPFail, match=r"does not load now.*ulimit -v"):
+        show_intel_runtime(environ, tmp_path, prefix=tmp_path)
+    assert environ == {}

@@ -222,6 +222,43 @@ def test_how_a_child_comes_down_is_the_reason(
     assert len(records(caches)) == (0 if how == "hangs" else 1)  # a busy machine is no verdict
 
 
+SHORTAGES = {
+    "killed by the system": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    "out of memory": (
+        "import os, sys\nsys.stderr.write('LLVM ERROR: out of memory')\n"
+        "sys.stderr.flush()\nos.abort()\n"
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals have other numbers there")
+@pytest.mark.parametrize("how", SHORTAGES)
+def test_a_trial_that_the_system_ended_is_kept_by_nobody(
+    how: str, caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (caches / "child_of_this_test.py").write_text(HELLO + SHORTAGES[how])
+    monkeypatch.syspath_prepend(str(caches))
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "CHILD", "child_of_this_test")
+        assert "fails a trial" in trial.problem_of(FOUND[0])
+    assert records(caches) == []
+    if how == "out of memory":
+        assert trial.problem_of(FOUND[0]) == ""  # tried again, by the real child
+
+
+def test_a_failure_under_a_limit_of_memory_is_not_kept_for_others(
+    caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (caches / "child_of_this_test.py").write_text(HELLO + "import os\nos.abort()\n")
+    monkeypatch.syspath_prepend(str(caches))
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "CHILD", "child_of_this_test")
+        patch.setattr(trial, "_limits", lambda: "RLIMIT_AS=1")
+        assert "SIGABRT" in trial.problem_of(FOUND[0])
+    assert records(caches) == []
+    assert trial.remembered_problem(FOUND[0]) is None
+
+
 @pytest.mark.skipif(not Path("/bin/true").exists(), reason="there is no program that does nothing")
 def test_an_interpreter_that_is_another_program_is_no_verdict(
     caches: Path, monkeypatch: pytest.MonkeyPatch

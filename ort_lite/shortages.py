@@ -1,4 +1,4 @@
-"""What the system has no more of (memory, threads, descriptors, disk space), as errors of ort_lite.
+"""Where the system has no more memory, threads, descriptors or disk space: errors, and going on.
 
 Imported with the session: where there are no descriptors left, no module can be imported.
 """
@@ -6,8 +6,17 @@ Imported with the session: where there are no descriptors left, no module can be
 from __future__ import annotations
 
 import errno
+from functools import wraps
+from threading import Thread
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from ort_lite.status import Fail, OrtLiteError, RuntimeException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 KINDS = (MemoryError, OSError, RuntimeError, ImportError)
 """What Python raises in such a case, and much else."""
@@ -68,3 +77,39 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
     kind = Fail if files else RuntimeException
     told = str(error) or "out of memory"
     return kind(f"{doing}: {told}. To mend it: {remedy}.")
+
+
+def start_helper(target: Callable[..., None], name: str, *arguments: object) -> Thread | None:
+    """A started thread that makes something quicker, which goes on without it.
+
+    None where the system has no thread to spare, or the interpreter is on its way out.
+    """
+    thread = Thread(target=target, name=name, args=arguments)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
+
+
+def shortage_as_status(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Have a function raise an error of ort_lite where the system has no more of something.
+
+    Args:
+        doing: See `as_status`.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except KINDS as exc:
+                status = as_status(exc, doing)
+                if status is None:
+                    raise
+                raise status from exc
+
+        return reporting
+
+    return decorated
