@@ -128,12 +128,20 @@ def key_value(text: str, option: str) -> tuple[str, str]:
 
 
 def full_name(ep: str) -> str:
-    """The installed execution provider that `ep` means; `ep` itself if none does."""
+    """The installed execution provider that `ep` means; `ep` itself if none does.
+
+    Raises:
+        UsageError: It is the name of a kind of device.
+    """
     from ort_lite.providers.catalog import entries
 
     for name in entries():
         if ep.lower() in (name.lower(), name.removesuffix(SUFFIX).lower()):
             return name
+    if ep.lower() in ("gpu", "npu"):
+        raise click.UsageError(
+            f"-e {ep}: a {ep} is a device, not an execution provider; say --device {ep.lower()}"
+        )
     return ep
 
 

@@ -59,6 +59,7 @@ def test_a_device_is_named_by_its_kind(invoke, model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
+        (["-e", "NPU"], ExitCode.USAGE, "say --device npu"),
         (["--device", "tpu"], ExitCode.USAGE, "expected cpu, gpu or npu"),
         (["--device", "gpu.x"], ExitCode.USAGE, "expected cpu, gpu or npu"),
         (["--device", "npu", "-e", "cpu"], ExitCode.USAGE, "not for CPUExecutionProvider"),
