@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import compiled_for, devices_of
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, size_text, time_text
+from ort_lite.cli.output import (
+    counted,
+    json_option,
+    print_json,
+    print_line,
+    size_text,
+    time_text,
+)
 from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
@@ -33,14 +43,20 @@ if TYPE_CHECKING:
     "--embed/--no-embed", default=False, help="Payloads inside the model instead of beside it."
 )
 @click.option("--force", is_flag=True, help="Replace an existing context model.")
+@click.option(
+    "--npu-platform", "platforms", default="", metavar="4000[,5010,...]",
+    help="Compile for these Intel NPUs, whether they are here or not; a context model for each. "
+    "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
+)  # fmt: skip
 @session_choice
 @json_option
-def compile_model(
+def compile_model(  # noqa: PLR0913 - one parameter an option
     model: Path,
     *,
     output: Path | None,
     embed: bool,
     force: bool,
+    platforms: str,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
@@ -49,11 +65,59 @@ def compile_model(
     An existing file is replaced with --force only, and not before the new one is whole.
     """
     _refuse_compiled(model, choice)
-    target = output or model.with_name(f"{model.stem}_ctx.onnx")
-    if force and target.exists() and target.samefile(model):
+    written = []
+    for target, chosen in _targets(model, output, platforms, choice):
+        found = _compile(model, target, chosen, embed=embed, replace=force)
+        written.append(found)
+        if not as_json:
+            _print(found)
+    if as_json:
+        contexts = [_json(model, found) for found in written]
+        print_json({"model": str(model), "contexts": contexts} if platforms else contexts[0])
+    return ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A context model: its files, itself first, what its session decided, and how long it took."""
+
+    files: list[Path]
+    report: SessionReport
+    seconds: float
+
+
+def _targets(
+    model: Path, output: Path | None, platforms: str, choice: SessionChoice
+) -> list[tuple[Path, SessionChoice]]:
+    """Each context model to write, with the session that compiles it."""
+    if not platforms:
+        return [(output or model.with_name(f"{model.stem}_ctx.onnx"), choice)]
+    names = platforms.split(",")
+    if not all(name.isascii() and name.isdigit() for name in names):
+        raise click.UsageError(f"--npu-platform {platforms}: expected numbers such as 4000,5010")
+    found = []
+    for name in dict.fromkeys(names):
+        target = output or model.with_name(f"{model.stem}_npu{name}_ctx.onnx")
+        if output is not None and len(names) > 1:
+            target = output.with_name(f"{output.stem}_npu{name}{output.suffix}")
+        providers = for_npu_platform(choice.providers, name)
+        found.append((target, dataclasses.replace(choice, providers=providers)))
+    return found
+
+
+def _compile(
+    model: Path, target: Path, choice: SessionChoice, *, embed: bool, replace: bool
+) -> _Written:
+    """Write one context model.
+
+    Raises:
+        CommandError: Nothing was compiled, or what is there cannot be replaced.
+        OrtLiteError: The session fails.
+    """
+    if replace and target.exists() and target.samefile(model):
         raise CommandError(ExitCode.USAGE, f"{target} is the model itself; name another output")
     began = perf_counter()
-    with _written_to(target, replace=force) as place:
+    with _written_to(target, replace=replace) as place:
         entries = {
             "ep.context_enable": "1",
             "ep.context_file_path": str(place),
@@ -68,19 +132,7 @@ def compile_model(
                 f"so {target} was not written",
                 hint=f"ort-lite explain {model} says why",
             )
-    seconds = perf_counter() - began
-    files = [target, *_payload_files(target)]
-    if as_json:
-        _print_json(model, files, report, seconds)
-        return ExitCode.OK
-    for path in files:
-        print_line(f"{path}  {size_text(path.stat().st_size)}")
-    count = len(report.partitions)
-    print_line(
-        f"{compiled_for(report)}; {count} partition{'s' * (count != 1)}; {time_text(seconds)} "
-        "with loading"
-    )
-    return ExitCode.OK
+    return _Written([target, *_payload_files(target)], report, perf_counter() - began)
 
 
 @contextmanager
@@ -121,17 +173,23 @@ def _payload_files(target: Path) -> list[Path]:
     return [target.parent / name for name in names if name]
 
 
-def _print_json(model: Path, files: list[Path], report: SessionReport, seconds: float) -> None:
-    print_json(
-        {
-            "model": str(model),
-            "output": str(files[0]),
-            "files": [{"path": str(p), "bytes": p.stat().st_size} for p in files],
-            "nodes": report.node_counts(),
-            "devices": devices_of(report),
-            "partitions": [
-                {"name": p.name, "ep": p.ep, "nodes": len(p.nodes)} for p in report.partitions
-            ],
-            "seconds": round(seconds, 6),
-        }
-    )
+def _print(found: _Written) -> None:
+    for path in found.files:
+        print_line(f"{path}  {size_text(path.stat().st_size)}")
+    parts = counted(len(found.report.partitions), "partition")
+    print_line(f"{compiled_for(found.report)}; {parts}; {time_text(found.seconds)} with loading")
+
+
+def _json(model: Path, found: _Written) -> dict[str, Any]:
+    report = found.report
+    return {
+        "model": str(model),
+        "output": str(found.files[0]),
+        "files": [{"path": str(p), "bytes": p.stat().st_size} for p in found.files],
+        "nodes": report.node_counts(),
+        "devices": devices_of(report),
+        "partitions": [
+            {"name": p.name, "ep": p.ep, "nodes": len(p.nodes)} for p in report.partitions
+        ],
+        "seconds": round(found.seconds, 6),
+    }

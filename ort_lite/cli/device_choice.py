@@ -59,10 +59,33 @@ def _on(name: str, kind: str, number: str) -> tuple[str, Mapping[str, str]] | No
     return None
 
 
+def for_npu_platform(providers: Providers | None, platform: str) -> Providers:
+    """OpenVINO's provider, compiling for an NPU that need not be here.
+
+    Args:
+        providers: As the user named them; None for none.
+        platform: Four digits, as the NPU's DEVICE_ARCHITECTURE.
+
+    Raises:
+        UsageError: The user named other providers first.
+    """
+    (name, options), *others = providers or ((OPENVINO, {}),)
+    if name != OPENVINO:
+        raise click.UsageError(f"--npu-platform is for {OPENVINO}, not for {name}")
+    chosen = {**options, "device_type": "NPU", "npu_platform": platform}
+    return ((name, chosen), *others)
+
+
 def _found(kind: str, number: str) -> Providers:
-    """The first installed execution provider that lists a device of the kind."""
+    """The first installed execution provider that lists a device of the kind.
+
+    NPUs are OpenVINO's alone: its own error says what is missing, and it can compile for one
+    that is not here.
+    """
     from ort_lite.cli.devices import probe_installed
 
+    if kind == "NPU":
+        return ((OPENVINO, {"device_type": f"{kind}.{number}" if number else kind}),)
     probes, _ = probe_installed()
     for name in (OPENVINO, OPENCL, CPU):
         probe = probes.get(name)

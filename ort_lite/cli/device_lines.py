@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ort_lite.planning.explain import SessionReport
 
 
 def devices_of(report: SessionReport) -> dict[str, str]:
-    """Execution provider to its device, for those that run something."""
-    return {part.ep: part.identity.get("device", "") for part in report.partitions if part.nodes}
+    """Execution provider to its device, for those that run something.
+
+    A device that is compiled for without being here has an architecture alone.
+    """
+    return {part.ep: _device(part.identity) for part in report.partitions if part.nodes}
+
+
+def _device(identity: Mapping[str, str]) -> str:
+    architecture = identity.get("architecture", "")
+    return identity.get("device") or (f"architecture {architecture}" if architecture else "")
 
 
 def ran_on(report: SessionReport) -> str:
