@@ -73,11 +73,11 @@ def read_notes(node: EpContextNode) -> ContextNotes | None:
     if len(node.notes) > MAX_NOTES:
         raise FormatError(where, f"{len(node.notes)} characters", f"at most {MAX_NOTES}")
     content, spelled = _loaded(node.notes, where)
-    if any(key not in content for key in _FIELDS):
-        raise FormatError(where, "fields missing", ", ".join(_FIELDS))
-    version = content.get(KEY)
+    version = content.get(KEY, FORMAT)  # first: another version may have other fields
     if type(version) is not int or version != FORMAT:
         raise FormatError(f"{where}.{KEY}", repr(version)[:40], str(FORMAT))
+    if any(key not in content for key in (KEY, *_FIELDS)):
+        raise FormatError(where, "fields missing", ", ".join(_FIELDS))
     if content["seal"] != _seal(node, spelled):
         raise FormatError(
             where,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import Compatibility
 
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
+_INFO_KEY, _INFO_FORMAT = "ort_lite_opencl", "1"
 MAX_INFO = 1 << 16
 REBUILD = "build the payload's own source for this driver with provider option rebuild=true"
 
@@ -92,17 +93,20 @@ def _damage_told() -> Iterator[None]:
 
 
 def info_identity(info: str) -> HardwareIdentity | None:
-    """What `info_text` said; None for a text of another form."""
+    """What `info_text` said; None for a text of another form or version."""
     try:
         fields = json.loads(info) if len(info) <= MAX_INFO else None
-        return HardwareIdentity.from_mapping(fields) if isinstance(fields, dict) else None
+        if not isinstance(fields, dict) or fields.get(_INFO_KEY) != _INFO_FORMAT:
+            return None
+        return HardwareIdentity.from_mapping(fields)
     except (ValueError, RecursionError):
         return None
 
 
 def info_text(identity: HardwareIdentity) -> str:
-    """The identity as JSON on one line."""
-    return json.dumps(identity.to_mapping(), separators=(",", ":"))
+    """The identity as JSON on one line, with the version of this form."""
+    fields = {_INFO_KEY: _INFO_FORMAT, **identity.to_mapping()}
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def program_of(context: Context, variant: Variant, *, own: bool) -> Program:

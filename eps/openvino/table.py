@@ -16,6 +16,8 @@ from ctx_formats.lean_dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+FORMAT = 1
+"""Of a table; one of another format counts as none."""
 TABLES = Path(__file__).with_name("tables")
 HOW = "python -m eps.openvino.evidence --write makes one"
 
@@ -77,6 +79,8 @@ def load_table(openvino: str) -> SupportTable:
     if not file.is_file():
         return SupportTable(openvino, 0, {})
     content = json.loads(file.read_text(encoding="utf-8"))
+    if content.get("format") != FORMAT:
+        return SupportTable(openvino, 0, {})
     operators = {
         name: claimed_versions({int(version): seen for version, seen in versions.items()})
         for name, versions in content["operators"].items()

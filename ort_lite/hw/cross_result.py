@@ -8,6 +8,7 @@ import msgspec
 
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.wildcard import fits
+from ort_lite.hw.written_version import require_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,8 +108,10 @@ def read_cross(folders: Iterable[Path]) -> CrossResult | None:
     found = []
     for path in paths:
         try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=CrossResult))
-        except (msgspec.MsgspecError, OSError) as exc:
+            content = path.read_bytes()
+            require_version(content, CROSS_VERSION)
+            found.append(msgspec.json.decode(content, type=CrossResult))
+        except (msgspec.MsgspecError, MatrixError, OSError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw crossload: {exc}") from exc
     return _merged(sorted(found, key=lambda one: one.started)) if found else None
 

@@ -10,6 +10,7 @@ from ort_lite.hw.cross_result import CrossResult, read_cross
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.result import RowResult, read_results
 from ort_lite.hw.schema import Ratio
+from ort_lite.hw.written_version import require_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,8 +138,10 @@ def read_report(path: Path) -> Report:
     """
     file = path / REPORT_FILE if path.is_dir() else path
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Report)
-    except (OSError, msgspec.MsgspecError) as exc:
+        content = file.read_bytes()
+        require_version(content, REPORT_VERSION)
+        return msgspec.json.decode(content, type=Report)
+    except (OSError, msgspec.MsgspecError, MatrixError) as exc:
         raise MatrixError(f"{file}: no report of ort-lite hw report: {exc}") from exc
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ort_lite.hw.errors import MatrixError
+from ort_lite.hw.written_version import require_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,8 +119,10 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
     folders = list(folders)
     for path in [path for folder in folders for path in sorted(folder.rglob(RESULT_FILE))]:
         try:
-            result = msgspec.json.decode(path.read_bytes(), type=RowResult)
-        except (msgspec.MsgspecError, OSError) as exc:
+            content = path.read_bytes()
+            require_version(content, RESULT_VERSION)
+            result = msgspec.json.decode(content, type=RowResult)
+        except (msgspec.MsgspecError, MatrixError, OSError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw run: {exc}") from exc
         known = found.get(result.row)
         if known is None or known.started <= result.started:

@@ -20,6 +20,10 @@ OBJECT_NAME = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
 _TEXT_FIELDS = ("key", "source", "created")
 
 
+class NewerEntryError(FormatError):
+    """An entry that a newer ort_lite wrote: not read, not damaged, and left where it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheObject:
     """One immutable file of the cache.
@@ -91,7 +95,8 @@ def read_entry(data: bytes, key: str) -> Entry:
     """Read what `Entry.to_bytes` wrote under the name `key`.
 
     Raises:
-        FormatError: It is damaged (reason integrity), or of another format.
+        NewerEntryError: It is of a newer format.
+        FormatError: It is damaged (reason integrity), or of no format that is known.
     """
     content = _content(data)
     check = content.pop("check", None)
@@ -122,8 +127,11 @@ def _content(data: bytes) -> dict[str, object]:
         raise _damaged("JSON", str(exc)) from exc
     if not isinstance(content, dict):
         raise _damaged("JSON", "no object")
-    if content.get("format") != FORMAT:
-        raise FormatError("cache entry.format", repr(content.get("format"))[:40], str(FORMAT))
+    written = content.get("format")
+    if written != FORMAT:
+        newer = type(written) is int and written > FORMAT
+        kind = NewerEntryError if newer else FormatError
+        raise kind("cache entry.format", repr(written)[:40], str(FORMAT))
     return content
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ort_lite.model_cache.entry import NewerEntryError
 from ort_lite.model_cache.sources import SourceStamps
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
     """Remove what no start will use.
 
     Damaged entries, guesses that lead nowhere, digests of models that are gone or changed; and
-    temporary files and objects without an entry, where they are old.
+    temporary files and objects without an entry, where they are old. Entries of a newer ort_lite
+    stay, and with them every object.
 
     Args:
         store: The cache.
@@ -67,7 +69,9 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
     """
     removed = []
     for found in store.entries():
-        if isinstance(found, tuple) and isinstance(found[1], FormatError):
+        if not isinstance(found, tuple) or isinstance(found[1], NewerEntryError):
+            continue
+        if isinstance(found[1], FormatError):
             store.drop(found[0])
             removed.append(store.entries_folder / found[0])
     for path in (*store.aimless_guesses(), *SourceStamps(store.sources).outdated()):
@@ -96,13 +100,18 @@ def remove_old_files(store: CacheStore, *, now: float) -> list[Path]:
 
 
 def unnamed_files(store: CacheStore) -> list[Path]:
-    """Temporary files, and objects that no entry names; some may be about to be named."""
+    """Temporary files, and objects that no entry names; some may be about to be named.
+
+    With entries of a newer ort_lite, which name objects in a way unknown here, no objects.
+    """
+    known = not store.holds_newer()
     named = {one.name for entry in store.sound_entries() for one in entry.objects}
     return [
         path
         for folder in store.folders
         for path in _files(folder)
-        if path.name.endswith(".tmp") or (folder == store.objects and path.name not in named)
+        if path.name.endswith(".tmp")
+        or (known and folder == store.objects and path.name not in named)
     ]
 
 

@@ -110,6 +110,15 @@ class CacheStore:
         """Every entry that can be read and is not damaged."""
         return [found for found in self.entries() if isinstance(found, Entry)]
 
+    def holds_newer(self) -> bool:
+        """Whether a newer ort_lite keeps entries here, whose objects this one cannot know."""
+        from ort_lite.model_cache.entry import NewerEntryError  # noqa: PLC0415 - no start that is a hit asks
+
+        return any(
+            isinstance(found, tuple) and isinstance(found[1], NewerEntryError)
+            for found in self.entries()
+        )
+
     def entry_keys(self) -> list[str]:
         """Names of all entries."""
         try:
@@ -165,7 +174,9 @@ class CacheStore:
             self.discard(doomed.objects)
 
     def discard(self, objects: Iterable[CacheObject]) -> None:
-        """Remove those of `objects` that no entry names."""
+        """Remove those of `objects` that no entry names; none beside a newer ort_lite's entries."""
+        if self.holds_newer():
+            return
         kept = {found.name for entry in self.sound_entries() for found in entry.objects}
         for found in objects:
             if found.name not in kept:

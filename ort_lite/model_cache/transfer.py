@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.store import CacheStore
 
 CHUNK = 1 << 20
+FORMAT = 1
+ABOUT = "archive.json"
+"""The first member: {"format": 1}."""
+_MOST_ABOUT = 1 << 16
 
 
 def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) -> None:
-    """Write a tar file: of each entry its objects, then the entry. It names no user.
+    """Write a tar file: `ABOUT`, then of each entry its objects and the entry. It names no user.
 
     Raises:
         FormatError: An entry is damaged (reason integrity).
@@ -34,6 +40,10 @@ def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) ->
         written_beside(target) as (file, temporary),
         tarfile.open(fileobj=file, mode="w") as archive,
     ):
+        about = json.dumps({"format": FORMAT}).encode()
+        member = tarfile.TarInfo(ABOUT)
+        member.size = len(about)
+        archive.addfile(member, io.BytesIO(about))
         for entry in entries:
             for one in entry.objects:
                 _require_sound(one, object_problem(store, one))
@@ -64,7 +74,9 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
     with source.open("rb") as file:
         try:
             with tarfile.open(fileobj=file, mode="r:") as archive:
-                for member in archive:
+                members = iter(archive)
+                _require_format(archive, next(members, None))
+                for member in members:
                     intake.take(archive, member)
                 _require_end(file, archive.offset)
             intake.require_named()
@@ -140,6 +152,25 @@ class _Intake:
         self.taken.append(entry)
         for one in entry.objects:
             self.unnamed.pop(one.name, None)
+
+
+def _require_format(archive: tarfile.TarFile, member: tarfile.TarInfo | None) -> None:
+    """Find an archive of another format by its first member.
+
+    Raises:
+        FormatError: It is one, or does not say so.
+    """
+    content = archive.extractfile(member) if member is not None and _is_plain(member) else None
+    if member is None or content is None or member.name != ABOUT:
+        found = f"'{member.name[:80]}' first" if member is not None else "nothing"
+        raise FormatError("archive", found, f"'{ABOUT}', as `ort-lite cache export` writes")
+    try:
+        about = json.loads(content.read(_MOST_ABOUT))
+    except (ValueError, RecursionError) as exc:
+        raise FormatError(f"archive.{ABOUT}", str(exc)[:80], "JSON") from exc
+    written = about.get("format") if isinstance(about, dict) else None
+    if type(written) is not int or written != FORMAT:
+        raise FormatError("archive.format", repr(written)[:40], str(FORMAT))
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:

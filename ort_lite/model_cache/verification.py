@@ -9,7 +9,7 @@ from blake3 import blake3
 from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from ctx_formats.mapped_file import MappedFile
-from ort_lite.model_cache.entry import Entry
+from ort_lite.model_cache.entry import Entry, NewerEntryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 
 def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
-    """Key and problem of every entry that a session would drop."""
+    """Key and problem of every entry that a session would drop; not those of a newer ort_lite."""
     for found in store.entries():
         if not isinstance(found, Entry):
+            if isinstance(found[1], NewerEntryError):
+                continue
             yield found[0], str(found[1])
             continue
         for one in found.objects:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.options import SessionOptions
 
+FORMAT = 1
+"""Of a verdict that is kept; one of another format is not known of, and the payload tried."""
 LIMIT_KEY = "session.ep_context_probe_seconds"
 DEFAULT_LIMIT = "60"
 
@@ -139,7 +141,9 @@ def _remembered(record: Path) -> str | None:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    problem = found.get("problem") if isinstance(found, dict) else None
+    if not isinstance(found, dict) or found.get("ort_lite_probe") != FORMAT:
+        return None
+    problem = found.get("problem")
     return problem if isinstance(problem, str) else None
 
 
@@ -149,7 +153,7 @@ def _remember(record: Path, problem: str) -> None:
     Raises:
         Fail: The folder cannot be written to: every load would try the payload again.
     """
-    content = json.dumps({"ort_lite_probe": 1, "problem": problem})
+    content = json.dumps({"ort_lite_probe": FORMAT, "problem": problem})
     try:
         record.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the model cache's
         record.parent.mkdir(mode=0o700, exist_ok=True)

@@ -9,6 +9,7 @@ import onnx
 
 from eps.openvino.conditions import WRONG
 from eps.openvino.evidence.tally import every_operator
+from eps.openvino.table import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,7 @@ def make_table(release: str, tallies: Tallies, stored: Operators) -> dict[str, A
         elif name not in WRONG and any(e["right"] and not e.get("wrong") for e in seen.values()):
             operators[name] = seen
     return {
+        "format": FORMAT,
         "openvino": release,
         "onnx": onnx.__version__,
         "opset": onnx.defs.onnx_opset_version(),

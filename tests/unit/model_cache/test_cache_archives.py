@@ -61,10 +61,11 @@ def files(cache: Path) -> list[str]:
     return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
 
 
-def tar(*members: Member) -> bytes:
+def tar(*members: Member, about: bytes = b'{"format": 1}') -> bytes:
+    """An archive of these members after the one that has the format."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as written:
-        for name, content, more in members:
+        for name, content, more in (("archive.json", about, {}), *members):
             member = tarfile.TarInfo(name)
             member.size = len(content)
             for key, value in more.items():
@@ -166,7 +167,9 @@ def test_a_sparse_file_is_refused_whatever_size_it_says(
     (folder / "objects").mkdir(parents=True)
     with (folder / NAME).open("wb") as file:
         file.truncate(QUOTA // 2)
-    command = ["tar", "-S", "-cf", str(tmp_path / "s.tar"), "-C", str(folder), NAME]
+    (folder / "archive.json").write_text('{"format": 1}', encoding="utf-8")
+    target = str(tmp_path / "s.tar")
+    command = ["tar", "-S", "-cf", target, "-C", str(folder), "archive.json", NAME]
     subprocess.run(command, check=True)
     data = (tmp_path / "s.tar").read_bytes()
     assert len(data) < QUOTA // 4
@@ -182,6 +185,9 @@ def test_a_hostile_pax_header_is_refused(
     made = io.BytesIO()
     sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"} if "sparse" in key else {}
     with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as written:
+        about = tarfile.TarInfo("archive.json")
+        about.size = 13
+        written.addfile(about, io.BytesIO(b'{"format": 1}'))
         member = tarfile.TarInfo(NAME)
         member.size, member.pax_headers = 5, {**sparse, key: value}
         written.addfile(member, io.BytesIO(b"hello"))

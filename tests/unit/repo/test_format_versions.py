@@ -1,0 +1,54 @@
+"""docs/compatibility.md names the version of every format that the code reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctx_formats import adapter_file, container, notes
+from eps.opencl import payload, reload, trial_record, tuning_cache
+from eps.openvino import records, table
+from ort_lite.cli import output
+from ort_lite.hw import cross_result, report, result
+from ort_lite.model_cache import entry, sources, store, transfer
+from ort_lite.probing import probe
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "compatibility.md"
+VERSIONS = {
+    "context model, `notes` of an EPContext node": notes.FORMAT,
+    "payload container": container.VERSION,
+    "OpenCL payload": payload.VERSION,
+    "`ep_compatibility_info` of OpenVINO": records.INFO_VERSION,
+    "`ep_compatibility_info` of OpenCL": reload._INFO_FORMAT,
+    "folder of the model cache": store.LAYOUT,
+    "entry of the model cache": entry.FORMAT,
+    "archive of `ort-lite cache export`": transfer.FORMAT,
+    "remembered digest of a model": sources.FORMAT,
+    "verdict of `session.ep_context_probe`": probe.FORMAT,
+    "tuned OpenCL tilings": tuning_cache.FORMAT,
+    "trial of an OpenCL device": trial_record.FORMAT,
+    "LoRA adapter": adapter_file.FORMAT_VERSION,
+    "`result.json` of `ort-lite hw`": result.RESULT_VERSION,
+    "`crossload.json`": cross_result.CROSS_VERSION,
+    "`report.json`": report.REPORT_VERSION,
+    "table of operators for an OpenVINO release": table.FORMAT,
+    "`--json` output of commands": output.SCHEMA_VERSION,
+}
+
+
+def rows() -> dict[str, str]:
+    """File to version, of the table under "Formats and their versions"."""
+    text = DOCUMENT.read_text(encoding="utf-8").partition("## Formats and their versions")[2]
+    lines = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+    return {row[0]: row[1] for row in cells}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_format_has_the_documented_version(name: str) -> None:
+    assert rows()[name] == str(VERSIONS[name])
+
+
+def test_the_containers_index_has_the_documented_version() -> None:
+    assert f"`version` {container.INDEX_VERSION} of the index" in DOCUMENT.read_text("utf-8")
