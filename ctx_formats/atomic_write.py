@@ -8,6 +8,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from ctx_formats.unfinished import forget_unfinished, note_unfinished
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -35,6 +37,7 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)
+    note_unfinished(temporary)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file, temporary
@@ -65,6 +68,7 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
     except BaseException:
         _discard(temporary)
         raise
+    forget_unfinished(temporary)
     sync_folder(path.parent)
 
 
@@ -130,3 +134,4 @@ def _discard(path: Path) -> None:
     """Remove a file on the way out of an error, which is not to be hidden by another."""
     with contextlib.suppress(OSError):
         path.unlink()
+    forget_unfinished(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
+from ctx_formats.unfinished import temporary_folder
 from eps.openvino.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.session_log import get_logger
@@ -89,7 +89,7 @@ def _through_file(core: openvino.Core, model: Model) -> openvino.Model | None:
     if size < (FILE_FROM if MAPS_WHAT_IS_REMOVED else IN_MEMORY_LIMIT):
         return None
     try:
-        with tempfile.TemporaryDirectory(prefix="ort_lite_") as folder:
+        with temporary_folder("ort_lite_") as folder:
             path = _written(Path(folder), model, moved)
             return core.read_model(str(path))
     except OSError as exc:

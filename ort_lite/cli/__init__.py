@@ -14,15 +14,27 @@ NEEDED = ("click", "rich")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code (see ort_lite.cli.exit_codes)."""
+    try:
+        from ort_lite.cli.interrupts import answer_interrupts
+
+        answer_interrupts()
+        code = _run(sys.argv[1:] if arguments is None else list(arguments))
+    except KeyboardInterrupt:  # while modules are imported
+        sys.stderr.write("error: interrupted.\n")
+        code = 130
+    sys.exit(code)
+
+
+def _run(arguments: Sequence[str]) -> int:
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         sys.stderr.write(
             f"error: ort-lite needs {' and '.join(missing)}; pip install 'ort-lite[cli]'\n"
         )
-        sys.exit(2)
+        return 2
     from ort_lite.cli.app import run_command
 
-    sys.exit(run_command(sys.argv[1:] if arguments is None else list(arguments)))
+    return run_command(arguments)
 
 
 def share_main() -> None:

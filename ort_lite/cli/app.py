@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Exit codes: 0 ok, 1 a comparison failed, 2 usage, 3 hardware not here, 4 INVALID_GRAPH, "
-    "5 compile failed, 7 vendor code crashed."
+    "5 compile failed, 7 vendor code crashed, 130 interrupted."
 )
 
 

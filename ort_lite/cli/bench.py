@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctx_formats.unfinished import temporary_folder
 from ort_lite.cli.device_lines import devices_of, ran_on
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
@@ -112,7 +112,7 @@ def bench(  # noqa: PLR0913 - one parameter an option
 def _measure_loads(model: Path, choice: SessionChoice, loads: int) -> Sequence[Timing]:
     plain = _times(loads, lambda: open_session(model, choice).close())
     found = [_timing("session from model", plain)]
-    with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+    with temporary_folder("ort-lite-bench-") as folder:
         context = Path(folder) / "bench_ctx.onnx"
         entries = {"ep.context_enable": "1", "ep.context_file_path": str(context)}
         if _has_context(model):

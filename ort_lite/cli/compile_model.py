@@ -6,12 +6,12 @@ import dataclasses
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ctx_formats.unfinished import temporary_folder
 from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import compiled_for, devices_of
 from ort_lite.cli.exit_codes import CommandError, ExitCode
@@ -146,7 +146,7 @@ def _written_to(target: Path, *, replace: bool) -> Iterator[Path]:
         yield target
         return
     try:
-        with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        with temporary_folder(f".{target.name}.", target.parent) as folder:
             place = Path(folder) / target.name
             yield place
             # The model last: until then the old one has a payload that it refuses.

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ctx_formats.unfinished import temporary_folder
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     print_json,
@@ -47,7 +47,7 @@ def bench_startup(
         feed: What each runs on.
         as_json: Print the whole of every report.
     """
-    with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
+    with temporary_folder("ort-lite-bench-") as folder:
         inputs = _saved_feed(model, choice, feed, Path(folder))
         with progress(f"starting {model.name}"):
             reports = [_start(model, choice, inputs) for _ in range(starts)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ctx_formats.unfinished import temporary_folder
 from ort_lite.hw.facts import read_facts
 from ort_lite.hw.plan import required_libraries
 from ort_lite.hw.read_matrix import read_matrix
@@ -46,7 +46,7 @@ def run_job(job: FleetJob) -> bytes:
     file = Path(job.file)
     matrix = read_matrix(file, outdated=True)
     row = expand(matrix)[job.row]
-    with tempfile.TemporaryDirectory(prefix="ort-lite-row-") as folder:
+    with temporary_folder("ort-lite-row-") as folder:
         place = Workplace(
             matrix=matrix,
             root=file.parent,

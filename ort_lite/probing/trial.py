@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.ep_context import DOMAIN, EpContextNode
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model
+from ctx_formats.unfinished import temporary_folder
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.status import Fail
 from ort_lite.version import PRODUCER
@@ -64,7 +64,7 @@ class Suspect:
 
 def came_down(suspect: Suspect, limit: float) -> str:
     """Import the payload and run it once in a child; how it came down, or ""."""
-    with tempfile.TemporaryDirectory(prefix="ort_lite_probe_") as place:
+    with temporary_folder("ort_lite_probe_") as place:
         folder = Path(place)
         _lay_out(suspect, folder)
         command = [sys.executable, "-m", "ort_lite.probing.child", place]

@@ -1,0 +1,70 @@
+"""Ctrl-C: an answer at once, wherever the program is, and an end at once the second time.
+
+Python raises KeyboardInterrupt when its own code runs again, which is after a vendor's compiler has
+come back. So a thread hears of the signal first and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from threading import Thread, current_thread, main_thread
+from typing import TYPE_CHECKING
+
+from ctx_formats.unfinished import remove_unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED = 130
+STOPPING = "stopping (Ctrl-C again ends it at once)"
+WAITING = (
+    "still stopping: the vendor's code that runs now ends first (Ctrl-C again ends it at once)"
+)
+PATIENCE = 2.0
+"""Seconds after which the user hears what is waited for."""
+
+
+def answer_interrupts() -> None:
+    """Have a thread answer Ctrl-C from now on, in the main thread of a program.
+
+    Nothing is changed where somebody handles or ignores the signal already, and on Windows, whose
+    wakeup descriptor must be a socket.
+    """
+    if sys.platform == "win32" or current_thread() is not main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    try:
+        Thread(target=_answer, args=(read,), name="ort-lite Ctrl-C", daemon=True).start()
+    except RuntimeError:  # no thread to spare: an interrupt is answered later
+        signal.set_wakeup_fd(-1)
+
+
+def _answer(read: int) -> None:
+    from select import select
+
+    heard = 0
+    while True:
+        if heard == 1 and not select([read], [], [], PATIENCE)[0]:
+            _say(WAITING)
+            select([read], [], [])
+        for _ in range(_interrupts(os.read(read, 64))):
+            heard += 1
+            if heard > 1:
+                remove_unfinished()
+                os._exit(INTERRUPTED)
+            _say(STOPPING)
+
+
+def _interrupts(signals: Sequence[int]) -> int:
+    return sum(number == signal.SIGINT for number in signals)
+
+
+def _say(line: str) -> None:
+    """Write to the terminal past Python's streams, one of which the program may be using."""
+    os.write(2, f"\n{line}\n".encode())
