@@ -14,8 +14,11 @@ from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import filled_in, loosened, weighed
 from ort_lite.model.declared_types import believed, contradict, paired_bodies, undeclared
 from ort_lite.model.graph import body_definitions, declared_types
+from ort_lite.model.inference_bounds import bounds_of
 from ort_lite.model.onnx_extension import onnx_extension
+from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying, without_shapes
+from ort_lite.model.vector_bounds import MOST_ELEMENTS, is_settled, vector_elements
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidGraph
 
@@ -30,7 +33,7 @@ KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
 100 MB of weights takes a hundred times as long as inference itself."""
 
-CHECK_TYPE, STRICT_MODE, DATA_PROP = False, False, True
+CHECK_TYPE, STRICT_MODE = False, False
 """As `onnx.shape_inference.infer_shapes` has them."""
 
 ONNX_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml"))
@@ -46,14 +49,16 @@ def infer_types(model: Model) -> Model:
     are not what inference finds, `value_info` has what it finds besides.
 
     Raises:
-        InvalidGraph: onnx finds the model contradicting itself.
+        InvalidGraph: onnx finds the model contradicting itself, or its shapes would fill the
+            memory.
         Fail: A declared element type is not the one that its node makes.
     """
     light, heavy = _without_weights(model)
     if model.functions:
         light = _inlined(light)
+    light = replace(light, graph=with_short_symbols(light.graph))
     light = _inferred_beside(light, heavy)
-    graph = light.graph
+    graph = with_original_symbols(light.graph, model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
     return replace(
         light,
@@ -147,17 +152,34 @@ def _inlined(model: Model) -> Model:
 
 
 def _inferred(model: Model) -> Model:
+    """`model` with what onnx's inference finds, first without following the elements of shapes.
+
+    They are followed where that can find more, and does not fill the memory.
+    """
+    bounds = bounds_of(model.graph)
+    bounds.require_writable()
     try:
         data = model_bytes(model)
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model
+    found = replace(model, graph=_by_onnx(model.graph, data, follow=False))
+    if is_settled(found.graph) or not bounds.may_propagate():
+        return found
+    if vector_elements(found.graph) > MOST_ELEMENTS:
+        log.info("shapes are inferred without following their elements: vectors are too long")
+        return found
+    return replace(model, graph=_by_onnx(model.graph, data, follow=True))
+
+
+def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool) -> GraphDef:
+    """`graph`, of the encoded model `data`, with the types that onnx's inference finds."""
     inference = onnx_extension().shape_inference
     try:
-        found = inference.infer_shapes(data, CHECK_TYPE, STRICT_MODE, DATA_PROP)
+        found = inference.infer_shapes(data, CHECK_TYPE, STRICT_MODE, follow)
     except inference.InferenceError as exc:
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
-    return replace(model, graph=_merged(model.graph, read_types(memoryview(found))))
+    return _merged(graph, read_types(memoryview(found)))
 
 
 def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:

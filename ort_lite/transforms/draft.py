@@ -33,6 +33,7 @@ class Draft:
         finals: Names of the graph's outputs.
         inputs: Names of the graph's inputs, those backed by an initializer included.
         outer: The draft that holds the node whose body this is, or None.
+        folded_from: Names of values of this graph that folded nodes have read.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Draft:
         self._definition = definition
         self.opset_imports = dict(opset_imports)
         self.outer = outer
+        self.folded_from: set[str] = set()
         self.nodes: list[Node | None] = list(definition.nodes)
         self.initializers: dict[str, Tensor] = dict(definition.initializers)
         self.finals = frozenset(info.name for info in definition.outputs)
@@ -147,6 +149,12 @@ class Draft:
         if self.outer is not None and not self._defines(name):
             return self.outer.constant(name)
         return None
+
+    def home(self, name: str) -> Draft:
+        """The draft, this or one further out, whose graph defines a name."""
+        if self.outer is None or self._defines(name):
+            return self
+        return self.outer.home(name)
 
     def array(self, name: str) -> Array | None:
         """The elements of a constant tensor, read-only."""

@@ -31,6 +31,9 @@ FREE_GROWTH = 1 << 16
 """A constant may be this much larger than what it is made of."""
 TOTAL_GROWTH = 1 << 24
 """So much may the constants of one graph grow altogether."""
+TOTAL_READ = 1 << 28
+"""So many bytes of constants may be read a second time and more often: a few megabytes of weights
+and thousands of nodes that reduce them would take minutes."""
 
 KEPT = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"))
 """Quantised weights stay what they are: EPs compute with them, and they are smaller."""
@@ -44,11 +47,13 @@ class Folder:
         evaluate: Computes the outputs of a graph without inputs; None if it cannot.
         max_output: Bytes of one folded constant.
         growth: Bytes that constants have grown so far.
+        read_again: Bytes of constants that further nodes have read.
     """
 
     evaluate: Evaluate
     max_output: int = MAX_OUTPUT
     growth: int = field(default=0)
+    read_again: int = field(default=0)
 
     def transform(self, draft: Draft) -> int:
         """Compute what can be computed now; returns how many nodes that were.
@@ -83,30 +88,47 @@ class Folder:
         for index, node in draft.alive():
             if not _may_fold(draft, node):
                 continue
-            read = 0
+            read: dict[str, int] = {}
             for name in node.inputs:
                 size = sizes.get(name) if name else 0
                 tensor = draft.constant(name) if size is None else None
                 if size is None and tensor is None:
                     break
-                read += size if size is not None else _tensor_bytes(tensor)
+                read[name] = size if size is not None else _tensor_bytes(tensor)
             else:
                 outputs = {name: _bytes(draft, name) for name in node.outputs if name}
-                if self._admit(read, list(outputs.values())):
+                if self._admit(draft, read, list(outputs.values())):
                     sizes |= {name: size or 0 for name, size in outputs.items()}
                     chosen.append(index)
         return chosen
 
-    def _admit(self, read: int, outputs: Sequence[int | None]) -> bool:
+    def _admit(self, draft: Draft, read: Mapping[str, int], outputs: Sequence[int | None]) -> bool:
+        """Whether a node may be folded.
+
+        Its results take the place of the constants that it reads only where no other folded node
+        reads them: what several read stays in memory once for each.
+
+        Args:
+            draft: The node's.
+            read: Bytes of its inputs by name.
+            outputs: Bytes of its outputs, where they are known.
+        """
         total = 0
         for size in outputs:
             if size is None or size > self.max_output:
                 return False
             total += size
-        growth = max(total - read, 0)
-        if total > max(read, FREE_GROWTH) or self.growth + growth > TOTAL_GROWTH:
+        replaced = sum(n for name, n in read.items() if name not in draft.home(name).folded_from)
+        again = sum(read.values()) - replaced
+        growth = max(total - replaced, 0)
+        if total > max(sum(read.values()), FREE_GROWTH) or self.growth + growth > TOTAL_GROWTH:
+            return False
+        if self.read_again + again > TOTAL_READ:
             return False
         self.growth += growth
+        self.read_again += again
+        for name in read:
+            draft.home(name).folded_from.add(name)
         return True
 
     def _computed(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
+from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.transforms.attributes import float_of, int_of
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import RewriteRule
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 FIRST_PLAIN = 7
 """BatchNormalization-7: no `is_test` any more; outputs beyond the first mean training."""
 DEFAULT_EPSILON = 1e-5
+FREE_COPY = 1 << 12
+"""Bytes of a weight that several convolutions may have folded copies of."""
 
 
 def _conv_bn(draft: Draft, index: int) -> bool:
@@ -32,6 +35,8 @@ def _conv_bn(draft: Draft, index: int) -> bool:
     if made is None or not _infers(draft, norm) or not _is_conv(made[1]):
         return False
     at, conv = made
+    if _costs_memory(draft, conv.inputs[1]):
+        return False
     weight = draft.array(conv.inputs[1])
     given = conv.inputs[2] if len(conv.inputs) > 2 else ""
     bias = draft.array(given) if given else None
@@ -51,6 +56,16 @@ def _conv_bn(draft: Draft, index: int) -> bool:
     fused = replace(conv, inputs=(conv.inputs[0], *names), outputs=norm.outputs[:1])
     draft.remove_pair(at, index, fused)
     return True
+
+
+def _costs_memory(draft: Draft, name: str) -> bool:
+    """Whether a convolution's weight is large, and another node reads it, too.
+
+    The other one keeps it, so that thousands of convolutions with one weight would get a copy each.
+    """
+    tensor = draft.constant(name)
+    large = tensor is not None and tensor_bytes(tensor.data_type, tensor.dims) > FREE_COPY
+    return large and len(draft.users(name)) > 1
 
 
 def _infers(draft: Draft, norm: Node) -> bool:
