@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(RUN)/python install --quiet pip; }
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[openvino,opencl,opencl-intel,image,cli,fleet,test]'
+	  --constraint constraints.txt --editable '.[openvino,opencl,opencl-intel,image,sign,cli,fleet,test]'
 	@touch $@
 
 clean:

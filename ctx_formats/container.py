@@ -85,6 +85,14 @@ class Container:
         """Whether every payload has one."""
         return all(entry.blake3 for entry in self.entries.values())
 
+    @property
+    def head_size(self) -> int:
+        """Bytes of header and index with what fills them up.
+
+        Where `has_digests`, they say of every other byte which it is, and where.
+        """
+        return min(entry.offset for entry in (*self.entries.values(), *self.weights.values()))
+
     def payload(self, name: str) -> memoryview:
         """The bytes of one payload, not yet compared with its digest.
 

@@ -20,6 +20,7 @@ class Reason(StrEnum):
     SHAPE = "shape"
     VENDOR_REJECTED = "vendor_rejected"
     VENDOR_CRASHED = "vendor_crashed"
+    UNTRUSTED = "untrusted"
 
 
 class FormatError(ValueError):

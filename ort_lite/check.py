@@ -12,6 +12,7 @@ from ort_lite.context.mending import recompile
 from ort_lite.context.node_verdict import NodeVerdict, refusal
 from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_store import PayloadStore
+from ort_lite.context.signatures_shown import described, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
@@ -62,14 +63,21 @@ def check_compatibility(
             child process cannot be.
     """
     options = (sess_options or SessionOptions()).snapshot()
-    loaded = loader.load(path_or_bytes, options)
+    try:
+        loaded = loader.load(path_or_bytes, options)
+    except InvalidGraph as exc:
+        if exc.reason is not Reason.UNTRUSTED:
+            raise
+        return (refusal(exc, node="", source=""),)
     try:
         try:
             nodes = context_nodes(loaded)
         except InvalidGraph as exc:
             return (refusal(exc, node="", source=""),)
-        with PayloadStore(base_folder(loaded.path, options), loaded.path, options) as store:
-            by_file = _by_file(nodes, store, options)
+        base = base_folder(loaded.path, options)
+        with PayloadStore(base, loaded.path, options, proof=loaded.proof) as store:
+            signed_by = described(signatures_of_loaded(loaded))
+            by_file = _by_file(nodes, store, options, signed_by)
             sources = tuple(dict.fromkeys(v.source for _, v, found in by_file if found))
             judge = _Judge(loaded, options, _wanted(loaded, options, providers, sources))
             try:
@@ -96,11 +104,17 @@ def _wanted(
 
 
 def _by_file(
-    nodes: Sequence[tuple[Node, EpContextNode]], store: PayloadStore, options: SessionOptions
+    nodes: Sequence[tuple[Node, EpContextNode]],
+    store: PayloadStore,
+    options: SessionOptions,
+    signed_by: str,
 ) -> list[tuple[tuple[Node, EpContextNode], NodeVerdict, Examined | None]]:
     """What the files alone say; None besides where they decide against the payload."""
     primaries = primaries_of(nodes)
-    return [(node, *_from_file(node[1], store, primaries, options)) for node in nodes]
+    found = [(node, *_from_file(node[1], store, primaries, options)) for node in nodes]
+    return [
+        (node, replace(verdict, signed_by=signed_by), examined) for node, verdict, examined in found
+    ]
 
 
 def _from_file(
@@ -181,6 +195,7 @@ class _Judge:
             return replace(verdict, verdict=better, message=exc.message, hint=again)
         except InvalidGraph as exc:
             told = refusal(exc, node=node.name, source=node.source, integrity=verdict.integrity)
+            told = replace(told, signed_by=verdict.signed_by)
             judged = ep.check_compatibility(found.recorded)
             if judged.verdict is better and judged.reason is exc.reason:
                 told = replace(told, verdict=better)  # it runs once an option says so
@@ -210,7 +225,12 @@ class _Judge:
             return
         from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
-        probe = probe_of(self._options, [ep], {ep.name: self._wanted[ep.name].options})
+        probe = probe_of(
+            self._options,
+            [ep],
+            {ep.name: self._wanted[ep.name].options},
+            believed=self._loaded.proof is not None,
+        )
         if probe is None:
             return
         if self._interfaces is None:

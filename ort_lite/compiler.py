@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntFlag
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
+from ctx_formats.signatures import without_signatures
 from ort_lite.context.external_initializers import ExternalInitializers
 from ort_lite.context.keys import PATH_KEY, PREFIX_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.shared_contexts import membership, staged
+from ort_lite.context.signing import signer_of
 from ort_lite.context.target import ContextTarget, check_target, output_path
-from ort_lite.context.writer import context_partitions, context_pieces, source_of, write_pieces
+from ort_lite.context.writer import (
+    context_partitions,
+    context_pieces,
+    signed_pieces,
+    source_of,
+    write_pieces,
+)
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.optimized_model import optimized_model
@@ -226,6 +234,7 @@ class ModelCompiler:
             prefix=self._options.config.get(PREFIX_KEY, ""),
             overwrite=overwrite,
             initializers=settings.initializers,
+            signer=signer_of(self._options),
             locate=settings.locate,
             write_data=None if settings.embed else settings.write_data,
         )
@@ -242,7 +251,7 @@ class ModelCompiler:
             target = open_things.enter_context(staged(target, self._options))
             prepared = open_things.enter_context(self._prepared(loaded, target))
             if not context_partitions(prepared):
-                yield self._plain(loaded, prepared), target
+                yield self._plain(loaded, prepared, target), target
                 return
             pieces = context_pieces(
                 prepared, source_of(loaded), target, self._settings.provider_options
@@ -279,7 +288,9 @@ class ModelCompiler:
             for ep in eps:
                 ep.release()
 
-    def _plain(self, loaded: LoadedModel, prepared: PreparedGraph) -> Sequence[bytes | memoryview]:
+    def _plain(
+        self, loaded: LoadedModel, prepared: PreparedGraph, target: ContextTarget
+    ) -> Sequence[bytes | memoryview]:
         """The model where no EP compiled anything: transformed, if something was, or as it is."""
         if self._settings.flags & OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED:
             raise Fail(
@@ -289,7 +300,9 @@ class ModelCompiler:
         try:
             transformed = any(self._settings.transforms.values())
             model = optimized_model(prepared, loaded.model) if transformed else loaded.model
-            return encode_model(model)
+            metadata = without_signatures(model.metadata_props)
+            pieces = encode_model(replace(model, metadata_props=metadata))
+            return signed_pieces(pieces, model, target)
         except FormatError as exc:
             raise Fail(f"the model cannot be written: {exc}") from exc
 

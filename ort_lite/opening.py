@@ -203,7 +203,12 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     if PROBE_KEY in opening.options.config:
         from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
 
-        probe = probe_of(opening.options, opening.eps, opening.provider_options)
+        probe = probe_of(
+            opening.options,
+            opening.eps,
+            opening.provider_options,
+            believed=loaded.proof is not None or loaded.kept_here,
+        )
     prepared = reload(loaded, opening, probe)
     opened = Opened(loaded=loaded, prepared=prepared, eps=tuple(opening.eps))
     return placed(opened, opening.options)

@@ -10,6 +10,7 @@ from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ctx_formats.onnx_model import TensorType
+from ctx_formats.signatures import without_signatures
 from ort_lite.context.external_initializers import ExternalInitializers, write_external
 from ort_lite.context.graph import context_graph
 from ort_lite.model.graph import body_definitions
@@ -81,6 +82,7 @@ def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
         graph=_open_dimensions(graph),
         ir_version=max(source.ir_version, MIN_IR_VERSION),
         opset_imports=opsets,
+        metadata_props=without_signatures(source.metadata_props),
         functions=(),
     )
 

@@ -6,6 +6,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for what lies below contexts
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -393,6 +394,13 @@ class SessionOptions:
         """A copy with these in place of the providers, policy and delegate that it has."""
         added = [(name, dict(options)) for name, options in providers]
         return replace(self.snapshot(), _providers=added, _policy=None, _delegate=None)
+
+    def without(self, key: str) -> SessionOptions:
+        """A copy in which the entry `key` is not set; these options where it is not anyway."""
+        if key not in self._config:
+            return self
+        config = {name: value for name, value in self._config.items() if name != key}
+        return replace(self.snapshot(), _config=config)
 
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""

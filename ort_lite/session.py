@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from ort_lite import forks
-from ort_lite.context.keys import SHARE_KEY
+from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
@@ -99,7 +99,8 @@ class InferenceSession(SessionAnswers):
     ) -> None:
         self._clock = LoadClock()
         threads = getattr(sess_options, "intra_op_num_threads", 0)
-        begun = provider_list.begin_all(provider_list.with_threads(named, threads))
+        held = TRUST_KEY in getattr(sess_options, "config", ())
+        begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
         from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
 
@@ -114,7 +115,7 @@ class InferenceSession(SessionAnswers):
             self._options = configured(self._options, self._metadata, os.environ)
         self._log_scope = scope_of(self._options)
         wanted = provider_list.wanted_by(self._options, named, self._metadata)
-        loaded = begun if named else provider_list.begin_all(wanted)
+        loaded = begun if named or held else provider_list.begin_all(wanted)
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
         from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
 
@@ -132,6 +133,7 @@ class InferenceSession(SessionAnswers):
             disabled=self._disabled,
             fallback=fallback,
             sdks_loaded=loaded,
+            sdks_held=held,
         )
         try:
             with logging_as(self._log_scope), self._membership():

@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
-from ort_lite.providers.provider_list import heeded_options, open_all
+from ort_lite.providers.provider_list import begin_all, heeded_options, open_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +52,7 @@ class SessionStart:
         fallback: What to do about a provider that is not here.
         sdks_loaded: Whether the process has the EPs' SDKs: threads would take longer to start
             than what goes on beside them saves.
+        sdks_held: Whether they begin to load once the model's signature is verified.
     """
 
     options: SessionOptions
@@ -60,6 +61,7 @@ class SessionStart:
     disabled: tuple[str, ...]
     fallback: Fallback
     sdks_loaded: bool = False
+    sdks_held: bool = False
 
     def start(self, given: object, wanted: Sequence[Request]) -> Started:
         """Read the model, open the EPs, reload or compile; whatever fails leaves nothing open.
@@ -76,7 +78,8 @@ class SessionStart:
         with ExitStack() as undo:
             source = self._source(given)
             undo.callback(source.close)
-            early = None if self.sdks_loaded else source.examined_early(wanted, self.disabled)
+            loaded = begin_all(wanted) if self.sdks_held else self.sdks_loaded
+            early = None if loaded else source.examined_early(wanted, self.disabled)
             if early is not None:
                 undo.callback(early.close)
             opening = self._opening(wanted, early, undo)

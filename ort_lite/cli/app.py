@@ -19,6 +19,7 @@ from ort_lite.cli.inspect_model import inspect
 from ort_lite.cli.output import print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
+from ort_lite.cli.signing import keygen, sign, verify
 from ort_lite.cli.verbosity import add_verbose_option
 from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.status import InvalidGraph, OrtLiteError
@@ -43,7 +44,10 @@ def root(context: click.Context) -> None:
         raise CommandError(ExitCode.NO_HARDWARE, problem)
 
 
-COMMANDS = (devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share)
+COMMANDS = (
+    *(devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share),
+    *(keygen, sign, verify),
+)
 for command in COMMANDS:
     root.add_command(command)
 add_verbose_option(root)

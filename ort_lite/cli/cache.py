@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ort_lite.cli.cache_content import export, import_, verify
+from ort_lite.cli.cache_content import export, import_, keygen, verify
 from ort_lite.cli.cache_entries import (
     KEY_SHOWN,
     CacheGroup,
@@ -45,7 +45,7 @@ def cache() -> None:
     """
 
 
-for command in (verify, export, import_):
+for command in (verify, export, import_, keygen):
     cache.add_command(command)
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.cache_entries import KEY_SHOWN, cache_of, chosen_entries, folder_option, store_of
+from ort_lite.cli.cache_entries import (
+    KEY_SHOWN,
+    cache_of,
+    chosen_entries,
+    folder_option,
+    secret_option,
+    store_of,
+)
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     counted,
@@ -29,12 +36,13 @@ MEND = "ort-lite cache verify --fix removes what is damaged, and the next start 
 @click.command(short_help="Read every byte and compare digests.")
 @click.option("--fix", is_flag=True, help="Remove what is damaged; it is compiled again.")
 @folder_option
+@secret_option
 @json_option
-def verify(*, fix: bool, folder: Path | None, as_json: bool) -> ExitCode:
+def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool) -> ExitCode:
     """Check every entry and its files. Sessions do this for what they load; 1 if one is bad."""
     from ort_lite.model_cache.verification import problems
 
-    store = store_of(folder)
+    store = store_of(folder, secret)
     found = list(problems(store))
     if fix:
         for key, _ in found:
@@ -89,8 +97,9 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
 @click.command("import", short_help="Take entries from a file.")
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @folder_option
+@secret_option
 @json_option
-def import_(source: Path, *, folder: Path | None, as_json: bool) -> ExitCode:
+def import_(source: Path, *, folder: Path | None, secret: Path | None, as_json: bool) -> ExitCode:
     """Take the entries of SOURCE. Each is checked; but compiled code is code: mind who made it.
 
     A file that holds more than the quota is refused; entries not used for long give way.
@@ -99,10 +108,35 @@ def import_(source: Path, *, folder: Path | None, as_json: bool) -> ExitCode:
     from ort_lite.model_cache.transfer import import_entries
 
     try:
-        entries = import_entries(store_of(folder), source, cache_of(folder).quota)
+        entries = import_entries(store_of(folder, secret), source, cache_of(folder).quota)
     except FormatError as exc:
         raise CommandError(ExitCode.INVALID_GRAPH, f"{source}: {exc}") from exc
     return _told_moved("imported", entries, as_json=as_json)
+
+
+@click.command(short_help="Make a key for a cache.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a file that is there: its key is lost.")
+@json_option
+def keygen(file: Path, *, force: bool, as_json: bool) -> ExitCode:
+    """Write a new secret to FILE, for session.ep_context_cache_key; its owner alone can read it."""
+    from secrets import token_hex
+
+    from ort_lite.model_cache.secret import SECRET_BYTES, read_secret
+    from ort_lite.trust.private_keys import write_secret
+
+    try:
+        write_secret(file, f"{token_hex(SECRET_BYTES)}\n".encode(), replace=force)
+    except FileExistsError as exc:
+        raise CommandError(
+            ExitCode.USAGE, f"{file} exists already", hint="name another file, or use --force"
+        ) from exc
+    name = read_secret(str(file)).name
+    if as_json:
+        print_json({"file": str(file), "key": name})
+    else:
+        print_line(f"{file}: key {name}")
+    return ExitCode.OK
 
 
 def _told_moved(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCode:

@@ -24,6 +24,11 @@ folder_option = click.option(
     help="The cache's folder. Default: ORT_LITE_CACHE_DIR, or ort_lite in the user's caches.",
 )  # fmt: skip
 
+secret_option = click.option(
+    "--key", "secret", type=click.Path(path_type=Path),
+    help="The cache's key: entries that were not made with it are no good.",
+)  # fmt: skip
+
 
 class CacheGroup(click.Group):
     """Commands on files, in a folder that may be missing, unreadable, full or damaged."""
@@ -48,15 +53,22 @@ def cache_of(folder: Path | None, config: Mapping[str, str] | None = None) -> Ca
     return cache_settings({**(config or {}), **chosen}, os.environ)
 
 
-def store_of(folder: Path | None) -> CacheStore:
+def store_of(folder: Path | None, secret: Path | None = None) -> CacheStore:
     """Its files.
+
+    Args:
+        folder: Of the cache, where one is named.
+        secret: A file with the key that entries have to be made with; None for none.
 
     Raises:
         CommandError: Something else than a folder is there.
+        InvalidArgument: The key cannot be read.
     """
+    from ort_lite.context.keys import CACHE_SECRET_KEY
     from ort_lite.model_cache.store import CacheStore
 
-    store = CacheStore(cache_of(folder).folder)
+    settings = cache_of(folder, {CACHE_SECRET_KEY: str(secret)} if secret is not None else {})
+    store = CacheStore(settings.folder, settings.secret)
     given = Path(store.folder)
     if given.exists() and not given.is_dir():
         raise CommandError(ExitCode.USAGE, f"{given} is not a folder, and a model cache is one")

@@ -66,6 +66,7 @@ def _print(verdict: NodeVerdict) -> None:
         ("built with", identity_text(verdict.recorded)),
         ("here", identity_text(verdict.present)),
         ("integrity", verdict.integrity),
+        ("signed by", verdict.signed_by),
         ("why", verdict.message),
         ("to mend it", "" if verdict.hint in verdict.message else verdict.hint),
     ]

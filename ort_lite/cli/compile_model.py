@@ -24,6 +24,7 @@ from ort_lite.cli.output import (
     time_text,
 )
 from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.cli.signing import passphrase_option, signing_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,11 @@ if TYPE_CHECKING:
     help="Compile for these Intel NPUs, whether they are here or not; a context model for each. "
     "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
 )  # fmt: skip
+@click.option(
+    "--sign", "key", type=click.Path(path_type=Path), metavar="KEY",
+    help="Sign the context model with this private key as it is written.",
+)  # fmt: skip
+@passphrase_option
 @session_choice
 @json_option
 def compile_model(  # noqa: PLR0913 - one parameter an option
@@ -57,6 +63,8 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
     embed: bool,
     force: bool,
     platforms: str,
+    key: Path | None,
+    passphrase_file: Path | None,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
@@ -64,6 +72,8 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
 
     An existing file is replaced with --force only, and not before the new one is whole.
     """
+    signing = signing_entries(key, passphrase_file)
+    choice = dataclasses.replace(choice, config={**choice.config, **signing})
     _refuse_compiled(model, choice)
     written = []
     for target, chosen in _targets(model, output, platforms, choice):

@@ -37,7 +37,8 @@ class EarlyExamination:
 
     def __init__(self, loaded: LoadedModel, options: SessionOptions) -> None:
         """Begin."""
-        self.store = PayloadStore(base_folder(loaded.path, options), loaded.path, options)
+        base = base_folder(loaded.path, options)
+        self.store = PayloadStore(base, loaded.path, options, proof=loaded.proof)
         self._loaded = loaded
         self._options = options
         self._found: dict[int, Examined | OrtLiteError] = {}

@@ -82,7 +82,9 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
     base = base_folder(loaded.path, options)
     with ExitStack() as undo:
         workspace = undo.enter_context(loading(options))
-        store = undo.enter_context(PayloadStore(base, loaded.path, options, workspace))
+        store = undo.enter_context(
+            PayloadStore(base, loaded.path, options, workspace, proof=loaded.proof)
+        )
         primaries = primaries_of(context_nodes(loaded))
         examiner = Examiner(store, primaries, options, terms.early)
         beside = _beside(primaries, terms.eps)

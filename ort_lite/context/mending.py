@@ -43,6 +43,10 @@ def refused(
             "keep the payload beside the model; get the files from a source you trust"
         ),
     }.get(exc.reason, again)
+    if exc.reason is Reason.UNTRUSTED:
+        from ort_lite.trust.verification import MEND  # noqa: PLC0415 - for an error alone
+
+        hint = MEND
     return InvalidGraph(
         f"{exc} (reason: {exc.reason}). To mend it: {hint}.",
         reason=exc.reason,

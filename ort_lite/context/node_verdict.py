@@ -25,6 +25,7 @@ class NodeVerdict:
         hint: What mends it, or "".
         integrity: "verified", or "not recorded" for a producer that writes no digests.
         recorded: What the payload was built for.
+        signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
         present: What is here; None where no SDK had to be asked.
     """
 
@@ -35,6 +36,7 @@ class NodeVerdict:
     message: str = ""
     hint: str = ""
     integrity: str = ""
+    signed_by: str = ""
     recorded: HardwareIdentity | None = None
     present: HardwareIdentity | None = None
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.context.shared_reading import Workspace
     from ort_lite.context.shared_weights import WeightsFile
     from ort_lite.options import DataReader, SessionOptions
+    from ort_lite.trust.verification import Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class PayloadStore:
         model_path: str | None,
         options: SessionOptions,
         workspace: Workspace | None = None,
+        *,
+        proof: Proof | None = None,
     ) -> None:
         """Remember where payloads are.
 
@@ -50,7 +53,10 @@ class PayloadStore:
             model_path: The model file, which may be a symlink.
             options: For the user's read function, which then replaces files altogether.
             workspace: Files that other sessions of a group have read.
+            proof: Of the model's signature, where the session asked for one.
         """
+        self._proof = proof
+        self._proven: set[int] = set()
         self._base = base
         self._model_path = model_path
         self._reader = options.read_data
@@ -58,6 +64,7 @@ class PayloadStore:
         self._files: dict[str, PayloadFile] = {}
         self._containers: dict[str, Container] = {}
         self._embedded: list[tuple[bytes | memoryview, Container]] = []
+        self._locations: dict[int, str] = {}
 
     def payload(
         self,
@@ -89,6 +96,8 @@ class PayloadStore:
                 reason=Reason.INTEGRITY,
             )
         name = node.partition_name or node.name
+        if self._proof is not None:
+            self._require_proven(self._proof, name, notes, container)
         if notes is None:
             return Payload(container.verified(name), self._weights(container, name))
         payload = container.payload(name)
@@ -108,6 +117,24 @@ class PayloadStore:
                 reason=Reason.INTEGRITY,
             )
         return Payload(container.verified(name), self._weights(container, name))
+
+    def _require_proven(
+        self, proof: Proof, name: str, notes: ContextNotes | None, container: Container
+    ) -> None:
+        """Compare a container with the model's signature, which covers notes and what is embedded.
+
+        Notes say which bytes a payload is; where there are none, or where its weights lie
+        elsewhere in the file, the signature itself has to.
+        """
+        entry = container.entries.get(name)
+        needed = notes is None or notes.weights_blake3 or (entry is not None and entry.weights)
+        embedded = any(known is container for _, known in self._embedded)
+        if not needed or embedded or id(container) in self._proven:
+            return
+        location = self._locations[id(container)]
+        head = container.head_size if container.has_digests else None
+        proof.require(location, [container.data], head=head)
+        self._proven.add(id(container))
 
     def __enter__(self) -> Self:
         """The store itself."""
@@ -134,6 +161,8 @@ class PayloadStore:
         self._files.clear()
         self._containers.clear()
         self._embedded.clear()
+        self._locations.clear()
+        self._proven.clear()
 
     def _shared(
         self,
@@ -170,12 +199,17 @@ class PayloadStore:
     def _container(self, node: EpContextNode) -> Container:
         if node.embed_mode:
             return self._inside(node)
+        container = self._outside(node)
+        self._locations[id(container)] = node.payload_path
+        return container
+
+    def _outside(self, node: EpContextNode) -> Container:
         if self._reader is not None:
             return self._from_user(node.payload_path, self._reader)
         path = self._path(node)
         if path not in self._files:
             read = opened if self._workspace is None else self._workspace.file
-            self._files[path] = read(path, lambda mapped: _parsed(mapped.view, path))
+            self._files[path] = read(path, lambda mapped: read_payload_container(mapped.view, path))
         return self._files[path].container
 
     def _weights(self, container: Container, name: str) -> WeightsFile | None:
@@ -202,7 +236,7 @@ class PayloadStore:
         for known, container in self._embedded:
             if known is context:
                 return container
-        container = _parsed(memoryview(context), f"context in node '{node.name}'")
+        container = read_payload_container(memoryview(context), f"context in node '{node.name}'")
         self._embedded.append((context, container))
         return container
 
@@ -222,7 +256,7 @@ class PayloadStore:
                     "the payload",
                     reason=Reason.MISSING_PAYLOAD,
                 ) from exc
-            self._containers[name] = _parsed(data, f"EP context data '{name}'")
+            self._containers[name] = read_payload_container(data, f"EP context data '{name}'")
         return self._containers[name]
 
     def _path(self, node: EpContextNode) -> str:
@@ -237,7 +271,12 @@ class PayloadStore:
         return resolve_payload(self._base, name, model_path=self._model_path)
 
 
-def _parsed(data: memoryview, label: str) -> Container:
+def read_payload_container(data: memoryview, label: str) -> Container:
+    """The container that a context is, found to be one.
+
+    Raises:
+        FormatError: It is something else, or malformed.
+    """
     start = bytes(data[:64]).lstrip()
     if not start.startswith(MAGIC):
         found = "XML (OpenVINO IR?)" if start.startswith(b"<") else repr(start[:8])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ctx_formats.container import Entry
     from ort_lite.context.target import ContextTarget
     from ort_lite.planning.preparation import Partition
+    from ort_lite.trust.private_keys import Signer
 
 log = get_logger(__name__)
 
@@ -59,6 +60,26 @@ class _File:
 class _Model:
     file: _File
     replace: bool
+    signer: Signer | None
+
+    def sign(self) -> None:
+        """Put a signature behind it; payload files have their names and their content by now.
+
+        Raises:
+            Fail: A file that it covers cannot be found.
+            OSError: The folder is full.
+        """
+        if self.signer is None:
+            return
+        from ort_lite.context.signing import signature_of  # noqa: PLC0415 - if asked for
+
+        with MappedFile(self.file.temporary) as mapped:
+            model, folder = read_model(mapped.view), self.file.path.parent
+            entries = signature_of([mapped.view], model, folder, self.signer)
+        with self.file.temporary.open("ab") as out:
+            out.write(entries)
+            out.flush()
+            os.fsync(out.fileno())
 
 
 @dataclass(slots=True)
@@ -102,17 +123,19 @@ class Stage:
         weights = {n: container.writer.weights_digest(e) for n, e in entries.items() if e.weights}
         return Stored(entries, reference.encode(), weights)
 
-    def add_model(self, pieces: Sequence[bytes | memoryview], path: Path, *, replace: bool) -> None:
+    def add_model(self, pieces: Sequence[bytes | memoryview], target: ContextTarget) -> None:
         """Write a context model beside its place.
 
         Raises:
             FileExistsError: Another session of the group has this place.
             OSError: The folder cannot be written to or is full.
         """
+        path = target.model_path
+        assert path is not None, "groups write files"
         if path in self.models:
             raise FileExistsError(path)
         file, out = _started(path)
-        self._models.append(_Model(file, replace))
+        self._models.append(_Model(file, target.overwrite, target.signer))
         for piece in pieces:
             out.write(piece)
         file.finish()
@@ -146,6 +169,7 @@ class Stage:
                     container.file.finish()
                     done.append(publish_new(container.file.temporary, [container.file.path]))
             for model in sorted(self._models, key=lambda m: m.replace):
+                model.sign()
                 publish(model.file.temporary, model.file.path, replace=model.replace)
                 if not model.replace:
                     done.append(model.file.path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ort_lite.context.payloads import PayloadPlace
     from ort_lite.context.shared_generation import Stage
     from ort_lite.options import SessionOptions
+    from ort_lite.trust.private_keys import Signer
 
 INITIALIZERS_KEY = "ep.context_model_external_initializers_file_name"
 
@@ -37,6 +38,7 @@ class ContextTarget:
         place: Another place for payloads, instead of files.
         stage: Where a session group keeps everything until its end.
         whole_payloads: Whether payloads of a group hold all of their weights.
+        signer: Signs the model; None for a model that is not signed.
     """
 
     model_path: Path | None
@@ -50,6 +52,13 @@ class ContextTarget:
     place: PayloadPlace | None = None
     stage: Stage | None = None
     whole_payloads: bool = False
+    signer: Signer | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the model, from which it names its files; None where none is known."""
+        beside = self.model_path or self.payload_base
+        return beside.parent if beside is not None else None
 
     @property
     def described(self) -> str:
@@ -89,6 +98,7 @@ def session_target(path: str | None, options: SessionOptions) -> ContextTarget:
     from ort_lite.context.external_initializers import (  # noqa: PLC0415 - only what writes needs it
         ExternalInitializers,
     )
+    from ort_lite.context.signing import signer_of  # noqa: PLC0415 - as above
 
     given = options.config.get(PATH_KEY, "")
     source = Path(path) if path is not None else None
@@ -106,6 +116,7 @@ def session_target(path: str | None, options: SessionOptions) -> ContextTarget:
         embed=_embed(options),
         prefix=options.config.get(PREFIX_KEY, ""),
         initializers=ExternalInitializers(file_name, threshold=0) if file_name else None,
+        signer=signer_of(options),
     )
     check_target(target)
     return target

@@ -14,6 +14,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_file import digest_pieces
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
+from ctx_formats.signatures import without_signatures
 from ctx_formats.stamped_file import FileChangedError
 from ort_lite.context.external_initializers import located, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
@@ -102,7 +103,8 @@ def context_pieces(
         stored = {ep: writer.store(parts, ep) for ep, parts in _by_ep(kept).items()}
         nodes = _nodes(kept, stored, source, writer.target, provider_options)
         model = _model(prepared, source.model, nodes)
-        return encode_model(_with_initializers(model, source, writer.target))
+        model = _with_initializers(model, source, writer.target)
+        return signed_pieces(encode_model(model), model, writer.target)
 
     try:
         try:
@@ -167,12 +169,30 @@ def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) ->
     """
     assert target.model_path is not None, "the caller has a file in mind"
     if target.stage is not None:
-        target.stage.add_model(pieces, target.model_path, replace=target.overwrite)
+        target.stage.add_model(pieces, target)
         return
     with written_beside(target.model_path) as (file, temporary):
         for piece in pieces:
             file.write(piece)
     publish(temporary, target.model_path, replace=target.overwrite)
+
+
+def signed_pieces(
+    pieces: Sequence[bytes | memoryview], model: Model, target: ContextTarget
+) -> Sequence[bytes | memoryview]:
+    """A model's bytes, with a signature behind them where the target has a signer.
+
+    In a session group the signature comes with publishing: no file is whole before.
+
+    Raises:
+        Fail: It cannot be signed.
+        OSError: A file that the signature covers cannot be read.
+    """
+    if target.signer is None or target.stage is not None:
+        return pieces
+    from ort_lite.context.signing import signature_of  # noqa: PLC0415 - if asked for
+
+    return [*pieces, signature_of(pieces, model, target.folder, target.signer)]
 
 
 def _with_initializers(model: Model, source: Source, target: ContextTarget) -> Model:
@@ -197,12 +217,13 @@ def _model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) ->
         for part in context_partitions(prepared)
         if isinstance(part.ep, SupportsEpContext)
     }
+    metadata = without_signatures(source.metadata_props)
     return replace(
         source,
         graph=outputs_swapped(context_graph(prepared, lambda part: nodes.get(part.name))),
         ir_version=max(source.ir_version, MIN_IR_VERSION),
         opset_imports={**prepared.graph.opset_imports, CONTRIB: 1},
-        metadata_props={**source.metadata_props, **{k: v for k, v in info.items() if v}},
+        metadata_props={**metadata, **{k: v for k, v in info.items() if v}},
         functions=(),
     )
 

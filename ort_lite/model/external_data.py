@@ -13,10 +13,11 @@ from ctx_formats.stamped_file import FileChangedError
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ctx_formats.onnx_model import Node
     from ort_lite.model.external_file import ExternalFile
+    from ort_lite.trust.verification import Proof
 
 
 class ExternalFiles:
@@ -34,6 +35,7 @@ class ExternalFiles:
         model_path: str | None,
         in_memory: Mapping[str, memoryview] | None = None,
         named: str = "",
+        proof: Proof | None = None,
     ) -> None:
         """Files in `base`, which locations are relative to and must stay inside.
 
@@ -42,7 +44,9 @@ class ExternalFiles:
             model_path: Of the model.
             in_memory: What to use instead of files, by location, if not empty.
             named: The folder as the model's path names it, which symlinks may be in.
+            proof: Of the signature that covers the files, where the session asked for one.
         """
+        self._proof = proof
         self._base = base
         self._named = named or base
         self._in_memory = in_memory or {}
@@ -57,6 +61,7 @@ class ExternalFiles:
             Fail: A location leaves the folder or is not there, or its bytes do not fit the
                 tensor; the texts are those of ONNX Runtime.
             FileChangedError: A file has become shorter meanwhile.
+            InvalidGraph: Reason untrusted; a file is not what the model's signature covers.
         """
         spans: dict[str, set[tuple[int, int]]] = {}
         _each_external(graph, lambda tensor: self._note(tensor, spans))
@@ -67,6 +72,8 @@ class ExternalFiles:
                 raise
             except FormatError as exc:
                 raise Fail(f"External data in '{location}': {exc}") from exc
+        if self._proof is not None:
+            self._require_proven(self._proof, spans)
         return _each_external(graph, self._attached)
 
     def files(self) -> Iterator[tuple[str, ExternalFile]]:
@@ -99,6 +106,21 @@ class ExternalFiles:
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+    def _require_proven(self, proof: Proof, locations: Iterable[str]) -> None:
+        """Compare every data file in use, all of it, with the model's signature."""
+        for location in locations:
+            try:
+                if self._in_memory:
+                    proof.require(location, [self._given(location)])
+                else:
+                    proof.require(location, self._files[location].pieces())
+            except FileChangedError:
+                raise
+            except FormatError as exc:
+                from ort_lite.trust.verification import untrusted  # noqa: PLC0415 - for an error alone
+
+                raise untrusted(f"External data: {exc}") from exc
 
     def _note(self, tensor: Tensor, spans: dict[str, set[tuple[int, int]]]) -> Tensor:
         """Open the tensor's file, and add where the tensor lies in it to `spans`."""

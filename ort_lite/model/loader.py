@@ -13,6 +13,7 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.stamped_file import FileChangedError, StampedFile
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
+from ort_lite.options import TRUST_KEY
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ctx_formats.mapped_file import FileStamp
     from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.options import SessionOptions
+    from ort_lite.trust.verification import Proof
 
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
@@ -44,6 +46,8 @@ class LoadedModel:
             file's.
         stamp: Of the file; None for a model from memory.
         label: What messages call the model, where that is not its path.
+        proof: Of the signature that the session asked for; None where it asked for none.
+        kept_here: Whether the file is of a model cache into which nobody else can put one.
     """
 
     model: Model
@@ -52,6 +56,8 @@ class LoadedModel:
     stamp: FileStamp | None
     external: ExternalFiles
     label: str = ""
+    proof: Proof | None = None
+    kept_here: bool = False
 
     @property
     def described(self) -> str:
@@ -74,9 +80,10 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
 
     Args:
         source: A path, or the bytes of a ModelProto (bytes, bytearray, memoryview).
-        options: For the folder of external data.
+        options: For the folder of external data, and the keys of those who may have signed it.
 
     Raises:
+        InvalidGraph: Reason untrusted; options ask for a signature, and none is right.
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
         InvalidProtobuf: The bytes are no ModelProto.
@@ -144,7 +151,8 @@ class _Place:
 
 
 def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
-    path = place.path
+    path, trust = place.path, options.config.get(TRUST_KEY)
+    proof = _proven(data, path, trust) if trust is not None else None
     model = _decoded(data, path)
     given = options.given_weights
     graph = given.inject(model.graph) if given is not None else model.graph
@@ -154,11 +162,13 @@ def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedM
     chosen = options.config.get(WEIGHTS_FOLDER)
     folder, named = chosen or place.folder, chosen or os.path.dirname(path or "") or os.curdir
     with ExitStack() as undo:
-        external = ExternalFiles(folder, path, in_memory, named)
+        external = ExternalFiles(folder, path, in_memory, named, proof)
         undo.callback(external.close)
         model = replace(model, graph=external.attach(graph))
         undo.pop_all()
-    return LoadedModel(model=model, path=path, data=data, stamp=place.stamp, external=external)
+    return LoadedModel(
+        model=model, path=path, data=data, stamp=place.stamp, external=external, proof=proof
+    )
 
 
 def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
@@ -245,6 +255,13 @@ def _opened(path: str, found_at: str) -> StampedFile:
                 f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
             ) from exc
         raise InvalidArgument(f"Load model from {path} failed: {exc}") from exc
+
+
+def _proven(data: ModelBytes, path: str | None, trust: str) -> Proof:
+    """The proof that a session asked for, before a byte of the model is believed."""
+    from ort_lite.trust.verification import require_signed  # noqa: PLC0415 - few sessions ask
+
+    return require_signed(data, trust, path or "model from memory")
 
 
 def _decoded(data: ModelBytes, path: str | None) -> Model:

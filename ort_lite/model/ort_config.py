@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.lean_dataclass import replace
 from ort_lite.options import (
     ATTRIBUTE_TYPES,
+    TRUST_KEY,
     ExecutionMode,
     GraphOptimizationLevel,
     SessionOptions,
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
 VARIABLE = "ORT_LOAD_CONFIG_FROM_MODEL"
 CONFIG_KEY = "ort_config"
 OPTIONS_KEY = "session_options"
+KEPT = (
+    TRUST_KEY,
+    "session.ep_context_cache_key",
+    "session.ep_context_probe",
+    "session.ep_context_probe_seconds",
+    "session.require_payload_digest",
+)
+"""Entries of the user's that stay: what says which files are believed is not for a file to say."""
 
 
 def configured(
@@ -30,7 +39,7 @@ def configured(
 
     As in ONNX Runtime, they take the place of all that `options` say of how a session runs, those
     that the model leaves out being at their defaults. What else was added to `options`
-    (providers, kernels, weights) stays.
+    (providers, kernels, weights) stays, and so do entries that say which files to believe.
 
     Args:
         options: The user's.
@@ -57,8 +66,9 @@ def configured(
         ) from exc
     given = document.get(OPTIONS_KEY, {}) if isinstance(document, dict) else {}
     fresh = SessionOptions()
+    kept = {key: options.config[key] for key in KEPT if key in options.config}
     plain = replace(
-        options.snapshot(), _config={}, **{name: getattr(fresh, name) for name in ATTRIBUTE_TYPES}
+        options.snapshot(), _config=kept, **{name: getattr(fresh, name) for name in ATTRIBUTE_TYPES}
     )
     for key, value in (given if isinstance(given, dict) else {}).items():
         if key in _READERS:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
+from ort_lite.context.keys import TRUST_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
@@ -58,9 +59,9 @@ class CachedModel:
         self._given = source
         self._options = options
         self._clock = clock
-        self.store = CacheStore(settings.folder)
+        self.store = CacheStore(settings.folder, settings.secret)
         self._entries = EntryReader(self.store, options, self._described)
-        self._stamps = SourceStamps(self.store.sources)
+        self._stamps = SourceStamps(self.store.sources, settings.secret)
         self._weights = options.config.get(loader.WEIGHTS_FOLDER, "")
         self.loaded: LoadedModel | None = None
         self.source: Source | None = None
@@ -70,7 +71,8 @@ class CachedModel:
         if self.problem:
             log.warning("the model cache is not used: %s", self.problem)
         path = _path_of(source)
-        if path is not None and not self.problem:
+        # Where a signature is asked for, the model is read and its signature verified.
+        if path is not None and not self.problem and TRUST_KEY not in options.config:
             with clock.phase("digest"):
                 self.source = self._stamps.known(path, self._weights)
         if self.source is None:
@@ -113,7 +115,9 @@ class CachedModel:
             return examine_early(loaded, self._options)
         given = {request.name: request.options for request in wanted}
         digest = self.source.digest
-        self._request = key_of(asked_identity(digest, self._options, given, disabled))
+        self._request = key_of(
+            asked_identity(digest, self._options, given, disabled, self._settings.secret)
+        )
         key = self.store.guess(self._request)
         try:
             self._guess = self._entries.opened(key, self._clock) if key else None
@@ -215,7 +219,7 @@ class CachedModel:
             self.loaded = None
 
     def _identity(self, opening: Opening, source: Source) -> dict[str, str]:
-        return cache_identity(source.digest, opening)
+        return cache_identity(source.digest, opening, self._settings.secret)
 
     @property
     def _described(self) -> str:

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from ctx_formats.errors import FormatError, Reason
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ort_lite.model_cache.secret import CacheSecret
+
 FORMAT = 1
+KIND = "entry"
+"""What its MAC is over: other records of the cache have others."""
 MAX_BYTES = 1 << 20
 OBJECT_NAME = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
 _TEXT_FIELDS = ("key", "source", "created")
@@ -48,6 +52,7 @@ class Entry:
         payloads: The containers that it names.
         source: Where the plain model lay, for a person.
         created: When, UTC, ISO 8601.
+        mac: Of the cache's key, where it has one; "" where it has none.
     """
 
     identity: Mapping[str, str]
@@ -55,6 +60,7 @@ class Entry:
     payloads: tuple[CacheObject, ...]
     source: str
     created: str
+    mac: str = ""
 
     @property
     def key(self) -> str:
@@ -73,7 +79,22 @@ class Entry:
 
     def to_bytes(self) -> bytes:
         """As JSON, with a digest over itself."""
-        content: dict[str, object] = {
+        content = self._content()
+        if self.mac:
+            content["mac"] = self.mac
+        content["check"] = _check(content)
+        return json.dumps(content, indent=1, sort_keys=True).encode()
+
+    def sealed(self, secret: CacheSecret) -> Entry:
+        """The entry with a MAC of `secret`."""
+        return replace(self, mac=secret.mac(KIND, self._content()))
+
+    def made_with(self, secret: CacheSecret) -> bool:
+        """Whether its MAC is one of `secret`."""
+        return secret.made(KIND, {**self._content(), "mac": self.mac})
+
+    def _content(self) -> dict[str, object]:
+        return {
             "format": FORMAT,
             "key": self.key,
             "source": self.source,
@@ -82,8 +103,6 @@ class Entry:
             "model": [self.model.name, self.model.size],
             "payloads": [[one.name, one.size] for one in self.payloads],
         }
-        content["check"] = _check(content)
-        return json.dumps(content, indent=1, sort_keys=True).encode()
 
 
 def key_of(identity: Mapping[str, str]) -> str:
@@ -112,6 +131,7 @@ def read_entry(data: bytes, key: str) -> Entry:
         payloads=tuple(_object(one) for one in payloads),
         source=str(texts["source"]),
         created=str(texts["created"]),
+        mac=str(content.get("mac", "")),
     )
     if entry.key != key:
         raise _damaged("identity", f"key {entry.key}")

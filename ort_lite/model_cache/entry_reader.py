@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_file import digest_pieces
-from ort_lite.context.keys import PATH_KEY
+from ort_lite.context.keys import PATH_KEY, PROBE_KEY, TRUST_KEY
 from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.opening import placed, reload_context
@@ -77,7 +77,7 @@ class EntryReader:
         """
         self.trouble = ""
         self._store = store
-        self._options = options
+        self._options = options.without(TRUST_KEY)  # the entry is not what is signed
         self._model = model
 
     def found(self, key: str, opening: Opening) -> Opened | None:
@@ -106,6 +106,7 @@ class EntryReader:
             entry = self._store.entry(key)
         if entry is None:
             return None
+        self._store.require_made(entry)
         path = self._store.objects / entry.model.name
         with clock.phase("read model"):
             loaded = loader.load(path, self._options)
@@ -115,6 +116,8 @@ class EntryReader:
                 f"{path} is not what was written (reason: {Reason.INTEGRITY})",
                 reason=Reason.INTEGRITY,
             )
+        if PROBE_KEY in self._options.config:
+            loaded = replace(loaded, kept_here=self._is_ours())
         return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
 
     def reloaded(self, found: OpenEntry, opening: Opening) -> Opened | None:
@@ -136,6 +139,15 @@ class EntryReader:
             opened = placed(opened, opening.options)
             undo.pop_all()
         return replace(opened, cache=CacheOutcome(state="hit", key=key))
+
+    def _is_ours(self) -> bool:
+        """Whether this user's sessions, or those with the cache's key, alone make entries."""
+        from ort_lite.model_cache.ownership import writable_by_others  # noqa: PLC0415 - rarely asked
+
+        return self._store.secret is not None or not any(
+            writable_by_others(folder)
+            for folder in (self._store.entries_folder, self._store.objects)
+        )
 
     def _drop(self, key: str, why: str) -> None:
         self.trouble = f"what was there is dropped: {why}"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import FieldDifference
-from ort_lite.context.keys import CACHE_KEY, EMBED_KEY, ENABLE_KEY, PATH_KEY
+from ort_lite.context.keys import (
+    CACHE_KEY,
+    CACHE_SECRET_KEY,
+    EMBED_KEY,
+    ENABLE_KEY,
+    PASSPHRASE_KEY,
+    PATH_KEY,
+    SIGN_KEY,
+    TRUST_KEY,
+)
 from ort_lite.execution_provider import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
@@ -14,6 +23,7 @@ from ort_lite.version import PRODUCER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.opening import Opening
     from ort_lite.options import SessionOptions
 
@@ -25,6 +35,10 @@ SOURCE = "model"
 NEUTRAL = frozenset(
     {
         CACHE_KEY,
+        CACHE_SECRET_KEY,
+        SIGN_KEY,
+        PASSPHRASE_KEY,
+        TRUST_KEY,
         settings.FOLDER_KEY,
         settings.QUOTA_KEY,
         ENABLE_KEY,
@@ -45,10 +59,12 @@ NEUTRAL = frozenset(
 """Entries that do not change what is compiled; every other one, known or not, is taken to."""
 
 
-def cache_identity(source: str, opening: Opening) -> dict[str, str]:
+def cache_identity(
+    source: str, opening: Opening, secret: CacheSecret | None = None
+) -> dict[str, str]:
     """The identity of a plain model, given its digest, and of what opens it."""
     given = {ep.name: opening.provider_options.get(ep.name, {}) for ep in opening.eps}
-    found = asked_identity(source, opening.options, given, opening.disabled)
+    found = asked_identity(source, opening.options, given, opening.disabled, secret)
     for ep in opening.eps:
         present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
         for key, value in present.to_mapping().items():
@@ -61,6 +77,7 @@ def asked_identity(
     options: SessionOptions,
     providers: Mapping[str, Mapping[str, str]],
     disabled: Iterable[str],
+    secret: CacheSecret | None = None,
 ) -> dict[str, str]:
     """What of an identity is known before an execution provider has found its device.
 
@@ -69,6 +86,7 @@ def asked_identity(
         options: The session's.
         providers: Names with options, in order of preference.
         disabled: Names of transformations that are not to run.
+        secret: Of the cache; entries made with it are apart from others.
     """
     found = {
         "cache_format": FORMAT,
@@ -78,6 +96,8 @@ def asked_identity(
         "graph_optimization_level": str(int(options.graph_optimization_level)),
         "disabled_optimizers": ",".join(sorted(disabled)),
     }
+    if secret is not None:
+        found["cache_key"] = secret.name
     found |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
     found |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
     found |= {f"denotation.{k}": str(v) for k, v in options.denoted_dimensions.items()}

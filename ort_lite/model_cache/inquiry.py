@@ -92,7 +92,7 @@ def inquire(
                 return Inquiry(hit=False, reason=f"no compiled model is kept by {names}")
             given = heeded_options(wanted, eps)
             opening = Opening(options=options, eps=eps, provider_options=given, clock=LoadClock())
-            identity = cache_identity(cached.source.digest, opening)
+            identity = cache_identity(cached.source.digest, opening, settings.secret)
         finally:
             for ep in eps:
                 ep.release()
@@ -117,5 +117,9 @@ def _looked_up(cached: CachedModel, identity: dict[str, str], path: str) -> Inqu
             identity=identity,
             differences=differences(near.identity, identity) if near is not None else (),
         )
+    try:
+        store.require_made(entry)
+    except FormatError as exc:
+        return Inquiry(hit=False, reason=str(exc), key=key, identity=identity)
     problems = [p for p in (object_problem(store, one) for one in entry.objects) if p]
     return Inquiry(hit=not problems, reason="; ".join(problems), key=key, identity=identity)

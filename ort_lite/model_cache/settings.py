@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, ENABLE_KEY, SHARE_KEY
+from ort_lite.context.keys import (
+    CACHE_FOLDER_VARIABLE,
+    CACHE_KEY,
+    CACHE_SECRET_KEY,
+    ENABLE_KEY,
+    SHARE_KEY,
+    TRUST_KEY,
+)
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
 
 FOLDER_KEY = "session.ep_context_cache_dir"
@@ -29,10 +37,12 @@ class CacheSettings:
     Attributes:
         folder: Absolute; need not exist yet.
         quota: Bytes of compiled models, from which on the least recently used ones go.
+        secret: What entries are made with, and have to be; None where anybody's are good.
     """
 
     folder: Path
     quota: int = DEFAULT_QUOTA
+    secret: CacheSecret | None = None
 
 
 def session_cache(
@@ -63,6 +73,9 @@ def bypass_reason(options: SessionOptions) -> str:
         "its contexts are shared among sessions": options.flag(SHARE_KEY),
         "weights are given in memory": options.given_weights is not None,
         "kernels are registered": bool(options.custom_kernels),
+        f"{TRUST_KEY} is set, and {CACHE_SECRET_KEY} is not": (
+            TRUST_KEY in options.config and not options.config.get(CACHE_SECRET_KEY)
+        ),
     }
     return next((reason for reason, is_so in found.items() if is_so), "")
 
@@ -71,7 +84,8 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     """The cache that is meant, whether sessions use it or not.
 
     Raises:
-        InvalidArgument: The quota is no number, or there is no folder for caches.
+        InvalidArgument: The quota is no number, there is no folder for caches, or its key cannot
+            be read.
     """
     folder = (
         config.get(FOLDER_KEY)
@@ -81,4 +95,13 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
     if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
         raise InvalidArgument(f"the cache's quota is '{quota[:40]}', expected a number of bytes")
-    return CacheSettings(Path(folder).absolute(), int(quota))
+    return CacheSettings(Path(folder).absolute(), int(quota), _secret(config))
+
+
+def _secret(config: Mapping[str, str]) -> CacheSecret | None:
+    path = config.get(CACHE_SECRET_KEY)
+    if not path:
+        return None
+    from ort_lite.model_cache.secret import read_secret  # noqa: PLC0415 - few caches have one
+
+    return read_secret(path)

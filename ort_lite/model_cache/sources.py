@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from ctx_formats.model_file import ModelBytes
     from ort_lite.model.external_file import ExternalFile
     from ort_lite.model.loader import LoadedModel
+    from ort_lite.model_cache.secret import CacheSecret
 
 FORMAT = 1
+KIND = "source"
+"""What its MAC is over, where the cache has a key."""
 YOUNG_NS = 1_000_000_000
 MAX_BYTES = 1 << 20
 
@@ -118,9 +121,10 @@ def stamped_files(loaded: LoadedModel) -> tuple[SourceFile, ...]:
 class SourceStamps:
     """Remembered digests, one small file for each path of a model."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` need not exist."""
+    def __init__(self, folder: Path, secret: CacheSecret | None = None) -> None:
+        """`folder` need not exist; with a secret, digests kept without it do not count."""
         self._folder = folder
+        self._secret = secret
 
     def known(self, path: Path, weights: str) -> Source | None:
         """The digest of the model at `path`, if it was digested and nothing changed since.
@@ -129,7 +133,7 @@ class SourceStamps:
             path: Of the model file.
             weights: The folder that the session takes external data from, or "".
         """
-        source = _read(self._stamp(path, weights))
+        source = _read(self._stamp(path, weights), self._secret)
         if source is None or source.files[0].path != str(path.absolute()):
             return None
         return source if source.is_unchanged() else None
@@ -158,6 +162,8 @@ class SourceStamps:
             "digest": source.digest,
             "files": [file.to_json() for file in source.files],
         }
+        if self._secret is not None:
+            content["mac"] = self._secret.mac(KIND, content)
         content["check"] = _check(content)
         from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - not where it is known
 
@@ -169,13 +175,15 @@ class SourceStamps:
         return self._folder / f"{blake3(name.encode()).hexdigest()[:32]}.json"
 
 
-def _read(stamp: Path) -> Source | None:
-    """A remembered digest and its files; None where there is none, or a damaged one."""
+def _read(stamp: Path, secret: CacheSecret | None = None) -> Source | None:
+    """A remembered digest and its files; None where there is none, or a damaged or forged one."""
     try:
         data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
         content = json.loads(data)
         check = content.pop("check")
         if check != _check(content) or content["format"] != FORMAT:
+            return None
+        if secret is not None and not secret.made(KIND, content):
             return None
         files = tuple(SourceFile(**file) for file in content["files"])
         return Source(str(content["digest"]), files) if files else None

@@ -19,7 +19,8 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError
+from ctx_formats.errors import FormatError, Reason
+from ort_lite.context.keys import CACHE_SECRET_KEY
 from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ort_lite.model_cache.entry import CacheObject
+    from ort_lite.model_cache.secret import CacheSecret
 
 LAYOUT = "v1"
 FOLDER_MODE = 0o775
@@ -41,8 +43,15 @@ class CacheStore:
     Methods raise OSError where the file system does; nothing else depends on what they find.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, secret: CacheSecret | None = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            folder: Of the cache.
+            secret: What its entries are made with, and have to be; None for a cache without.
+        """
         self.folder = folder
+        self.secret = secret
         self.root = root = folder / LAYOUT
         self.objects = root / "objects"
         self.entries_folder = root / "entries"
@@ -133,7 +142,23 @@ class CacheStore:
 
     def commit(self, entry: Entry) -> None:
         """Publish an entry whose objects are there; an older one of its key gives way."""
+        if self.secret is not None:
+            entry = entry.sealed(self.secret)
         write_record(self._entry_path(entry.key), entry.to_bytes())
+
+    def require_made(self, entry: Entry) -> None:
+        """Refuse an entry that was not made with the cache's key.
+
+        Raises:
+            FormatError: Reason untrusted.
+        """
+        if self.secret is not None and not entry.made_with(self.secret):
+            raise FormatError(
+                f"cache entry {entry.key[:12]}.mac",
+                "the MAC of another key" if entry.mac else "none",
+                f"one of the key {self.secret.name} ({CACHE_SECRET_KEY})",
+                reason=Reason.UNTRUSTED,
+            )
 
     def guess(self, request: str) -> str:
         """The key of the entry that `request` led to last; "" where there is none.

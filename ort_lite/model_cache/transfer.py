@@ -65,8 +65,9 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
         quota: Bytes that the cache may take; a file that holds more is refused.
 
     Raises:
-        FormatError: The file is damaged, not whole or holds something else; entries before that
-            are taken, and nothing else is.
+        FormatError: The file is damaged, not whole or holds something else, or (reason untrusted)
+            an entry was not made with the cache's key; entries before that are taken, and nothing
+            else is.
         OSError: The cache cannot be written to.
     """
     store.prepare()
@@ -145,6 +146,7 @@ class _Intake:
 
     def _commit(self, name: str, content: IO[bytes]) -> None:
         entry = read_entry(content.read(MAX_BYTES + 1), name.removesuffix(".json"))
+        self._store.require_made(entry)
         for one in entry.objects:
             if one not in self._sound:
                 _require_sound(one, object_problem(self._store, one))

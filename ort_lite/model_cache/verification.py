@@ -27,6 +27,11 @@ def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
                 continue
             yield found[0], str(found[1])
             continue
+        try:
+            store.require_made(found)
+        except FormatError as exc:
+            yield found.key, str(exc)
+            continue
         for one in found.objects:
             problem = object_problem(store, one)
             if problem:

@@ -53,6 +53,7 @@ class SessionReport:
 
     Attributes:
         transforms: How often each graph transformation changed something before partitioning.
+        signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
     """
 
     model: str
@@ -60,6 +61,7 @@ class SessionReport:
     partitions: tuple[PartitionReport, ...]
     notes: tuple[str, ...] = ()
     transforms: dict[str, int] = field(default_factory=dict)
+    signed_by: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain dicts and lists with a `schema_version`."""
@@ -83,6 +85,8 @@ class SessionReport:
         """A few lines for a person."""
         counts = ", ".join(f"{ep} {n}" for ep, n in self.node_counts().items())
         lines = [f"{self.model}: {counts or 'no nodes'}"]
+        if self.signed_by:
+            lines.append(f"  signed by {self.signed_by}")
         for part in self.partitions:
             ops = Counter(node.op_type for node in part.nodes)
             shown = ", ".join(f"{op} x{n}" for op, n in ops.most_common(6))
@@ -111,6 +115,7 @@ def report(
     providers: tuple[str, ...],
     notes: tuple[str, ...],
     transforms: Mapping[str, int],
+    signed_by: str = "",
 ) -> SessionReport:
     """The report of a prepared graph, bodies included."""
     return SessionReport(
@@ -119,6 +124,7 @@ def report(
         partitions=tuple(_partitions(prepared, "")),
         notes=notes,
         transforms=dict(transforms),
+        signed_by=signed_by,
     )
 
 

@@ -2,7 +2,8 @@
 
 Vendors' loaders are not hardened. `session.ep_context_probe` says which payloads are tried:
 `never` (default) none; `auto` those that this machine has not seen; `always` all. One that
-crashed or hung is remembered, and refused without another try unless it is `always`.
+crashed or hung is remembered, and refused without another try unless it is `always`. A seal and
+a digest let nothing through: anybody can compute them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ctx_formats.atomic_write import write_file
 from ctx_formats.errors import Reason
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.mending import recompile
+from ort_lite.model_cache.ownership import writable_by_others
 from ort_lite.model_cache.settings import cache_settings
 from ort_lite.probing.trial import Suspect, came_down
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph
@@ -71,12 +73,11 @@ class Prober:
         if self.mode is ProbeMode.AUTO:
             if known is not None and known:
                 raise _crashed(suspect, f"{known} (remembered in {record})")
-            if known is not None:
+            if known is not None and not writable_by_others(self.folder):
                 return
-        if self.mode is ProbeMode.AUTO and suspect.made_here():
-            problem = ""
-        else:
-            problem = came_down(suspect, self.limit)
+            if suspect.made_here():
+                return
+        problem = came_down(suspect, self.limit)
         _remember(record, problem)
         if problem:
             raise _crashed(suspect, problem)
@@ -86,8 +87,17 @@ def probe_of(
     options: SessionOptions,
     eps: Sequence[ExecutionProvider],
     provider_options: Mapping[str, Mapping[str, str]],
+    *,
+    believed: bool,
 ) -> Probe | None:
     """What tries payloads, where a session's options ask for it.
+
+    Args:
+        options: The session's.
+        eps: The session's.
+        provider_options: What each was opened with.
+        believed: Whether the model is signed with a trusted key, or of a model cache that only
+            this user can write to.
 
     Raises:
         InvalidArgument: An entry has a value that it cannot have.
@@ -105,6 +115,7 @@ def probe_of(
             io=io,
             present=opened[node.source].identity,
             options=provider_options[node.source],
+            believed=believed,
         )
         if found.payload.weights is None:
             prober.judge(suspect)

@@ -42,6 +42,7 @@ class Suspect:
     Attributes:
         present: Device and SDK that would load it.
         options: Provider options of the session.
+        believed: Whether its maker is known, by more than what anybody can compute.
     """
 
     node: EpContextNode
@@ -50,6 +51,7 @@ class Suspect:
     io: PartitionIo
     present: HardwareIdentity
     options: Mapping[str, str]
+    believed: bool
 
     def key(self) -> str:
         """What a verdict is remembered under: payload, EP, options, device, driver and SDK."""
@@ -58,8 +60,8 @@ class Suspect:
         return blake3(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def made_here(self) -> bool:
-        """Whether its sealed notes have its digest, and exactly this device and SDK build."""
-        return self.notes is not None and self.notes.identity == self.present
+        """Whether who is believed made it for exactly this device and SDK build."""
+        return self.believed and self.notes is not None and self.notes.identity == self.present
 
 
 def came_down(suspect: Suspect, limit: float) -> str:

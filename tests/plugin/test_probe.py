@@ -8,6 +8,7 @@ import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,16 @@ from plugin.installed_site import in_a_child
 from small_models import feed, mlp
 
 import ort_lite as ort
+from ctx_formats.notes import read_notes
+from ort_lite.context.signing import sign_file
 from ort_lite.providers import catalog
 from ort_lite.testing.context_file import ContextFile, undigested
+from ort_lite.trust.private_keys import generate_key, read_signer
 
 if TYPE_CHECKING:
     from plugin.installed_site import Site
+
+    from ctx_formats.ep_context import EpContextNode
 
 NAME = "CrashingExecutionProvider"
 MODULE = Path(__file__).with_name("crashing_ep.py")
@@ -34,6 +40,7 @@ class Made:
     file: ContextFile
     cache: Path
     expected: np.ndarray
+    trust: Path | None = None
 
     def load(self, mode: str, seconds: int = 60, **fate: str) -> np.ndarray:
         options = ort.SessionOptions()
@@ -41,11 +48,15 @@ class Made:
             "session.ep_context_probe": mode,
             "session.ep_context_probe_seconds": str(seconds),
             "session.ep_context_cache_dir": str(self.cache),
+            **self._trusting(),
         }
         for key, value in entries.items():
             options.add_session_config_entry(key, value)
         with ort.InferenceSession(self.file.path, options, providers=[(NAME, fate)]) as session:
             return session.run(None, feed(mlp()))[0]
+
+    def _trusting(self) -> dict[str, str]:
+        return {"session.ep_context_trust": str(self.trust)} if self.trust is not None else {}
 
     def refusal(self, mode: str, seconds: int = 60, **fate: str) -> ort.InvalidGraph:
         with pytest.raises(ort.InvalidGraph) as found:
@@ -59,6 +70,8 @@ class Made:
         options = ort.SessionOptions()
         options.add_session_config_entry("session.ep_context_probe", mode)
         options.add_session_config_entry("session.ep_context_cache_dir", str(self.cache))
+        for key, value in self._trusting().items():
+            options.add_session_config_entry(key, value)
         (verdict,) = ort.check_compatibility(self.file.path, options, [(NAME, fate)])
         assert bool(verdict.hint) == bool(verdict.reason)
         return str(verdict.reason) if verdict.reason else verdict.verdict
@@ -88,6 +101,15 @@ def own(crashing: Site, tmp_path: Path) -> Made:
         expected = session.run(None, feed(mlp()))[0]
     file = ContextFile(folder / "m_ctx.onnx", folder / f"m_{NAME}.bin")
     return Made(file, tmp_path / "cache", expected)
+
+
+@pytest.fixture
+def signed(own: Made, tmp_path: Path) -> Made:
+    """It, signed by a key that is trusted."""
+    keys = generate_key(tmp_path / "own", None, force=False)
+    signer = read_signer(keys.private, None)
+    sign_file(own.file.path, own.file.path, signer, ort.SessionOptions())
+    return replace(own, trust=keys.public)
 
 
 @pytest.fixture
@@ -163,13 +185,42 @@ def test_a_damaged_record_is_no_verdict(foreign: Made) -> None:
     assert foreign.verdicts() == [""]
 
 
-def test_what_was_made_here_is_not_tried_unless_always(own: Made) -> None:
+def test_what_a_trusted_key_signed_for_here_is_not_tried_unless_always(signed: Made) -> None:
     """The child would abort on import; this process only does if it is let."""
-    own.refusal("always", on_run="abort")
+    signed.refusal("always", on_run="abort")
     with pytest.raises(ort.InvalidGraph, match="remembered"):
-        own.load("auto", on_run="abort")
-    np.testing.assert_array_equal(own.load("auto"), own.expected)
-    assert "" in own.verdicts()
+        signed.load("auto", on_run="abort")
+    np.testing.assert_array_equal(signed.load("auto"), signed.expected)
+    assert signed.verdicts() != [], "of `always`"
+    assert "" not in signed.verdicts(), "nothing was tried by `auto`"
+
+
+def test_a_right_seal_and_identity_are_no_reason_to_let_a_payload_through(own: Made) -> None:
+    """Anybody can compute them: a hostile payload with both took the process with it."""
+    own.refusal("auto", on_import="abort")
+
+
+def test_signed_for_a_device_that_is_not_named_is_tried(signed: Made) -> None:
+    def moved(node: EpContextNode) -> EpContextNode:
+        notes = read_notes(node)
+        assert notes is not None
+        return replace(notes, identity=replace(notes.identity, device="")).sealed_into(node)
+
+    signed.file.edit(moved)
+    signer = read_signer(signed.file.path.parents[1] / "own.key", None)
+    sign_file(signed.file.path, signed.file.path, signer, ort.SessionOptions())
+    signed.refusal("auto", on_import="abort")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+def test_a_good_verdict_counts_only_where_others_cannot_write_one(foreign: Made) -> None:
+    with TemporaryDirectory() as place:  # not below pytest's folder, which nobody else can enter
+        Path(place).chmod(0o777)
+        open_to_all = replace(foreign, cache=Path(place))
+        open_to_all.refusal("auto", on_import="abort")
+        (record,) = (open_to_all.cache / "probes").iterdir()
+        record.write_text('{"ort_lite_probe": 1, "problem": ""}')
+        open_to_all.refusal("auto", on_import="abort")
 
 
 def test_never_is_the_default_and_leaves_nothing_behind(own: Made) -> None:
@@ -215,10 +266,10 @@ def test_a_check_tries_a_payload_where_a_session_would(foreign: Made) -> None:
     assert foreign.checked("never", on_run="abort") is OPTIMAL
 
 
-def test_a_check_lets_through_what_was_made_here_unless_always(own: Made) -> None:
-    assert own.checked("auto", on_import="abort") is OPTIMAL
-    assert own.checked("always", on_import="abort") == "vendor_crashed"
-    assert own.checked("auto", on_import="abort") == "vendor_crashed", "remembered"
+def test_a_check_lets_through_what_a_trusted_key_signed_unless_always(signed: Made) -> None:
+    assert signed.checked("auto", on_import="abort") is OPTIMAL
+    assert signed.checked("always", on_import="abort") == "vendor_crashed"
+    assert signed.checked("auto", on_import="abort") == "vendor_crashed", "remembered"
 
 
 def test_a_remembered_verdict_is_the_same_with_threads(foreign: Made) -> None:

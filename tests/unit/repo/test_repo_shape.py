@@ -33,7 +33,7 @@ TEXTS = sorted(
 )
 MAX_LINES = 500
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "stuff"}
-SHARED = {"numpy", "onnx", "ml_dtypes", "blake3", "re2", "PIL"}
+SHARED = {"numpy", "onnx", "ml_dtypes", "blake3", "re2", "PIL", "cryptography"}
 """Dependencies of the project itself, and optional ones without a device: these are not SDKs."""
 
 

@@ -1,0 +1,144 @@
+"""`ort-lite keygen`, `sign` and `verify`: who made a model, and whether it is as they made it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.trust.private_keys import Signer
+
+passphrase_option = click.option(
+    "--passphrase-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="A file whose first line is the private key's passphrase.",
+)  # fmt: skip
+
+
+@click.command(short_help="Make a pair of keys to sign models with.")
+@click.argument("name", type=click.Path(path_type=Path))
+@passphrase_option
+@click.option("--ask-passphrase", is_flag=True, help="Ask for a passphrase and encrypt the key.")
+@click.option("--force", is_flag=True, help="Replace keys that are there: they are lost.")
+@json_option
+def keygen(
+    name: Path, *, passphrase_file: Path | None, ask_passphrase: bool, force: bool, as_json: bool
+) -> ExitCode:
+    """Make an Ed25519 key: NAME.key (private, its owner alone can read it) and NAME.pub.
+
+    Machines that load models get NAME.pub, in session.ep_context_trust.
+    """
+    from ort_lite.trust.private_keys import generate_key, read_passphrase
+    from ort_lite.trust.public_keys import PublicKey
+
+    if ask_passphrase and passphrase_file is not None:
+        raise click.UsageError("--ask-passphrase and --passphrase-file: expected one of them")
+    secret = read_passphrase(passphrase_file) if passphrase_file is not None else None
+    if ask_passphrase:
+        asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        secret = asked.encode()
+    made = generate_key(name, secret, force=force)
+    key = PublicKey(made.public_key, str(made.public)).id
+    if as_json:
+        print_json({"private": str(made.private), "public": str(made.public), "key": key})
+        return ExitCode.OK
+    print_line(f"{made.private}  private{', encrypted' if secret else ''}: keep it to yourself")
+    print_line(f"{made.public}  public, key {key}")
+    return ExitCode.OK
+
+
+@click.command(short_help="Sign a model and the files that it names.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--key", type=click.Path(path_type=Path), required=True, help="The private key.")
+@passphrase_option
+@click.option(
+    *("-o", "--output"), type=click.Path(path_type=Path),
+    help="Where the signed model goes. Default: MODEL itself, replaced in one step.",
+)  # fmt: skip
+@json_option
+def sign(
+    model: Path, *, key: Path, passphrase_file: Path | None, output: Path | None, as_json: bool
+) -> ExitCode:
+    """Sign MODEL, a context model or a plain one, and the payloads and weights beside it.
+
+    Payloads are compared with their digests first. Valid signatures by other keys stay.
+    """
+    from ort_lite.context.signing import sign_file
+    from ort_lite.options import SessionOptions
+
+    target = output or model
+    record = sign_file(model, target, _signer(key, passphrase_file), SessionOptions())
+    files = [{"path": one.location, "covered": one.part} for one in record.files]
+    if as_json:
+        print_json({"model": str(target), "key": record.key_id, "files": files})
+        return ExitCode.OK
+    print_line(f"{target}: signed with key {record.key_id}")
+    for one in files:
+        print_line(f"  covers {one['path']} ({one['covered']})")
+    return ExitCode.OK
+
+
+@click.command(short_help="Say whether a model is signed by somebody you trust.")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--trust", multiple=True, required=True, metavar="PUBLIC_KEY",
+    help="A public-key file, or a folder of them; may be given several times.",
+)  # fmt: skip
+@json_option
+def verify(model: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
+    """Verify the signature of MODEL, its payloads and weights; exit code 4 if they are not right.
+
+    No vendor's SDK is imported. `ort-lite check` says whether the model fits this machine.
+    """
+    from ort_lite.context.signatures_shown import signatures_of
+    from ort_lite.context.signing import verify_file
+
+    proof = verify_file(model, trust)
+    others = [one for one in signatures_of(model) if one.key != proof.key.id]
+    if as_json:
+        print_json(
+            {
+                "model": str(model),
+                "key": proof.key.id,
+                "key_file": proof.key.file,
+                "files": [one.location for one in proof.record.files],
+                "other_signatures": [one.to_json() for one in others],
+            }
+        )
+        return ExitCode.OK
+    print_line(f"{model}: signed by {proof.key.id} ({proof.key.file})")
+    for one in others:
+        print_line(f"  also: {one}")
+    return ExitCode.OK
+
+
+def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str, str]:
+    """The session's entries for what it writes; none where nothing is to be signed."""
+    from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
+
+    named = {SIGN_KEY: key, PASSPHRASE_KEY: passphrase_file}
+    return {entry: str(path) for entry, path in named.items() if path is not None}
+
+
+def _signer(key: Path, passphrase_file: Path | None) -> Signer:
+    """The private key; on a terminal its passphrase is asked for where there is no file with it.
+
+    Raises:
+        InvalidArgument: As `read_signer`.
+        CommandError: The terminal gave no passphrase.
+    """
+    from ort_lite.trust.private_keys import is_encrypted, read_passphrase, read_signer
+
+    if passphrase_file is not None:
+        return read_signer(key, read_passphrase(passphrase_file))
+    if sys.stdin.isatty() and is_encrypted(key):
+        asked: str = click.prompt(f"Passphrase of {key}", hide_input=True, err=True)
+        return read_signer(key, asked.encode())
+    return read_signer(key, None)

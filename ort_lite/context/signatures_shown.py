@@ -1,0 +1,87 @@
+"""Who has signed a model, for a person: a session believes only keys that it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.model_file import ModelBytes
+from ctx_formats.signatures import KEY_SHOWN, read_signed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from ort_lite.model.loader import LoadedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """One signature of a model.
+
+    Attributes:
+        key: Id of the key that it says it is by; "" where the signatures cannot be read.
+        problem: Why it is not that key's over this model; "" for a valid one.
+        trusted: Whether the session was given that key and found the signature right.
+    """
+
+    key: str
+    problem: str = ""
+    trusted: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"key": self.key, "problem": self.problem, "trusted": self.trusted}
+
+    def __str__(self) -> str:
+        """One line."""
+        state = "trusted" if self.trusted else self.problem or "valid; nobody was asked to trust it"
+        return f"{self.key[:KEY_SHOWN]} ({state})".lstrip()
+
+
+def signatures_of(path: str | os.PathLike[str]) -> tuple[Signature, ...]:
+    """The signatures of a model file; the files that they cover are not looked at.
+
+    Raises:
+        FormatError: It cannot be opened.
+    """
+    with MappedFile(path) as mapped:
+        return _signatures(ModelBytes(mapped.view))
+
+
+def signatures_of_loaded(loaded: LoadedModel) -> tuple[Signature, ...]:
+    """As `signatures_of`, for a model that a session has verified where it was asked to."""
+    found = _signatures(loaded.data)
+    proven = loaded.proof.key.id if loaded.proof is not None else ""
+    return tuple(
+        Signature(key=one.key, problem=one.problem, trusted=one.key == proven) for one in found
+    )
+
+
+def _signatures(data: ModelBytes) -> tuple[Signature, ...]:
+    """Nothing but the format is imported for a model without signatures."""
+    try:
+        signed = read_signed(data.view)
+    except FormatError as exc:
+        return (Signature(key="", problem=str(exc)),)
+    if not signed.records:
+        return ()
+    from ort_lite.status import Fail  # noqa: PLC0415 - for signed models
+    from ort_lite.trust.verification import record_problem  # noqa: PLC0415 - as above
+
+    digest = signed.digest(data.pieces())
+    found = []
+    for record in signed.records:
+        try:
+            problem = record_problem(record, signed, digest)
+        except Fail as exc:
+            problem = f"not verified: {exc.message}"
+        found.append(Signature(key=record.key_id, problem=problem))
+    return tuple(found)
+
+
+def described(signatures: Sequence[Signature]) -> str:
+    """All of them on one line; "" for none."""
+    return ", ".join(map(str, signatures))

@@ -1,0 +1,228 @@
+"""Signs models: what a signature covers is gathered, signed, and put behind the model's bytes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.ep_context import EpContextNode
+from ctx_formats.errors import FormatError
+from ctx_formats.mapped_file import MappedFile
+from ctx_formats.model_reader import read_model
+from ctx_formats.model_writer import PROTOBUF_LIMIT
+from ctx_formats.notes import read_notes
+from ctx_formats.onnx_model import ExternalData, GraphDef, SparseTensor, Tensor
+from ctx_formats.safe_path import resolve_payload
+from ctx_formats.signatures import (
+    SignatureRecord,
+    content_spans,
+    read_signed,
+    signature_entries,
+    spans_of,
+)
+from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
+from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
+from ort_lite.context.mending import refused
+from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.context.payload_store import PayloadStore, read_payload_container
+from ort_lite.model import loader
+from ort_lite.options import TRUST_KEY, SessionOptions
+from ort_lite.status import Fail, InvalidArgument
+from ort_lite.trust.verification import record_problem, signed_file_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ctx_formats.model_file import ModelBytes
+    from ctx_formats.onnx_model import Model
+    from ctx_formats.signatures import SignedFile
+    from ort_lite.trust.private_keys import Signer
+    from ort_lite.trust.verification import Proof
+
+
+def signer_of(options: SessionOptions) -> Signer | None:
+    """The key that a session's entries sign context models with; None for none.
+
+    Raises:
+        InvalidArgument: It cannot be read, or there is a passphrase without a key.
+        Fail: The package cryptography is missing.
+    """
+    path, secret = options.config.get(SIGN_KEY, ""), options.config.get(PASSPHRASE_KEY, "")
+    if not path:
+        if secret:
+            raise InvalidArgument(f"{PASSPHRASE_KEY} is set, and {SIGN_KEY} names no key")
+        return None
+    from ort_lite.trust.private_keys import read_passphrase, read_signer  # noqa: PLC0415 - if asked for
+
+    return read_signer(Path(path), read_passphrase(Path(secret)) if secret else None)
+
+
+def signature_of(
+    pieces: Sequence[bytes | memoryview], model: Model, folder: Path | None, signer: Signer
+) -> bytes:
+    """What to put behind a model's bytes.
+
+    Args:
+        pieces: The bytes.
+        model: What they say.
+        folder: Where its files are, written already; None where nobody knows.
+        signer: The key.
+
+    Raises:
+        Fail: A file that is to be covered cannot be found, or the model gets over 2 GiB.
+        OSError: As above, by what the system says.
+    """
+    digest = blake3()
+    for piece in pieces:
+        digest.update(piece)
+    record = SignatureRecord(
+        public_key=signer.public_key,
+        model_blake3=digest.hexdigest(),
+        model_size=sum(map(len, pieces)),
+        files=_covered(model, folder),
+    )
+    entries = signature_entries([signer.signed(record)])
+    if record.model_size + len(entries) > PROTOBUF_LIMIT:
+        raise Fail(f"the model has no room for a signature: at most {PROTOBUF_LIMIT} bytes")
+    return entries
+
+
+def sign_file(path: Path, output: Path, signer: Signer, options: SessionOptions) -> SignatureRecord:
+    """Sign a model file whose payloads are what its notes say; other keys' signatures stay.
+
+    A signature of another state of the model or its files goes, and so does this key's last one.
+
+    Args:
+        path: The model, a context model or a plain one.
+        output: Where the signed one goes, in one step; may be `path`. Its files have to be found
+            from there, too.
+        signer: The key.
+        options: As a session has them that loads the model.
+
+    Raises:
+        OrtLiteError: The model or a payload is damaged or missing.
+        Fail: As `signature_of`, or `output` cannot be written.
+    """
+    options = options.without(TRUST_KEY)
+    with ExitStack() as opened:
+        loaded = loader.load(path, options)
+        opened.callback(loaded.close)
+        _require_sound(loaded, options)
+        try:
+            data = loaded.data
+            pieces = tuple(spans_of(data.pieces(), content_spans(data.view)))
+            plain = read_model(data.view, runs=data.runs)
+            entries = signature_of(pieces, plain, output.parent, signer)
+            record, kept = _with_others(loaded.data, entries)
+            with written_beside(output) as (file, temporary):
+                for piece in pieces:
+                    file.write(piece)
+                file.write(kept)
+            publish(temporary, output, replace=True)
+        except OSError as exc:
+            raise Fail(f"{output} cannot be written: {exc}") from exc
+    return record
+
+
+def verify_file(path: Path, keys: Sequence[str]) -> Proof:
+    """The proof that a model and every file that it names are what a trusted key has signed.
+
+    Args:
+        path: The model.
+        keys: Files and folders of public keys.
+
+    Raises:
+        OrtLiteError: They are not, with reason untrusted; a payload is damaged or missing.
+    """
+    options = SessionOptions()
+    options.add_session_config_entry(TRUST_KEY, "\n".join(keys) + "\n")
+    loaded = loader.load(path, options)
+    try:
+        _require_sound(loaded, options)
+    finally:
+        loaded.close()
+    assert loaded.proof is not None, "it was asked for"
+    return loaded.proof
+
+
+def _with_others(data: ModelBytes, entries: bytes) -> tuple[SignatureRecord, bytes]:
+    """The new record, and the entries with those of other keys that are as good."""
+    (record,) = read_signed(memoryview(entries)).records
+    try:
+        signed = read_signed(data.view)
+    except FormatError:
+        return record, entries
+    digest = signed.digest(data.pieces())
+    others = [
+        known
+        for known in signed.records
+        if known.public_key != record.public_key
+        and known.files == record.files
+        and not record_problem(known, signed, digest)
+    ]
+    return record, signature_entries([*others, record])
+
+
+def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
+    """Refuse what a session would refuse whatever the device."""
+    nodes = context_nodes(loaded)
+    base = base_folder(loaded.path, options)
+    with PayloadStore(base, loaded.path, options, proof=loaded.proof) as store:
+        for _, node in nodes:
+            found = examine(node, store, primaries_of(nodes), options)
+            if found.seal is not None:
+                raise refused(found.seal.in_file(loaded.described), node.onnx_model_filename)
+
+
+def _covered(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
+    """Files that the bytes of a model say nothing of: weights, and payloads without notes."""
+    weights = {t.data.location for t in _tensors(model.graph) if isinstance(t.data, ExternalData)}
+    payloads = _unproven_payloads(model)
+    if (weights or payloads) and folder is None:
+        raise Fail(
+            "the model cannot be signed: where its files lie is not known; compile it to a file, "
+            f"or without {SIGN_KEY}, and sign it with `ort-lite sign`"
+        )
+    files = {}
+    for location in sorted(weights | payloads):
+        try:
+            path = resolve_payload(str(folder), location)
+            with MappedFile(path, follow_symlink=False) as mapped:
+                head = None
+                if location in payloads:
+                    container = read_payload_container(mapped.view, path)
+                    head = container.head_size if container.has_digests else None
+                files[location] = signed_file_of(location, [mapped.view], head)
+        except FormatError as exc:
+            raise Fail(f"the model cannot be signed: its file '{location}': {exc}") from exc
+    return tuple(files.values())
+
+
+def _unproven_payloads(model: Model) -> set[str]:
+    """Payload files of a model that has a node whose notes do not say every byte of it."""
+    nodes = [EpContextNode.from_node(n) for n in all_nodes(model.graph) if is_context_node(n)]
+    found = [read_notes(node) for node in nodes]
+    if all(notes is not None and not notes.weights_blake3 for notes in found):
+        return set()
+    return {n.payload_path for n in nodes if n.main_context and not n.embed_mode}
+
+
+def _tensors(graph: GraphDef) -> Iterator[Tensor]:
+    """Every tensor of a graph and of its bodies, in whichever place."""
+    yield from graph.initializers.values()
+    for sparse in graph.sparse_initializers.values():
+        yield from (sparse.values, sparse.indices)
+    for node in graph.nodes:
+        for attribute in node.attributes.values():
+            value = attribute.value
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, Tensor):
+                    yield one
+                elif isinstance(one, SparseTensor):
+                    yield from (one.values, one.indices)
+                elif isinstance(one, GraphDef):
+                    yield from _tensors(one)

@@ -1,0 +1,1 @@
+"""Signatures: whose are believed, and whether a model has one of theirs."""
