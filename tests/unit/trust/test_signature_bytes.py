@@ -10,6 +10,7 @@ import pytest
 from signed_models import assert_untrusted
 from small_models import mlp, sandwich
 
+from ctx_formats.model_file import ModelBytes
 from ctx_formats.signatures import PREFIX, read_signed, signature_entries
 from ctx_formats.wire import delimited_tag, write_varint
 from ort_lite.trust.ed25519 import SPKI, verifies
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from signed_models import Key
+
+    from ort_lite.trust.verification import Proof
 
 # RFC 8032 section 7.1, tests 1 and 2: seed, public key, message, signature.
 VECTORS = [
@@ -67,6 +70,10 @@ def test_keys_are_read_as_rfc_8032_has_them(
     assert not verifies(signer.public_key[:-1], *arguments)
 
 
+def verified(data: bytes | bytearray | memoryview, key: Key) -> Proof:
+    return require_signed(ModelBytes(memoryview(data)), str(key.public), "m")
+
+
 def _der(key: Key) -> bytes:
     return read_public_keys(str(key.public))[0].der
 
@@ -85,13 +92,11 @@ def test_a_flipped_bit_in_any_byte_is_refused(signed: bytes, key: Key) -> None:
     parts = read_signed(memoryview(signed))
     (trusted,) = [r for r in parts.records if r.public_key == _der(key)]
     signed = bytes(parts.content) + signature_entries([trusted])
-    require_signed(memoryview(signed), str(key.public), "m")
+    verified(signed, key)
     for at in range(len(signed)):
         damaged = bytearray(signed)
         damaged[at] ^= 1 << at % 8
-        assert_untrusted(
-            lambda data=damaged: require_signed(memoryview(data), str(key.public), "m")
-        )
+        assert_untrusted(lambda data=damaged: verified(data, key))
 
 
 def test_a_model_cut_off_anywhere_is_refused(signed: bytes, key: Key) -> None:
@@ -108,9 +113,9 @@ def test_a_model_cut_off_anywhere_is_refused(signed: bytes, key: Key) -> None:
     for size in range(len(signed)):
         cut = memoryview(signed)[:size]
         if size in whole:
-            require_signed(cut, str(key.public), "m")
+            verified(cut, key)
         else:
-            assert_untrusted(lambda data=cut: require_signed(data, str(key.public), "m"))
+            assert_untrusted(lambda data=cut: verified(data, key))
 
 
 def entry(name: str, text: str) -> bytes:
@@ -185,24 +190,22 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
 def test_a_forgery_is_refused(signed: bytes, key: Key, name: str) -> None:
     forged = FORGERIES[name](signed)
     assert forged != signed
-    assert_untrusted(lambda: require_signed(memoryview(forged), str(key.public), "m"))
+    assert_untrusted(lambda: verified(forged, key))
 
 
 def test_a_stranger_s_signature_may_come_and_go(signed: bytes, key: Key) -> None:
     content, _ = _parts(signed)
     for record in read_signed(memoryview(signed)).records:
         alone = content + signature_entries([record])
-        if record.public_key == require_signed(memoryview(signed), str(key.public), "m").key.der:
-            require_signed(memoryview(alone), str(key.public), "m")
+        if record.public_key == verified(signed, key).key.der:
+            verified(alone, key)
         else:
             assert_untrusted(
-                lambda data=alone: require_signed(memoryview(data), str(key.public), "m"),
+                lambda data=alone: verified(data, key),
                 match="alone",
             )
 
 
 def test_no_more_than_64_signatures_are_looked_at(signed: bytes, key: Key) -> None:
     many = b"".join(entry(f"{PREFIX}{n:016x}", "{}") for n in range(65))
-    assert_untrusted(
-        lambda: require_signed(memoryview(signed + many), str(key.public), "m"), match="expected"
-    )
+    assert_untrusted(lambda: verified(signed + many, key), match="expected")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import numpy as np
 import onnx
 import pytest
 from context_models import OPENVINO
 from signed_models import answer, assert_untrusted, compiled, make_key, options
-from small_models import feed, mlp
+from small_models import feed, mlp, tied
 
 import ort_lite as ort
 from ctx_formats.signatures import read_signed
@@ -117,3 +118,30 @@ def test_a_signature_is_of_the_output_beside_which_the_files_lie(tmp_path: Path,
     with pytest.raises(ort.Fail, match=r"cannot be signed: its file 'w\.bin'"):
         sign_file(path, other / "m.onnx", signer, ort.SessionOptions())
     assert list(other.iterdir()) == []
+
+
+@pytest.mark.parametrize("embed", ["0", "1"], ids=["external", "embedded"])
+def test_long_runs_of_bytes_are_covered(tmp_path: Path, key: Key, embed: str) -> None:
+    """Weights and payloads from 256 KiB on lie in memory of their own: ctx_formats.model_file."""
+    proto = tied(width=512)
+    made = compiled(tmp_path / "a", proto, key, embed=embed)
+    expected = answer(made.path, key.public, proto=proto)
+    np.testing.assert_array_equal(answer(made.path, None, proto=proto), expected)
+    plain = tmp_path / "plain.onnx"
+    plain.write_bytes(proto.SerializeToString())
+    key.sign(plain)
+    answer(plain, key.public, proto=proto)
+    for path in (plain, made.path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        assert_untrusted(lambda path=path: answer(path, key.public, proto=proto))
+
+
+def test_signing_leaves_every_byte_of_the_model_as_it_was(tmp_path: Path, key: Key) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(tied(width=512).SerializeToString())
+    before = path.read_bytes()
+    for _ in range(2):
+        key.sign(path)
+        assert bytes(read_signed(memoryview(path.read_bytes())).content) == before
