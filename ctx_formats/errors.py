@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
 
 
 class Reason(StrEnum):
@@ -61,3 +65,17 @@ class FormatError(ValueError):
         if self.file:
             return self
         return FormatError(self.field, self.found, self.expected, file=file, reason=self.reason)
+
+
+class FileChangedError(FormatError):
+    """Somebody wrote to a file, or replaced it, while it was read or used; reason integrity."""
+
+    def __init__(self, path: str | os.PathLike[str], when: str = "while it was read") -> None:
+        """`path` is the file's."""
+        super().__init__(
+            "file",
+            f"changed {when}",
+            "a file that nobody writes to; write a new one beside it and rename that",
+            file=str(path),
+            reason=Reason.INTEGRITY,
+        )

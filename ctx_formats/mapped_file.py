@@ -13,7 +13,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Self
 
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
@@ -68,20 +68,16 @@ class MappedFile:
             OSError: No descriptors or no memory are left.
         """
         self.path = path
-        self._keep_open = keep_open
         self._descriptor: int | None = open_descriptor(path, follow_symlink=follow_symlink)
         try:
             self.stamp = stamp_of(self._descriptor, path)
-            self._map = self._opened_map(self._descriptor)
+            self._map = _mapped(self._descriptor, self.stamp.size, path)
         except BaseException:
             self._close_descriptor()
             raise
         if not keep_open:
             self._close_descriptor()
         self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
-
-    def _opened_map(self, descriptor: int) -> mmap.mmap | None:
-        return _mapped(descriptor, self.stamp.size, self.path)
 
     def require_unchanged(self) -> None:
         """Compare the file with what it was when it was opened, without reading it.
@@ -90,15 +86,14 @@ class MappedFile:
         changes the inode's ctime alone, and nobody can open it any more.
 
         Raises:
-            FormatError: Reason integrity; somebody wrote to it or changed its size or times.
+            FileChangedError: Somebody wrote to it or changed its size or times.
         """
         assert self._descriptor is not None, "opened with keep_open"
-        if not self._is_stamp_of(os.fstat(self._descriptor)):
-            raise changed(self.path, "while it was in use")
-
-    def _is_stamp_of(self, info: os.stat_result) -> bool:
+        info = os.fstat(self._descriptor)
         now = FileStamp.of(info)
-        return now == (self.stamp if info.st_nlink else replace(self.stamp, ctime_ns=now.ctime_ns))
+        same = now if info.st_nlink else replace(now, ctime_ns=self.stamp.ctime_ns)
+        if same != self.stamp:
+            raise FileChangedError(self.path, "while it was in use")
 
     @property
     def reopened_as(self) -> str:
@@ -143,17 +138,6 @@ def path_of_descriptor(descriptor: int, path: PathLike) -> str:
     """Where this process finds an open file whatever its name has become; else `path`."""
     link = f"/proc/self/fd/{descriptor}"
     return link if os.path.lexists(link) else str(path)
-
-
-def changed(path: PathLike, when: str) -> FormatError:
-    """The error about a file that another process has changed in place."""
-    return FormatError(
-        "file",
-        f"changed {when}",
-        "a file that nobody writes to; write a new one beside it and rename that",
-        file=str(path),
-        reason=Reason.INTEGRITY,
-    )
 
 
 def stamp_of(descriptor: int, path: PathLike) -> FileStamp:

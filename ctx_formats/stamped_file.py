@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import FileChangedError, FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.mapped_file import FileStamp, open_descriptor, stamp_of
 
@@ -37,20 +37,6 @@ _WAITS = 25
 _WAIT = 0.001
 _AHEAD_NS = 1_000_000_000
 """A time this far ahead is another machine's clock, which waiting does not reach."""
-
-
-class FileChangedError(FormatError):
-    """Somebody wrote to a file, or replaced it, while it was read; reason integrity."""
-
-    def __init__(self, path: PathLike) -> None:
-        """`path` is the file's."""
-        super().__init__(
-            "file",
-            "changed while it was read",
-            "a file that nobody writes to; write a new one beside it and rename that",
-            file=str(path),
-            reason=Reason.INTEGRITY,
-        )
 
 
 class StampedFile:

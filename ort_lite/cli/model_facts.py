@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.container_reader import read_container
+from ctx_formats.copied_file import open_file
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.notes import read_notes
 from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
@@ -167,11 +167,11 @@ def _container_facts(node: EpContextNode, path: Path) -> dict[str, Any]:
     if node.embed_mode:
         return _entry_facts(node, memoryview(node.ep_cache_context))
     name = node.payload_path
-    mapped = MappedFile(resolve_payload(path.parent, name, model_path=path))
+    file = open_file(resolve_payload(path.parent, name, model_path=path))
     try:
-        return {"payload": name, **_entry_facts(node, mapped.view)}
+        return {"payload": name, **_entry_facts(node, file.view)}
     finally:
-        mapped.close()
+        file.close()
 
 
 def _entry_facts(node: EpContextNode, data: memoryview) -> dict[str, Any]:

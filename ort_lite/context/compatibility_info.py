@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
-from ctx_formats.mapped_file import MappedFile
+from ctx_formats.model_file import read_model_file
 from ctx_formats.model_reader import read_model
+from ctx_formats.stamped_file import StampedFile
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
     ReadsRecords,
@@ -52,8 +53,10 @@ def get_compatibility_info_from_model(
     if not path or not Path(path).exists():
         raise CompatibilityInfoError(f"Load model {path} failed. File doesn't exist")
     try:
-        with MappedFile(Path(path)) as mapped:
-            return _info(mapped.view, ep_type, path)
+        with StampedFile(path) as file:
+            data = read_model_file(file, runs=False)
+            file.require_unchanged()
+        return _info(data.view, ep_type, path)
     except FormatError as exc:
         raise CompatibilityInfoError(f"Protobuf parsing failed. {exc}") from exc
 

@@ -6,9 +6,11 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from ctx_formats.errors import FileChangedError
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.examination import base_folder, context_nodes, primaries_of
 from ort_lite.context.importing import Examiner, Importer, release_all
+from ort_lite.context.mending import refused
 from ort_lite.context.modules_beside import ModulesBeside
 from ort_lite.context.payload_store import PayloadStore
 from ort_lite.context.shared_reading import loading
@@ -92,6 +94,13 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
             undo.callback(beside.begin)  # else its thread would wait for ever
         importer = Importer(loaded.described, terms.eps, examiner, terms.clock, probe, beside)
         prepared = _prepared(as_graph(_as_shown(loaded.model)), terms, importer)
+        try:
+            store.require_unchanged()
+            if terms.early is not None:
+                terms.early.store.require_unchanged()
+        except FileChangedError as exc:
+            prepared.release()
+            raise refused(exc, "") from exc
         for node in importer.imported:
             store.taken(node)
     return prepared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import Reason
+from ctx_formats.errors import FileChangedError, Reason
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def refused(
 ) -> InvalidGraph:
     """A file's problem as the session's error, with what mends it."""
     again = recompile(onnx_model_filename)
+    if isinstance(exc, FileChangedError):
+        again = "load it again when nothing writes to it any more"
     hint = {
         Reason.MISSING_PAYLOAD: (
             "put the payload file beside the model, or name the model's folder through "

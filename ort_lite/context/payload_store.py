@@ -1,4 +1,4 @@
-"""The payloads that EPContext nodes point to: found, mapped once, checked, handed out."""
+"""The payloads that EPContext nodes point to: found, read once, checked, handed out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.safe_path import resolve_payload
-from ort_lite.context.shared_reading import PayloadFile, opened
+from ort_lite.context.shared_reading import PayloadFile, copy_limit, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +32,9 @@ class Payload:
 
 
 class PayloadStore:
-    """Contexts of one model; each is mapped, where it is a file, and its index read once.
+    """Contexts of one model; each is copied or mapped, where it is a file, and its index read once.
 
-    `close` lets go of the maps; payloads handed out keep theirs alive.
+    `close` lets go of the files; payloads handed out keep their memory.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class PayloadStore:
         self._model_path = model_path
         self._reader = options.read_data
         self._workspace = workspace
+        self._copy_limit = copy_limit(options)
         self._files: dict[str, PayloadFile] = {}
         self._containers: dict[str, Container] = {}
         self._embedded: list[tuple[bytes | memoryview, Container]] = []
@@ -151,8 +152,17 @@ class PayloadStore:
             if self._workspace is not None and name in file.container.entries:
                 self._workspace.take(file, name)
 
+    def require_unchanged(self) -> None:
+        """Compare every file that is mapped with what it was when it was opened.
+
+        Raises:
+            FileChangedError: Another process has written to one.
+        """
+        for payload in self._files.values():
+            payload.file.require_unchanged()
+
     def close(self) -> None:
-        """Let go of every map."""
+        """Let go of every file."""
         for file in self._files.values():
             if self._workspace is None:
                 file.close()
@@ -209,7 +219,9 @@ class PayloadStore:
         path = self._path(node)
         if path not in self._files:
             read = opened if self._workspace is None else self._workspace.file
-            self._files[path] = read(path, lambda mapped: read_payload_container(mapped.view, path))
+            self._files[path] = read(
+                path, lambda file: read_payload_container(file.view, path), self._copy_limit
+            )
         return self._files[path].container
 
     def _weights(self, container: Container, name: str) -> WeightsFile | None:

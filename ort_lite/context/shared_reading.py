@@ -1,4 +1,4 @@
-"""Payload files that several sessions load from: mapped, indexed and checked once."""
+"""Payload files that several sessions load from: read, indexed and checked once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,38 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ctx_formats.copied_file import COPY_LIMIT, open_file
 from ctx_formats.lean_dataclass import dataclass, field
-from ctx_formats.mapped_file import FileStamp, MappedFile
-from ort_lite.context.keys import SHARE_KEY, STOP_KEY
+from ctx_formats.mapped_file import FileStamp
+from ort_lite.context.keys import MAP_KEY, SHARE_KEY, STOP_KEY
+from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ctx_formats.container import Container
+    from ctx_formats.copied_file import CopiedFile
+    from ctx_formats.mapped_file import MappedFile
     from ort_lite.context.shared_weights import WeightsFile
     from ort_lite.options import SessionOptions
+
+    FileBytes = MappedFile | CopiedFile
+
+COPY_LIMITS = {"auto": COPY_LIMIT, "0": 1 << 62, "1": 0}
+"""By value of MAP_KEY, up to how many bytes payload files are copied in place of being mapped;
+docs/adr/0033-copied-payloads.md."""
+
+
+def copy_limit(options: SessionOptions) -> int:
+    """Bytes up to which a session copies payload files.
+
+    Raises:
+        InvalidArgument: MAP_KEY has a value that it does not have.
+    """
+    value = options.config.get(MAP_KEY, "auto")
+    if value not in COPY_LIMITS:
+        raise InvalidArgument(f"{MAP_KEY} is '{value}', expected {', '.join(COPY_LIMITS)}")
+    return COPY_LIMITS[value]
 
 
 @contextmanager
@@ -45,7 +67,7 @@ class PayloadFile:
         users: Sessions that are loading from it.
     """
 
-    mapped: MappedFile
+    file: FileBytes
     container: Container
     waiting: set[str]
     users: int = 0
@@ -69,27 +91,33 @@ class PayloadFile:
                     self.container.verify_weights(run)
                     self._checked.add(run)
                     entry = self.container.weights[run]
-                    self.mapped.drop_pages(entry.offset, entry.size)  # an SDK maps them itself
-        return WeightsFile(self.mapped.view, self.mapped.reopened_as)
+                    self.file.drop_pages(entry.offset, entry.size)  # an SDK maps them itself
+        return WeightsFile(self.file.view, self.file.reopened_as)
 
     def close(self) -> None:
-        """Let go of the file; views of it keep the map alive."""
-        self.mapped.close()
+        """Let go of the file; views of it keep the memory."""
+        self.file.close()
 
 
-def opened(path: str, parse: Callable[[MappedFile], Container]) -> PayloadFile:
-    """Map a payload file and read its index.
+def opened(path: str, parse: Callable[[FileBytes], Container], copy_limit: int) -> PayloadFile:
+    """Copy or map a payload file and read its index.
+
+    Args:
+        path: The file.
+        parse: Reads the index.
+        copy_limit: In bytes; a larger file is mapped.
 
     Raises:
-        FormatError: It is not there, not to be followed, or no container.
+        FormatError: It is not there, not to be followed, or no container; reason integrity where
+            it changes for as long as it is being read.
     """
-    mapped = MappedFile(path, follow_symlink=False, keep_open=True)
+    file = open_file(path, copy_limit=copy_limit, follow_symlink=False)
     try:
-        container = parse(mapped)
+        container = parse(file)
     except BaseException:
-        mapped.close()
+        file.close()
         raise
-    return PayloadFile(mapped, container, set(container.entries))
+    return PayloadFile(file, container, set(container.entries))
 
 
 class Workspace:
@@ -106,7 +134,9 @@ class Workspace:
         """How many files were read."""
         return self._reads
 
-    def file(self, path: str, parse: Callable[[MappedFile], Container]) -> PayloadFile:
+    def file(
+        self, path: str, parse: Callable[[FileBytes], Container], copy_limit: int
+    ) -> PayloadFile:
         """The file at `path`, read only if no session of the group has read it.
 
         The caller gives it to `release` when it has imported what it needs.
@@ -118,9 +148,9 @@ class Workspace:
             stamp = _stamp(path)
             known = self._files.get(stamp) if stamp is not None else None
             if known is None:
-                known = opened(path, parse)
+                known = opened(path, parse, copy_limit)
                 self._reads += 1
-                self._files[known.mapped.stamp] = known
+                self._files[known.file.stamp] = known
             known.users += 1
             return known
 
@@ -135,7 +165,7 @@ class Workspace:
         with self._lock:
             file.waiting.discard(name)
             if not file.waiting:
-                self._files.pop(file.mapped.stamp, None)
+                self._files.pop(file.file.stamp, None)
 
     def names(self) -> tuple[str, ...]:
         """Partitions that no session has taken."""

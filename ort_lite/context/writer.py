@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.ep_context import EpContextNode
-from ctx_formats.errors import FormatError
+from ctx_formats.errors import FileChangedError, FormatError
 from ctx_formats.model_file import digest_pieces
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
 from ctx_formats.signatures import without_signatures
-from ctx_formats.stamped_file import FileChangedError
 from ort_lite.context.external_initializers import located, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
 from ort_lite.context.max_size import SharesWorkingMemory

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
 from ctx_formats.safe_path import resolve_payload
-from ctx_formats.stamped_file import FileChangedError
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:

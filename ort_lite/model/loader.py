@@ -6,11 +6,11 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_file import ModelBytes, read_model_file
 from ctx_formats.model_reader import read_model
-from ctx_formats.stamped_file import FileChangedError, StampedFile
+from ctx_formats.stamped_file import StampedFile
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
 from ort_lite.options import TRUST_KEY

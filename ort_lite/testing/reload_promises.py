@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from ctx_formats.notes import read_notes
 from ort_lite.check import check_compatibility
+from ort_lite.context import importing
 from ort_lite.status import InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
 from ort_lite.testing.context_file import ContextFile, Damage, damages
@@ -18,10 +20,17 @@ from ort_lite.testing.oracle_cases import OracleCase, oracle_case
 from ort_lite.testing.subject import EpUnderTest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ctx_formats.ep_context import EpContextNode
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.context.examination import Examined
+    from ort_lite.execution_provider import (
+        CompiledPartition,
+        ExecutionProvider,
+        PartitionIo,
+        SupportsEpContext,
+    )
 
 EMBED = pytest.mark.parametrize("embed", [False, True], ids=["external", "embedded"])
 
@@ -105,6 +114,32 @@ class ReloadPromises(EpUnderTest):
         mine.put_container(other.container())
         assert self.refusal(mine).reason in ("integrity", "missing_payload")
 
+    @EMBED
+    @pytest.mark.parametrize("when", ["before the import", "after the import"])
+    @pytest.mark.usefixtures("context_ep")
+    def test_a_context_that_is_changed_in_place_afterwards_runs_as_it_was(
+        self,
+        taken: OracleCase,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        when: str,
+        *,
+        embed: bool,
+    ) -> None:
+        """What passed the digest is what the EP gets, whatever others write into the file."""
+        made = self.written(tmp_path, taken, embed=embed)
+        changed = made.path if made.payload is None else made.payload
+        if when == "before the import":
+            before_import(monkeypatch, lambda: flip_in_place(changed))
+        with self.session(made.path) as session:
+            feed = taken.feeds[0]
+            right = taken.expected(feed)
+            if when == "after the import":
+                flip_in_place(changed)
+            self.assert_close(session.run(None, dict(feed)), right)
+            os.truncate(changed, 0)
+            self.assert_close(session.run(None, dict(feed)), right)
+
     @pytest.mark.usefixtures("context_ep")
     def test_a_missing_payload_is_refused(self, taken: OracleCase, tmp_path: Path) -> None:
         """The message names the file."""
@@ -182,6 +217,26 @@ class ReloadPromises(EpUnderTest):
         (mine,), (other,) = first.nodes(), second.nodes()
         assert mine.partition_name == other.partition_name
         assert mine.source == self.factory.name
+
+
+def before_import(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Let something happen once every digest has passed, before an EP gets a payload."""
+    compiled = importing._compiled  # noqa: SLF001 - between two steps of ours
+
+    def later(
+        node: EpContextNode, found: Examined, ep: SupportsEpContext, io: PartitionIo
+    ) -> CompiledPartition:
+        action()
+        return compiled(node, found, ep, io)
+
+    monkeypatch.setattr(importing, "_compiled", later)
+
+
+def flip_in_place(path: Path) -> None:
+    """Write other bytes into a file, of which a map would see every one."""
+    data = bytes(byte ^ 0xFF for byte in path.read_bytes())
+    with path.open("r+b") as file:
+        file.write(data)
 
 
 def of_another_driver(node: EpContextNode) -> EpContextNode:

@@ -11,11 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ctx_formats import model_file, stamped_file
-from ctx_formats.errors import FormatError, Reason
+from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.model_file import read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import Tensor
-from ctx_formats.stamped_file import FileChangedError, StampedFile
+from ctx_formats.stamped_file import StampedFile
 from ctx_formats.wire import write_varint
 
 if TYPE_CHECKING:
