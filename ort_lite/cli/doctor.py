@@ -27,6 +27,7 @@ PACKAGES: Mapping[str, str] = {
     "blake3": "",
     "openvino": "openvino",
     "pyopencl": "opencl",
+    "cryptography": "sign",
 }
 """Package to the extra that brings it; "" for what everybody has."""
 

@@ -35,6 +35,7 @@ ENTRIES = frozenset(
         "session.ep_compile_in_background",
         "session.ep_context_cache",
         "session.ep_context_cache_dir",
+        "session.ep_context_cache_key",
         "session.ep_context_cache_max_bytes",
         "session.ep_context_cache_key",
         "session.ep_context_map",

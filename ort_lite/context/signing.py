@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,8 +99,8 @@ def sign_file(path: Path, output: Path, signer: Signer, options: SessionOptions)
 
     Args:
         path: The model, a context model or a plain one.
-        output: Where the signed one goes, in one step; may be `path`. Its files have to be found
-            from there, too.
+        output: Where the signed one goes, in one step; may be `path`. A file that is there is
+            replaced and keeps its mode. The model's files have to be found from there, too.
         signer: The key.
         options: As a session has them that loads the model.
 
@@ -122,6 +123,8 @@ def sign_file(path: Path, output: Path, signer: Signer, options: SessionOptions)
                 for piece in pieces:
                     file.write(piece)
                 file.write(kept)
+            if output.exists():
+                temporary.chmod(stat.S_IMODE(output.stat().st_mode))
             publish(temporary, output, replace=True)
         except OSError as exc:
             raise Fail(f"{output} cannot be written: {exc}") from exc

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import onnx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from signed_models import assert_untrusted
 from small_models import mlp, sandwich
 
@@ -204,6 +206,33 @@ def test_a_stranger_s_signature_may_come_and_go(signed: bytes, key: Key) -> None
                 lambda data=alone: verified(data, key),
                 match="alone",
             )
+
+
+@given(data=st.data())
+@settings(
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_whatever_is_cut_out_put_in_or_changed_is_refused(
+    signed: bytes, key: Key, data: st.DataObject
+) -> None:
+    """Of a model with the trusted signature alone."""
+    parts = read_signed(memoryview(signed))
+    signed = bytes(parts.content) + signature_entries(
+        [record for record in parts.records if record.public_key == _der(key)]
+    )
+    start = data.draw(st.integers(0, len(signed)))
+    stop = data.draw(st.integers(start, min(start + 40, len(signed))))
+    piece = data.draw(st.one_of(st.binary(max_size=40), st.sampled_from(_FIELDS)))
+    forged = signed[:start] + piece + signed[stop:]
+    if forged == signed:
+        verified(forged, key)
+    else:
+        assert_untrusted(lambda: verified(forged, key))
+
+
+_FIELDS = (field(99, b"x"), entry("ort_config", "{}"), b"\x72\x00", b"\x08\x0a", field(7, b""))
 
 
 def test_no_more_than_64_signatures_are_looked_at(signed: bytes, key: Key) -> None:

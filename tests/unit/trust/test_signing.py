@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from small_models import feed, mlp, tied
 
 import ort_lite as ort
 from ctx_formats.signatures import read_signed
+from ort_lite.cli.app import run_command
 from ort_lite.context.signing import sign_file
 from ort_lite.testing.context_file import payload_middle
 from ort_lite.trust.private_keys import read_signer
@@ -60,6 +62,25 @@ def test_signing_again_replaces_this_key_s_signature_and_keeps_others(
     answer(made.path, key.public)
     assert_untrusted(lambda: answer(made.path, stranger.public))
     assert left.files == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
+def test_a_model_that_its_owner_alone_can_read_stays_so(made: ContextFile, key: Key) -> None:
+    made.path.chmod(0o600)
+    key.sign(made.path)
+    assert made.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_group_s_models_are_signed_by_the_command_that_shares_them(
+    tmp_path: Path, key: Key
+) -> None:
+    paths = [tmp_path / f"{name}.onnx" for name in ("a", "b")]
+    for path in paths:
+        path.write_bytes(tied().SerializeToString())
+    entry = f"ep.context_sign_key={key.private}"
+    assert run_command(["share", "-e", "openvino", "-c", entry, *map(str, paths)]) == 0
+    for path in paths:
+        answer(path.with_name(f"{path.stem}_ctx.onnx"), key.public, proto=tied())
 
 
 def test_a_key_can_be_changed_for_another(made: ContextFile, key: Key, tmp_path: Path) -> None:
