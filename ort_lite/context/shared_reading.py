@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.copied_file import COPY_LIMIT, open_file
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp
-from ort_lite.context.keys import MAP_KEY, SHARE_KEY, STOP_KEY
+from ort_lite.context.keys import MAP_KEY, SHARE_KEY, STOP_KEY, TRUST_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -32,10 +32,13 @@ docs/adr/0033-copied-payloads.md."""
 def copy_limit(options: SessionOptions) -> int:
     """Bytes up to which a session copies payload files.
 
+    All of them, where a signature is asked for: who may write to a mapped file could hand the
+    vendor's code other bytes than those that were verified.
+
     Raises:
         InvalidArgument: MAP_KEY has a value that it does not have.
     """
-    value = options.config.get(MAP_KEY, "auto")
+    value = options.config.get(MAP_KEY, "0" if TRUST_KEY in options.config else "auto")
     if value not in COPY_LIMITS:
         raise InvalidArgument(f"{MAP_KEY} is '{value}', expected {', '.join(COPY_LIMITS)}")
     return COPY_LIMITS[value]

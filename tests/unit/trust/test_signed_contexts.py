@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import zlib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +22,11 @@ import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from ctx_formats.notes import read_notes
 from ctx_formats.signatures import read_signed
+from ort_lite.context.shared_reading import COPY_LIMITS
 from ort_lite.testing.context_file import ContextFile, payload_middle, undigested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from signed_models import Key
 
@@ -208,6 +210,24 @@ def test_an_older_signed_context_is_as_good_as_a_newer_one(
     shutil.copy(made.path, newer.path)
     shutil.copy(made.payload, newer.payload)
     answer(newer.path, key.public)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/maps")
+def test_a_payload_of_any_size_is_copied_where_a_signature_is_asked_for(
+    made: ContextFile, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may write to a mapped file could change it once it is verified."""
+    monkeypatch.setitem(COPY_LIMITS, "auto", 0)  # no payload is small
+
+    def is_mapped(**entries: str) -> bool:
+        loaded = ort.InferenceSession(made.path, options(**entries), providers=[OPENVINO])
+        with loaded:
+            return str(made.payload) in Path("/proc/self/maps").read_text()
+
+    trusting = {TRUST.replace(".", "__"): str(key.public)}
+    assert is_mapped()
+    assert not is_mapped(**trusting)
+    assert is_mapped(**trusting, session__ep_context_map="1")
 
 
 def test_plain_nodes_beside_compiled_ones_are_covered(tmp_path: Path, key: Key) -> None:
