@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import openvino
 
-    from ctx_formats.onnx_model import Tensor
+    from ctx_formats.onnx_model import Tensor, ValueInfo
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.model.graph import Graph
 
@@ -52,8 +52,21 @@ class ConversionError(Exception):
 
 
 def partition_model(graph: Graph) -> Model:
-    """The partition as an ONNX model of its own."""
-    return Model(graph=graph.definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
+    """The partition as an ONNX model of its own.
+
+    Negative sizes, some exporters' way to say "unknown", become unknown: OpenVINO knows only -1.
+    """
+    definition = replace(
+        graph.definition, inputs=tuple(map(_without_negative, graph.definition.inputs))
+    )
+    return Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
+
+
+def _without_negative(info: ValueInfo) -> ValueInfo:
+    if not isinstance(info.type, TensorType) or info.type.shape is None:
+        return info
+    shape = tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in info.type.shape)
+    return info if shape == info.type.shape else replace(info, type=replace(info.type, shape=shape))
 
 
 def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:

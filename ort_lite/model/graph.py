@@ -58,6 +58,8 @@ class Graph:
         self.name = definition.name
         self.outputs = definition.outputs
         in_names = {info.name for info in definition.inputs}
+        if len(in_names) != len(definition.inputs):
+            raise _duplicate([info.name for info in definition.inputs])
         backed = in_names & definition.initializers.keys()
         self.inputs = tuple(i for i in definition.inputs if i.name not in backed)
         self.overridable = (
@@ -229,9 +231,7 @@ class Graph:
                 if not name:
                     continue
                 if name in maker or name in self._own:
-                    raise InvalidGraph(
-                        f"This is an invalid model. Error: Duplicate definition of name ({name})."
-                    )
+                    raise _duplicate([name, name])
                 maker[name] = i
         needs = [
             {maker[n] for n in (*node.inputs, *free_names(node)) if n in maker} for node in nodes
@@ -239,6 +239,12 @@ class Graph:
         if all(j < i for i, need in enumerate(needs) for j in need):
             return tuple(nodes)
         return tuple(nodes[i] for i in _topological(needs))
+
+
+def _duplicate(names: Sequence[str]) -> InvalidGraph:
+    """The error for the first name that is there twice."""
+    name = next(name for at, name in enumerate(names) if name in names[:at])
+    return InvalidGraph(f"This is an invalid model. Error: Duplicate definition of name ({name}).")
 
 
 def body_definitions(node: Node) -> tuple[tuple[str, GraphDef], ...]:

@@ -14,7 +14,14 @@ from ctx_formats.stamped_file import StampedFile
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
 from ort_lite.options import TRUST_KEY
-from ort_lite.status import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile
+from ort_lite.status import (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    NoSuchFile,
+    OrtLiteError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +35,8 @@ WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
 """Versions that onnxruntime 1.31 takes of domains that a model uses and does not import: the
 last that it knows as released."""
+NEWEST_IR_VERSION = 14
+"""Of onnx 1.23; newer files may mean what nobody here knows."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -89,7 +98,8 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         InvalidProtobuf: The bytes are no ModelProto.
         InvalidGraph: Its files change for as long as they are read (reason integrity).
         Fail: External data is missing, outside the model's folder or of the wrong size, or
-            weights that the user gave do not fit; or there is not enough memory.
+            weights that the user gave do not fit; a newer IR version than is known; or there is
+            not enough memory.
         TypeError: `source` is none of these.
     """
     path = _path_of(source)
@@ -154,6 +164,7 @@ def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedM
     path, trust = place.path, options.config.get(TRUST_KEY)
     proof = _proven(data, path, trust) if trust is not None else None
     model = _decoded(data, path)
+    _require_known_version(model)
     given = options.given_weights
     graph = given.inject(model.graph) if given is not None else model.graph
     if options.denoted_dimensions:
@@ -171,6 +182,14 @@ def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedM
     )
 
 
+def _require_known_version(model: Model) -> None:
+    if model.ir_version > NEWEST_IR_VERSION:
+        raise Fail(
+            f"Unsupported model IR version: {model.ir_version}, max supported IR version: "
+            f"{NEWEST_IR_VERSION}"
+        )
+
+
 def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
     """The graph of a plain model, ready to be partitioned: constants lifted, types inferred.
 
@@ -185,16 +204,36 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
 
     Raises:
         InvalidGraph: The model contradicts itself.
+        Fail: As infer_types; an input has no type; an operator set that nobody knows.
     """
     from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - see above
     from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - plain models only
     from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - see above
+    from ort_lite.model.node_schemas import check_versions  # noqa: PLC0415 - imports onnx
     from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
 
+    check_versions(model)
     model = _with_missing_imports(model)
+    _require_input_types(model.graph)
     graph = lift_constants(bind(model.graph, free_dimensions))
     graph = drop_dropout(graph, model.opset_imports.get("", 1))
-    return infer_types(replace(model, graph=graph))
+    model = replace(model, graph=graph)
+    try:
+        return infer_types(model, strict=True)
+    except OrtLiteError:
+        ordered = as_graph(model)  # says of a missing or doubled name more than inference does
+        if ordered.nodes == model.graph.nodes:
+            raise
+        return infer_types(with_definition(model, ordered), strict=True)
+
+
+def _require_input_types(graph: GraphDef) -> None:
+    for info in graph.inputs:
+        if info.type is None and info.name not in graph.initializers:
+            raise Fail(
+                f"This is an invalid model. Model input ({info.name}) does not have type "
+                "information."
+            )
 
 
 def _with_missing_imports(model: Model) -> Model:

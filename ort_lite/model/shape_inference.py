@@ -15,6 +15,8 @@ from ort_lite.model.declarations import filled_in, loosened, weighed
 from ort_lite.model.declared_types import believed, contradict, paired_bodies, undeclared
 from ort_lite.model.graph import body_definitions, declared_types
 from ort_lite.model.inference_bounds import bounds_of
+from ort_lite.model.inference_errors import inference_error
+from ort_lite.model.node_schemas import check_attributes
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying, without_shapes
@@ -33,31 +35,36 @@ KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
 100 MB of weights takes a hundred times as long as inference itself."""
 
-CHECK_TYPE, STRICT_MODE = False, False
-"""As `onnx.shape_inference.infer_shapes` has them."""
 
 ONNX_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml"))
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""
 
 
-def infer_types(model: Model) -> Model:
+def infer_types(model: Model, *, strict: bool = False) -> Model:
     """`model` with functions inlined and `value_info` of every graph as full as it gets.
 
     What the file declares of values inside counts where inference finds nothing. Weights are
     those of `model`, by reference. Outputs have the types that a session shows; where these
     are not what inference finds, `value_info` has what it finds besides.
 
+    Args:
+        model: Its nodes sorted, if `strict`.
+        strict: Whether to refuse nodes that contradict their schemas or inputs.
+
     Raises:
-        InvalidGraph: onnx finds the model contradicting itself, or its shapes would fill the
+        InvalidGraph: A node is not as its operator's schema has it, or shapes would fill the
             memory.
-        Fail: A declared element type is not the one that its node makes.
+        Fail: Inputs of a node do not fit each other or its attributes, or a declared element
+            type is not the one that its node makes.
     """
     light, heavy = _without_weights(model)
     if model.functions:
         light = _inlined(light)
+    if strict:
+        check_attributes(light)
     light = replace(light, graph=with_short_symbols(light.graph))
-    light = _inferred_beside(light, heavy)
+    light = _inferred_beside(light, heavy, strict=strict)
     graph = with_original_symbols(light.graph, model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
     return replace(
@@ -70,10 +77,10 @@ def infer_types(model: Model) -> Model:
     )
 
 
-def _inferred_beside(model: Model, heavy: Mapping[str, Tensor]) -> Model:
+def _inferred_beside(model: Model, heavy: Mapping[str, Tensor], *, strict: bool) -> Model:
     """`model` with what inference finds without its declarations, then with what is missing."""
     declared, names = model.graph, frozenset[str]()
-    bare, found = _found(model)
+    bare, found = _found(model, strict=strict)
     for _ in range(ROUNDS):
         loose = loosened(model.graph, found.graph)
         if loose is model.graph:
@@ -91,10 +98,15 @@ def _inferred_beside(model: Model, heavy: Mapping[str, Tensor]) -> Model:
     return replace(found, graph=weighed(declared, found.graph, makers))
 
 
-def _found(model: Model) -> tuple[Model, Model]:
-    """`model` with what inference finds alone, and with what is declared where it is blind."""
+def _found(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
+    """`model` with what inference finds alone, and with what is declared where it is blind.
+
+    Args:
+        model: With or without types of values inside.
+        strict: As for `infer_types`.
+    """
     bare = replace(model, graph=undeclared(model.graph))
-    found = _inferred(bare)
+    found = _inferred(bare, strict=strict)
     if any(map(_is_foreign, model.graph.nodes)):
         found = _with_foreign(bare, found, declared_types(model.graph))
     filled = filled_in(found.graph, model.graph)
@@ -151,10 +163,14 @@ def _inlined(model: Model) -> Model:
     return read_model(memoryview(inlined.SerializeToString()))
 
 
-def _inferred(model: Model) -> Model:
+def _inferred(model: Model, *, strict: bool = False) -> Model:
     """`model` with what onnx's inference finds, first without following the elements of shapes.
 
     They are followed where that can find more, and does not fill the memory.
+
+    Args:
+        model: With or without types.
+        strict: As for `infer_types`.
     """
     bounds = bounds_of(model.graph)
     bounds.require_writable()
@@ -163,7 +179,7 @@ def _inferred(model: Model) -> Model:
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model
-    found = replace(model, graph=_by_onnx(model.graph, data, follow=False))
+    found = replace(model, graph=_by_onnx(model.graph, data, follow=False, strict=strict))
     if is_settled(found.graph) or not bounds.may_propagate():
         return found
     if vector_elements(found.graph) > MOST_ELEMENTS:
@@ -172,12 +188,19 @@ def _inferred(model: Model) -> Model:
     return replace(model, graph=_by_onnx(model.graph, data, follow=True))
 
 
-def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool) -> GraphDef:
+def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool, strict: bool = False) -> GraphDef:
     """`graph`, of the encoded model `data`, with the types that onnx's inference finds."""
     inference = onnx_extension().shape_inference
     try:
-        found = inference.infer_shapes(data, CHECK_TYPE, STRICT_MODE, follow)
+        found = inference.infer_shapes(data, strict, strict, follow)
     except inference.InferenceError as exc:
+        error = (
+            inference_error(str(exc)) if strict else InvalidGraph(f"shape inference failed: {exc}")
+        )
+        if error is not None:
+            raise error from exc
+        return _by_onnx(graph, data, follow=follow)
+    except ValueError as exc:  # of an element type that onnx does not know
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
     return _merged(graph, read_types(memoryview(found)))
 

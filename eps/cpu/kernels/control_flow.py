@@ -62,7 +62,13 @@ class ScanOutputs:
 
 
 def is_true(condition: Array) -> bool:
-    """The value of a condition, which models give as a scalar or as one element."""
+    """The value of a condition, which models give as a scalar or as one element.
+
+    Raises:
+        ValueError: It has another number of elements; ONNX Runtime's words.
+    """
+    if condition.size != 1:
+        raise ValueError("condition input must have exactly one element")
     return bool(condition.item(0))
 
 

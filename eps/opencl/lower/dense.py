@@ -80,6 +80,8 @@ def _stretched(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
 def transposed(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
     """numpy's transpose."""
     axes = tuple(axes)
+    if sorted(axes) != list(range(len(x.shape))):
+        raise Unsupported(f"perm {list(axes)} for a tensor of rank {len(x.shape)}")
     if axes == tuple(range(len(axes))):
         return x
     if x.constant is not None:

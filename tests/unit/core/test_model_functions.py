@@ -73,3 +73,14 @@ def test_the_model_s_opset_decides_where_versions_differ(of_function: int, of_mo
     ]
     expected, found = answers(model_of(body, {"": of_function}, of_model))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_node_that_the_model_s_opset_cannot_have_is_refused() -> None:
+    """Squeeze-11 has its axes as an attribute, Squeeze-13 as an input."""
+    body = [helper.make_node("Squeeze", ["a"], ["b"], axes=[1])]
+    data = model_of(body, {"": 12}, 17).SerializeToString()
+    refused = onnxruntime.capi.onnxruntime_pybind11_state.Fail
+    with pytest.raises(refused, match="Unrecognized attribute: axes"):
+        onnxruntime.InferenceSession(data, providers=CPU)
+    with pytest.raises(ort.InvalidGraph, match="Unrecognized attribute: axes"):
+        ort.InferenceSession(data, providers=CPU)

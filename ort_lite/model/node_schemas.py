@@ -1,0 +1,108 @@
+"""Nodes held to the schemas of their operators: attributes, and versions that exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.model.graph import body_definitions
+from ort_lite.model.onnx_extension import onnx_extension
+from ort_lite.status import Fail, InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_formats.onnx_model import GraphDef, Model, Node
+
+    Attributes = Mapping[str, tuple[int, bool]]
+
+CHECKED_DOMAINS = frozenset(("", "ai.onnx.ml"))
+_INTERNAL = "__"
+"""Attributes whose names begin so are some tool's own, and belong to no operator."""
+_LONGEST_NAME = 200
+"""Characters of a name in a message."""
+
+
+def check_versions(model: Model) -> None:
+    """Refuse operator sets newer than any that is known: nobody knows what their operators mean.
+
+    Raises:
+        Fail: The model imports one, as in ONNX Runtime.
+    """
+    newest = onnx_extension().defs.schema_version_map()
+    for domain in CHECKED_DOMAINS & model.opset_imports.keys():
+        version, known = model.opset_imports[domain], newest[domain][1]
+        if version > known:
+            raise Fail(
+                f"Opset {version} is not known: official support for domain {domain or 'ai.onnx'} "
+                f"is till opset {known}. Export the model with opset {known} or older, or install "
+                "a newer onnx package."
+            )
+
+
+def check_attributes(model: Model) -> None:
+    """Refuse nodes with attributes that their operators do not have, lack, or have of other types.
+
+    Operators without a schema are left to the execution providers.
+
+    Args:
+        model: Its functions inlined.
+
+    Raises:
+        InvalidGraph: Naming the node and the attribute, with ONNX Runtime's words.
+    """
+    versions = {d: v for d, v in model.opset_imports.items() if d in CHECKED_DOMAINS}
+    _Schemas(versions).check(model.graph)
+
+
+class _Schemas:
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self._versions = versions
+        self._defs = onnx_extension().defs
+        self._known: dict[tuple[str, str], Attributes | None] = {}
+
+    def check(self, graph: GraphDef) -> None:
+        for node in graph.nodes:
+            if node.domain in self._versions:
+                known = self._attributes(node)
+                if known is not None:
+                    _check_node(node, known)
+            for _, body in body_definitions(node):
+                self.check(body)
+
+    def _attributes(self, node: Node) -> Attributes | None:
+        key = (node.domain, node.op_type)
+        if key not in self._known:
+            try:
+                schema = self._defs.get_schema(
+                    node.op_type, self._versions[node.domain], node.domain
+                )
+                found = {name: (a.type.value, a.required) for name, a in schema.attributes.items()}
+                self._known[key] = found
+            except self._defs.SchemaError:
+                self._known[key] = None
+        return self._known[key]
+
+
+def _check_node(node: Node, known: Attributes) -> None:
+    for name, attribute in node.attributes.items():
+        if name not in known:
+            if name.startswith(_INTERNAL):
+                continue
+            raise _invalid(
+                node, f"Unrecognized attribute: {name[:_LONGEST_NAME]} for operator {node.op_type}"
+            )
+        expected = known[name][0]
+        if expected and attribute.type != expected:
+            raise _invalid(
+                node,
+                f"Mismatched attribute type in '{node.name[:_LONGEST_NAME]} : {name}'. Expected: "
+                f"'{type(attribute.type)(expected).name}', actual: '{attribute.type.name}'",
+            )
+    for name, (_, required) in known.items():
+        if required and name not in node.attributes:
+            raise _invalid(node, f"Required attribute '{name}' is missing.")
+
+
+def _invalid(node: Node, error: str) -> InvalidGraph:
+    where = f'("{node.name[:_LONGEST_NAME]}", {node.op_type}, "{node.domain}")'
+    return InvalidGraph(f"This is an invalid model. In Node, {where}, Error {error}")
