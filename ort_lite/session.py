@@ -6,17 +6,18 @@ import os
 from contextlib import nullcontext
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
+from ort_lite.execution.run_forms import require_run_options
 from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_answers import SessionAnswers, handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.shortages import KINDS, as_status, shortage_as_status
-from ort_lite.status import EPFail, Fail
+from ort_lite.status import EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,16 @@ if TYPE_CHECKING:
     from ort_lite.run_options import RunOptions
 
 log = get_logger(__name__)
+
+
+def _membership(options: object) -> AbstractContextManager[None]:
+    """The place of a session with these options in its group, where it shares contexts."""
+    flag = getattr(options, "flag", None)  # it is checked later what the options are
+    if flag is None or not flag(SHARE_KEY):
+        return nullcontext()
+    from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - few sessions share
+
+    return membership(cast("SessionOptions", options))
 
 
 class InferenceSession(SessionAnswers):
@@ -77,15 +88,16 @@ class InferenceSession(SessionAnswers):
         self._reads_config = int(kwargs.get("read_config_from_model", 1)) == 1
         self._disabled = tuple(kwargs.get("disabled_optimizers") or ())
         fallback = provider_list.Fallback(enabled=self._enable_fallback, given=providers)
-        try:
-            named = provider_list.named_in(providers, provider_options)
-        except ValueError as exc:
-            from ort_lite.providers.fallback import goes_on_from  # noqa: PLC0415 - where they are wrong
+        with _membership(sess_options):
+            try:
+                named = provider_list.named_in(providers, provider_options)
+            except ValueError as exc:
+                from ort_lite.providers.fallback import goes_on_from  # noqa: PLC0415 - if they are wrong
 
-            if not goes_on_from(fallback, exc):
-                raise
-            named = provider_list.named_in(DEFAULT_PROVIDER, None)
-        self._start(path_or_bytes, sess_options, named, fallback)
+                if not goes_on_from(fallback, exc):
+                    raise
+                named = provider_list.named_in(DEFAULT_PROVIDER, None)
+            self._start(path_or_bytes, sess_options, named, fallback)
         if fallback.notes and self._enable_fallback:
             self._enable_fallback = False  # once only, as in ONNX Runtime
 
@@ -136,7 +148,7 @@ class InferenceSession(SessionAnswers):
             sdks_held=held,
         )
         try:
-            with logging_as(self._log_scope), self._membership():
+            with logging_as(self._log_scope), _membership(self._options):
                 found = self._starter.start(path_or_bytes, wanted)
         except BaseException:
             self.close()
@@ -148,14 +160,6 @@ class InferenceSession(SessionAnswers):
         self._install(opened)
         self._clock.stop()
         self._compile_behind()
-
-    def _membership(self) -> AbstractContextManager[None]:
-        """The session's place in its group, where it shares contexts."""
-        if not self._options.flag(SHARE_KEY):
-            return nullcontext()
-        from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - few sessions share
-
-        return membership(self._options)
 
     def _compile_behind(self) -> None:
         if self._job is not None:
@@ -205,6 +209,8 @@ class InferenceSession(SessionAnswers):
         """
         if isinstance(output_names, str):
             raise TypeError(f"output_names must be a sequence of names, not {output_names!r}")
+        if run_options is not None:
+            require_run_options(run_options)
         if run_options is not None and run_options.active_adapters:
             from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - few runs have any
 
@@ -229,6 +235,8 @@ class InferenceSession(SessionAnswers):
             if status is None:
                 raise
             raise status from exc
+        if not results:
+            raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
         for surprise in self._signature.surprises(results):
@@ -324,11 +332,11 @@ class InferenceSession(SessionAnswers):
             OrtLiteError: As when a session is made.
             ValueError: The provider lists do not fit each other.
         """
-        named = provider_list.named_in(providers, provider_options)
-        self.close()
-        self._start(
-            self._source, self._given, named, provider_list.Fallback(enabled=False, given=providers)
-        )
+        fallback = provider_list.Fallback(enabled=False, given=providers)
+        with _membership(self._given):
+            named = provider_list.named_in(providers, provider_options)
+            self.close()
+            self._start(self._source, self._given, named, fallback)
 
     def enable_fallback(self) -> None:
         """Let a run go on with the CPU EP alone once another execution provider has failed."""

@@ -227,6 +227,56 @@ def test_a_session_that_fails_before_it_compiles_gives_its_group_up(
     assert names(tmp_path / "a") == ["m0.onnx"]
 
 
+def _wrong_threads(options: ort.SessionOptions) -> dict[str, Any]:
+    options.intra_op_num_threads = -1
+    return {}
+
+
+def _wrong_providers(_: ort.SessionOptions) -> dict[str, Any]:
+    return {"providers": [None], "enable_fallback": 0}
+
+
+def _wrong_policy(options: ort.SessionOptions) -> dict[str, Any]:
+    def fails(*_: Any) -> Any:
+        raise KeyError("mine")
+
+    options.set_provider_selection_policy_delegate(fails)
+    return {"providers": None}
+
+
+def _wrong_fallback(options: ort.SessionOptions) -> dict[str, Any]:
+    options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    return {"providers": [OPENVINO, "CPUExecutionProvider"]}
+
+
+def _no_global_threads(options: ort.SessionOptions) -> dict[str, Any]:
+    options.use_per_session_threads = False
+    return {}
+
+
+@pytest.mark.parametrize("last", ["0", "1"])
+@pytest.mark.parametrize(
+    "wrong", [_wrong_threads, _wrong_providers, _wrong_policy, _wrong_fallback, _no_global_threads]
+)
+def test_a_session_with_wrong_arguments_gives_its_group_up(
+    tmp_path: Path, wrong: Callable[[ort.SessionOptions], dict[str, Any]], last: str
+) -> None:
+    """Wrong before any model is read: providers, threads, a delegate."""
+    first = models(tmp_path / "a", tied())
+    made(first[0], ep__share_ep_contexts="1")
+    options = ort.SessionOptions()
+    for key, value in (("ep.context_enable", "1"), (SHARE, "1"), (STOP, last)):
+        options.add_session_config_entry(key, value)
+    arguments = {"providers": [OPENVINO], **wrong(options)}
+    with pytest.raises((ort.OrtLiteError, ValueError)):
+        ort.InferenceSession(first[0], options, **arguments)
+    paths = models(tmp_path / "b", tied(), tied(-1.0))
+    made(paths[0], ep__share_ep_contexts="1")
+    made(paths[1], ep__share_ep_contexts="1", ep__stop_share_ep_contexts="1")
+    assert names(tmp_path / "b") == FIVE
+    assert names(tmp_path / "a") == ["m0.onnx"]
+
+
 def test_two_groups_at_once_do_not_mix(tmp_path: Path) -> None:
     found: dict[str, list[Any]] = {}
     reread: dict[str, list[Any]] = {}
