@@ -247,6 +247,7 @@ class ModelCompiler:
         with ExitStack() as open_things:
             loaded = loader.load(self._source, self._options)
             open_things.callback(loaded.close)
+            self._stop_if_canceled()
             refuse_compiled(loaded)
             target = open_things.enter_context(staged(target, self._options))
             prepared = open_things.enter_context(self._prepared(loaded, target))
@@ -256,7 +257,13 @@ class ModelCompiler:
             pieces = context_pieces(
                 prepared, source_of(loaded), target, self._settings.provider_options
             )
-            yield open_things.enter_context(pieces), target
+            encoded = open_things.enter_context(pieces)
+            self._stop_if_canceled()
+            yield encoded, target
+
+    def _stop_if_canceled(self) -> None:
+        if self._options.canceled():
+            raise load_canceled()
 
     @contextmanager
     def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
@@ -278,8 +285,7 @@ class ModelCompiler:
             )
             prepared = prepare(graph, shop)
             try:
-                if self._options.canceled():
-                    raise load_canceled()
+                self._stop_if_canceled()
                 check_placement(prepared, self._options)
                 yield prepared
             finally:

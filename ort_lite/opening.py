@@ -291,7 +291,7 @@ def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> No
         from ort_lite.context.writer import source_of, write_context  # noqa: PLC0415 - if asked for
 
         source = source_of(opened.loaded)
-        write_context(opened.prepared, source, target, opening.provider_options)
+        write_context(opened.prepared, source, target, opening.provider_options, opening.canceled)
     if opening.options.optimized_model_filepath:
         from ort_lite.optimized_model import write_optimized  # noqa: PLC0415 - if asked for
 

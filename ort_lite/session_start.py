@@ -11,6 +11,7 @@ from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
 from ort_lite.providers.provider_list import begin_all, heeded_options, open_all
+from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,6 +79,8 @@ class SessionStart:
         with ExitStack() as undo:
             source = self._source(given)
             undo.callback(source.close)
+            if self.options.canceled():  # a model that cannot be read says that, as in ONNX Runtime
+                raise load_canceled()
             loaded = begin_all(wanted) if self.sdks_held else self.sdks_loaded
             early = None if loaded else source.examined_early(wanted, self.disabled)
             if early is not None:

@@ -12,7 +12,7 @@ from ort_lite.context.nodes import interface, is_context_node, without_output_sh
 from ort_lite.context.verdict import require_fit
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.status import EPFail, InvalidGraph, load_canceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class Importer:
             InvalidGraph: Anything is wrong with a payload, its node or its fit to this machine;
                 nothing stays imported.
             NotImplemented: A node's source is no EP of this session.
+            ModelLoadCanceled: The caller asked to stop.
         """
         nodes = [
             (index, parse_node(node, self._described))
@@ -128,10 +129,15 @@ class Importer:
         try:
             for index, node in sorted(nodes, key=lambda one: -one[1].max_size):
                 found.append(self._one(graph, index, node))
+                self._stop_if_canceled()
         except BaseException:
             release_all(found)
             raise
         return tuple(found)
+
+    def _stop_if_canceled(self) -> None:
+        if self._examiner.options.canceled():
+            raise load_canceled()
 
     def _one(self, graph: Graph, index: int, node: EpContextNode) -> Imported:
         _, ep = self._owner(node)

@@ -24,11 +24,11 @@ from ort_lite.execution.values import OrtValue
 from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.planning.placement import all_partitions
 from ort_lite.session_log import get_logger
-from ort_lite.status import Fail
+from ort_lite.status import Fail, load_canceled
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ctx_formats.onnx_model import ExternalData, Model, Node
     from ort_lite.context.payloads import Stored
@@ -139,6 +139,7 @@ def write_context(
     source: Source,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
+    canceled: Callable[[], bool] = lambda: False,
 ) -> None:
     """Write the context model of `prepared` to the target, payload files first.
 
@@ -147,14 +148,15 @@ def write_context(
 
     Raises:
         Fail: The output exists, is over 2 GiB, or cannot be written (disk full, permissions).
+        ModelLoadCanceled: `canceled` said so before the model was published; nothing is left.
     """
     if not context_partitions(prepared):
         log.warning("nothing was compiled for an EP context; %s is not written", target.described)
         return
     assert target.model_path is not None, "a session's target is a file"
-    with (
-        context_pieces(prepared, source, target, provider_options) as pieces,
-    ):
+    with context_pieces(prepared, source, target, provider_options) as pieces:
+        if canceled():
+            raise load_canceled()
         write_pieces(pieces, target)
     log.info("wrote %s", target.model_path)
 

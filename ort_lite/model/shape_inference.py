@@ -35,7 +35,6 @@ KEPT_ELEMENTS = 64
 """Larger constants do not take part: no operator infers a shape from them, and serialising
 100 MB of weights takes a hundred times as long as inference itself."""
 
-
 ONNX_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml"))
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""

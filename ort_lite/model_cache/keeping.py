@@ -14,7 +14,7 @@ from ort_lite.model_cache.entry import Entry, key_of
 from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, Fail
+from ort_lite.status import EPFail, Fail, load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,9 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
 
     Returns:
         Why it was not kept, and then nothing is left of it; or "".
+
+    Raises:
+        ModelLoadCanceled: The caller asked to stop; nothing is left of it either.
     """
     if not context_partitions(opened.prepared):
         return "no execution provider that keeps compiled models took any node"
@@ -58,12 +61,19 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
         problem = exc.message
     except OSError as exc:
         problem = str(exc)
+    except BaseException:
+        _discard(store, writer)
+        raise
     if problem:
-        with suppress(OSError):  # where nothing can be removed, little was written
-            store.discard(writer.written)
+        _discard(store, writer)
     else:
         _tidy(store, quota, key_of(made.identity))
     return problem
+
+
+def _discard(store: CacheStore, writer: ObjectWriter) -> None:
+    with suppress(OSError):  # where nothing can be removed, little was written
+        store.discard(writer.written)
 
 
 def _tidy(store: CacheStore, quota: int, newest: str) -> None:
@@ -78,6 +88,8 @@ def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made)
     target = ContextTarget(model_path=None, payload_base=None, embed=False, place=writer)
     origin, source = source_of(opened.loaded), made.source
     with context_pieces(opened.prepared, origin, target, opening.provider_options) as pieces:
+        if opening.canceled():
+            raise load_canceled()
         model = writer.write_model(pieces)
     return Entry(
         identity=made.identity,
