@@ -249,7 +249,13 @@ class SessionOptions:
         return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
-        """Fix the symbolic dimension `name` to `value` when the model is loaded."""
+        """Fix the symbolic dimension `name` to `value` when the model is loaded.
+
+        Raises:
+            TypeError: `value` is no whole number.
+            InvalidArgument: It is not positive.
+        """
+        _require_whole(name, value)
         if value < 1:
             raise InvalidArgument(f"free dimension override {name}={value} is not positive")
         self._dimensions[name] = value
@@ -259,7 +265,12 @@ class SessionOptions:
 
         Upper and lower case are the same, and the first of two values for one name counts, as in
         ONNX Runtime. A dimension with another size of its own is an error of the session.
+
+        Raises:
+            TypeError: `value` is no whole number.
+            InvalidArgument: It is not positive.
         """
+        _require_whole(name, value)
         if value < 1:
             raise InvalidArgument(f"free dimension override {name}={value} is not positive")
         self._denoted.setdefault(name.lower(), value)
@@ -405,3 +416,8 @@ class SessionOptions:
     def flag(self, key: str) -> bool:
         """Whether an entry is "1"; anything else is false, as in ONNX Runtime."""
         return self._config.get(key) == "1"
+
+
+def _require_whole(name: str, value: object) -> None:
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"free dimension override {name} is {value!r:.80}, expected a whole number")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from ort_lite.model.type_text import type_text
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Dim, Tensor, ValueInfo
     from ort_lite.execution_provider import Value
@@ -41,7 +42,10 @@ class Feeds:
         Raises:
             ValueError: A required input is missing (onnxruntime's class and text).
             InvalidArgument: An unknown name, a wrong type, rank or dimension.
+            TypeError: `feed` is no mapping.
         """
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"input_feed must be a mapping of names to values, not {feed!r:.80}")
         if len(feed) != len(self._checks):
             self._complain(feed)
         values = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ort_lite.execution.memory_info import OrtDevice, host_device
-from ort_lite.execution.values import OrtValue, element_dtype
+from ort_lite.execution.values import OrtValue, checked_shape, element_dtype
 from ort_lite.status import BindingError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ class IOBinding:
         self._inputs[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        """Feed what an OrtValue holds when the session is run."""
+        """Feed what an OrtValue holds when the session is run.
+
+        Raises:
+            TypeError: It is no OrtValue.
+        """
+        _require_ortvalue(ortvalue)
         self._inputs[self._known(name, inputs=True)] = ortvalue.held()
 
     def bind_input(
@@ -97,7 +103,12 @@ class IOBinding:
         self._outputs[self._known(name, inputs=False)] = place
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Ask for an output in the memory of an OrtValue."""
+        """Ask for an output in the memory of an OrtValue.
+
+        Raises:
+            TypeError: It is no OrtValue.
+        """
+        _require_ortvalue(ortvalue)
         self._outputs[self._known(name, inputs=False)] = ortvalue.numpy()
 
     def get_outputs(self) -> list[OrtValue]:
@@ -243,6 +254,11 @@ class SessionIOBinding:
         """As IOBinding's."""
 
 
+def _require_ortvalue(value: object) -> None:
+    if not hasattr(value, "held"):
+        raise TypeError(f"an OrtValue is expected, not {value!r:.80}")
+
+
 _NO_STRINGS = "Only binding non-string Tensors is currently supported"
 
 
@@ -255,14 +271,13 @@ def array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  #
     """An array over memory that somebody else owns.
 
     Raises:
-        BindingError: Text, or a negative size; a RuntimeError, too.
+        BindingError: Text, a negative or impossible size, or no address; a RuntimeError, too.
     """
     dtype = element_dtype(element_type)
     _require_numbers(dtype)
-    size = dtype.itemsize
-    for dim in shape:
-        size *= dim
-    if size < 0:
-        raise BindingError(f"no memory of {dtype}{list(shape)} can be bound")
+    dims = checked_shape(shape, dtype)
+    size = prod(dims, start=dtype.itemsize)
+    if size and not address:  # numpy would make new memory of it
+        raise BindingError(f"no memory is at address 0, and {dtype}{dims} was to be bound there")
     buffer = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
-    return np.ndarray(tuple(shape), dtype, buffer)
+    return np.ndarray(dims, dtype, buffer)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ort_lite.session_log import get_logger
-from ort_lite.status import Fail
+from ort_lite.status import BindingError, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +27,16 @@ def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
     """Say, as onnxruntime does, that a form of `run` heeds no adapters."""
     if run_options is not None and run_options.active_adapters:
         log.warning("%s has active adapters specified, but won't have an effect", form)
+
+
+def require_run_options(given: object) -> None:
+    """Refuse what is no RunOptions.
+
+    Raises:
+        TypeError: As onnxruntime's binding.
+    """
+    if not hasattr(given, "active_adapters"):
+        raise TypeError(f"run_options must be RunOptions, not {given!r:.80}")
 
 
 class RunForms(ABC):
@@ -207,6 +217,7 @@ class RunForms(ABC):
         Raises:
             ValueError: The binding is another session's; onnxruntime's class.
             InvalidArgument: An output does not fit the memory bound to it.
+            BindingError: No output is bound; a RuntimeError, too.
         """
         from ort_lite.execution.io_binding import SessionIOBinding  # noqa: PLC0415 - see above
 
@@ -215,6 +226,8 @@ class RunForms(ABC):
         if iobinding.session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         wanted = iobinding.wanted()
+        if not wanted:
+            raise BindingError("Error in execution: At least one output should be requested.")
         warn_without_effect("run_with_iobinding", run_options)
         values = self._run_plain(wanted, iobinding.feed(), run_options)
-        iobinding.store(values if wanted else [])
+        iobinding.store(values)

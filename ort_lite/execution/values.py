@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -97,7 +100,8 @@ class OrtValue:
         """A value of zeros; `memory_info` wins over the three arguments before it.
 
         Raises:
-            BindingError: A device other than the host, text, or a negative dimension.
+            BindingError: A device other than the host, text, a negative dimension, or more
+                elements than there is memory for.
         """
         if memory_info is not None:
             require_host(memory_info)
@@ -105,9 +109,11 @@ class OrtValue:
             host_device(device_type, device_id, vendor_id)
         dtype = element_dtype(element_type)
         _require_numbers(dtype)
-        if any(dim < 0 for dim in shape):
-            raise BindingError(f"Tensor shape.Size() must be >= 0, got the shape {list(shape)}")
-        return cls.holding(np.zeros(tuple(shape), dtype))
+        dims = checked_shape(shape, dtype)
+        try:
+            return cls.holding(np.zeros(dims, dtype))
+        except MemoryError as exc:
+            raise BindingError(f"out of memory for {dtype}{list(dims)}: {exc}") from exc
 
     ortvalue_from_shape_and_onnx_type = ortvalue_from_shape_and_type
 
@@ -312,8 +318,33 @@ _NO_STRINGS = "Creation of OrtValues is currently only supported from non-string
 
 
 def element_dtype(element_type: Any) -> np.dtype[Any]:  # noqa: ANN401 - a numpy type or an ONNX number
-    """The dtype that a user means by a numpy type or a TensorProto.DataType."""
-    return numpy_dtype(element_type) if isinstance(element_type, int) else np.dtype(element_type)
+    """The dtype that a user means by a numpy type or a TensorProto.DataType.
+
+    Raises:
+        BindingError: There is none; a RuntimeError, too.
+        InvalidArgument: ONNX does not define that number.
+    """
+    if isinstance(element_type, int):
+        return numpy_dtype(element_type)
+    try:
+        dtype: np.dtype[Any] = np.dtype(element_type)
+    except TypeError as exc:
+        raise BindingError(f"Not a valid numpy type: {exc}") from exc
+    return dtype
+
+
+def checked_shape(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """`shape` as a tuple that an array may have.
+
+    Raises:
+        BindingError: A negative dimension, or more bytes than can be addressed.
+    """
+    dims = tuple(map(index, shape))
+    if any(dim < 0 for dim in dims):
+        raise BindingError(f"Tensor shape.Size() must be >= 0, got the shape {list(dims)}")
+    if prod((max(dim, 1) for dim in dims), start=dtype.itemsize) > sys.maxsize:
+        raise BindingError(f"no memory has room for {dtype}{list(dims)}")
+    return dims
 
 
 def _require_numbers(dtype: np.dtype[Any]) -> None:
