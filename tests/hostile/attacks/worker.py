@@ -1,0 +1,68 @@
+"""Runs attacks on one engine: names on stdin, one line of JSON for each on the real stdout.
+
+python worker.py openvino FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+
+from attacks import load_all  # noqa: E402 - found by the path above
+from attacks.attack import ATTACKS, Engine, WrongAnswerError  # noqa: E402 - as above
+
+
+def outcome_of(engine: Engine, name: str) -> tuple[str, str]:
+    """What the engine made of a case: the kind, and a line about it."""
+    try:
+        ATTACKS[name].run(engine)
+    except WrongAnswerError as exc:
+        return "wrong", str(exc)
+    except BaseException as exc:  # noqa: BLE001 - whatever an engine raises is what is looked for
+        kind = "typed" if _is_typed(exc, engine) else "raw"
+        return kind, f"{type(exc).__name__}: {exc}"
+    return "right", ""
+
+
+def _is_typed(exc: BaseException, engine: Engine) -> bool:
+    """Whether the engine raised it on purpose: its own class, or an argument's from its code."""
+    package = engine.ort.__name__
+    if type(exc).__module__.split(".")[0] == package:
+        return True
+    if type(exc) not in (ValueError, TypeError, RuntimeError, NotImplementedError, AttributeError):
+        return False
+    frames = traceback.extract_tb(exc.__traceback__)
+    last = frames[-1].filename
+    if not engine.is_ours:  # a binding in C++ leaves no frame: the caller's is the last
+        return package in last or "attacks" in last
+    return any(f"/{part}/" in last for part in ("ort_lite", "ctx_formats", "eps")) and (
+        (frames[-1].line or "").lstrip().startswith("raise")
+    )
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    real = os.fdopen(os.dup(1), "w")
+    engine_name = sys.argv[1]
+    warnings.simplefilter("ignore")
+    os.dup2(2, 1)
+    load_all()
+    with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder:
+        engine = Engine(engine_name, Path(folder))
+        for count, line in enumerate(sys.stdin):
+            engine.folder = Path(folder) / str(count)
+            engine.folder.mkdir()
+            kind, detail = outcome_of(engine, line.strip())
+            real.write(json.dumps([kind, detail[:600]]) + "\n")
+            real.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Tries hostile cases on onnxruntime and on ort_lite's execution providers, side by side.
+
+python tests/hostile/side_by_side.py                        # a table of all cases
+python tests/hostile/side_by_side.py --only feeds --engines cpu,openvino --details
+python tests/hostile/side_by_side.py --markdown             # the table of docs/robustness.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import select
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from attacks import load_all  # noqa: E402 - found by the path above
+from attacks.attack import ATTACKS, ENGINES, Attack  # noqa: E402 - as above
+
+KINDS = ("right", "typed", "raw", "wrong", "crash", "hang")
+WORDS = {
+    "right": "right answer",
+    "typed": "typed error",
+    "raw": "raw error",
+    "wrong": "wrong answer",
+    "crash": "crash",
+    "hang": "hang",
+}
+SECONDS = 180.0
+"""After this long without an answer a case hangs: a hundred times what the slowest needs."""
+
+
+@dataclass
+class Worker:
+    """A process that runs cases on one engine; a new one after a crash or a hang."""
+
+    engine: str
+    folder: str
+    seconds: float = SECONDS
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    def outcome(self, case: Attack) -> tuple[str, str]:
+        """Kind of outcome, and a line about it."""
+        if case.alone:
+            self.close()
+        process = self._process or self._started()
+        assert process.stdin is not None, "a pipe"
+        assert process.stdout is not None, "a pipe"
+        process.stdin.write(case.name + "\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], self.seconds)
+        line = process.stdout.readline() if ready else ""
+        if line:
+            if case.alone and (status := self.close()):
+                return "crash", f"exit status {status} after {line.strip()}"
+            kind, detail = json.loads(line)
+            if kind == "wrong":
+                self.close()  # its memory may have been written into
+            return kind, detail
+        if not ready:
+            process.kill()
+            self.close()
+            return "hang", f"no answer in {self.seconds:.0f} s"
+        return "crash", f"exit status {self.close()}"
+
+    def _started(self) -> subprocess.Popen[str]:
+        self._process = subprocess.Popen(
+            [sys.executable, HERE / "attacks" / "worker.py", self.engine, self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=self.folder,
+        )
+        return self._process
+
+    def close(self) -> int:
+        """End the process; its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        assert process.stdin is not None, "a pipe"
+        assert process.stdout is not None, "a pipe"
+        with suppress(BrokenPipeError):  # it is gone already
+            process.stdin.close()
+        status = process.wait(self.seconds)
+        process.stdout.close()
+        return status
+
+
+def applies(case: Attack, engine: str) -> bool:
+    """Whether an engine has what the case attacks."""
+    return engine != "onnxruntime" or not case.ours
+
+
+def groups() -> list[str]:
+    """What the cases are about: their names up to the colon."""
+    load_all()
+    return list(dict.fromkeys(name.split(": ")[0] for name in ATTACKS))
+
+
+def results(
+    engines: list[str], only: str, *, show: bool = False
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """By case, then by engine."""
+    load_all()
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    chosen = [case for name, case in ATTACKS.items() if only in name]
+    with tempfile.TemporaryDirectory() as folder:
+        for engine in engines:
+            worker = Worker(engine, folder)
+            for case in chosen:
+                if applies(case, engine):
+                    found.setdefault(case.name, {})[engine] = worker.outcome(case)
+                    if show:
+                        kind, detail = found[case.name][engine]
+                        line = f"{engine:12} {kind:6} {case.name}  {ascii(detail)[1:-1]}\n"
+                        sys.stdout.write(line)
+                        sys.stdout.flush()
+            worker.close()
+    return found
+
+
+def summary(found: dict[str, dict[str, tuple[str, str]]], engines: list[str]) -> list[list[str]]:
+    """Rows: group of cases and engine, then how many cases came to what."""
+    rows = []
+    for group in dict.fromkeys(name.split(":")[0] for name in found):
+        for engine in engines:
+            kinds = Counter(
+                by[engine][0]
+                for name, by in found.items()
+                if name.startswith(group + ":") and engine in by
+            )
+            if kinds:
+                rows.append([group, engine, *(str(kinds[kind] or "") for kind in KINDS)])
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--only", default="", help="part of the names of cases")
+    parser.add_argument("--details", action="store_true", help="print each case as it is run")
+    parser.add_argument("--markdown", action="store_true")
+    given = parser.parse_args()
+    engines = given.engines.split(",")
+    found = results(engines, given.only, show=given.details)
+    head = ["cases about", "engine", *(WORDS[kind] for kind in KINDS)]
+    rows = summary(found, engines)
+    if given.markdown:
+        lines = [head, ["---"] * len(head), *rows]
+        text = "\n".join(f"| {' | '.join(row)} |" for row in lines)
+    else:
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        text = "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [head, *rows]
+        )
+    sys.stdout.write(f"{len(found)} cases\n{text}\n")
+
+
+if __name__ == "__main__":
+    main()

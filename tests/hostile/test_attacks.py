@@ -1,0 +1,43 @@
+"""Every hostile case of tests/hostile/attacks ends in the right answer or in an error of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hostile.side_by_side import ENGINES, KINDS, groups, results, summary
+
+GROUPS = groups()
+KNOWN = {
+    ("openvino", "feeds: NaN and infinity"): "wrong",  # docs/robustness.md
+}
+"""Outcomes that are wrong and documented."""
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "onnxruntime"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_it_ends_in_the_right_answer_or_a_typed_error(engine: str, group: str) -> None:
+    found = results([engine], f"{group}: ")
+    bad = {
+        name: by[engine]
+        for name, by in found.items()
+        if by[engine][0] not in ("right", "typed") and KNOWN.get((engine, name)) != by[engine][0]
+    }
+    assert not bad
+    assert found
+
+
+def test_crashes_and_wrong_answers_would_be_seen() -> None:
+    """onnxruntime's outcomes of two cases, which a process of its own survives."""
+    found = results(["onnxruntime"], "bindings: input pointer 0")
+    assert found["bindings: input pointer 0"]["onnxruntime"][0] == "crash"
+    found |= results(["onnxruntime"], "feeds: big-endian")
+    assert found["feeds: big-endian"]["onnxruntime"][0] == "wrong"
+    rows = summary(found, ["onnxruntime"])
+    assert [row[:2] for row in rows] == [["bindings", "onnxruntime"], ["feeds", "onnxruntime"]]
+    assert rows[0][2 + KINDS.index("crash")] == "1"
+
+
+def test_every_file_of_cases_is_read() -> None:
+    files = Path(__file__).with_name("attacks").glob("on_*.py")
+    assert len(GROUPS) >= len(list(files))
