@@ -69,10 +69,17 @@ class ModelBytes:
         """For the arguments see the class."""
         self.view = view
         self.runs = dict(runs or {})
+        self._size = len(view)
 
     def __len__(self) -> int:
         """Bytes of the model."""
-        return len(self.view)
+        return self._size
+
+    def outline(self) -> ModelBytes:
+        """The size without the bytes."""
+        found = ModelBytes(memoryview(b""))
+        found._size = self._size
+        return found
 
     def pieces(self) -> Iterator[memoryview]:
         """All bytes in their order."""

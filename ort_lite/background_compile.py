@@ -218,7 +218,7 @@ class BackgroundJob:
                 opened = task.source.make(task.opening)
             _require_same_interface(task.first, opened)
             prepared = answers_meanwhile(opened.prepared, task.first.eps, self._shapes)
-            opened = replace(opened, prepared=prepared)
+            opened = replace(opened, prepared=prepared, origin=task.source.stamps())
         except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
             problem = exc
         self._end(task, opened, problem)
@@ -258,8 +258,8 @@ def _swap(first: Opened, opened: Opened, install: Install) -> None:
     assert isinstance(first.prepared, InterimGraph), "open_interim makes one"
     install(opened)
     first.prepared.hand_over(opened.prepared)
-    if first.loaded is not opened.loaded:
-        first.loaded.close()
+    for one in (first, opened):
+        one.loaded.close()
 
 
 _CLOSED = BackgroundCompile(state="canceled", reason="the session was closed")

@@ -142,6 +142,9 @@ class CompiledPartition(ABC):
         """What a person may want to know of it now, for `session.explain()`; one line each."""
         return ()
 
+    def forget_source(self) -> None:  # noqa: B027 - most keep nothing
+        """Let go of what only `export_model` needs; it is not asked for any more."""
+
     @abstractmethod
     def release(self) -> None:
         """Give device memory and mapped bytes back; the partition is not run after it."""

@@ -14,6 +14,7 @@ from ort_lite.status import load_canceled
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.context.target import ContextTarget
     from ort_lite.execution_provider import ExecutionProvider
@@ -76,6 +77,7 @@ class Opened:
         eps: What runs it, in order of preference.
         transforms: How often each transformation fired.
         cache: What the model cache did.
+        origin: The files of the user's model as they were read or, of one in the cache, digested.
     """
 
     loaded: LoadedModel
@@ -83,6 +85,12 @@ class Opened:
     eps: tuple[ExecutionProvider, ...]
     transforms: Mapping[str, int] = field(default_factory=dict)
     cache: CacheOutcome = field(default_factory=CacheOutcome)
+    origin: tuple[FileStamp, ...] = ()
+
+    def forget_weights(self) -> Opened:
+        """The same without the weights that no execution provider reads from now on."""
+        self.prepared.forget_weights()
+        return replace(self, loaded=self.loaded.without_weights())
 
     def release(self) -> None:
         """Release the graph, then the EPs, then the model's bytes."""
@@ -116,6 +124,10 @@ class ModelSource(Protocol):
 
     def make(self, opening: Opening) -> Opened:
         """Compile the model, or whatever else makes it ready."""
+        ...
+
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Of the model's files, as they were read or digested; none for a model from memory."""
         ...
 
     def cache_so_far(self) -> CacheOutcome:
@@ -162,6 +174,10 @@ class UncachedModel:
     def make(self, opening: Opening) -> Opened:
         """See ModelSource."""
         return replace(compile_plain(self.loaded, opening), cache=self.cache_so_far())
+
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """See ModelSource."""
+        return self.loaded.stamps
 
     def cache_so_far(self) -> CacheOutcome:
         """See ModelSource."""

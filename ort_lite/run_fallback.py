@@ -11,17 +11,15 @@ from ort_lite.opening import BACKGROUND_KEY
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.fallback import note_failed_run
 from ort_lite.providers.provider_list import Fallback, named_in, with_threads
-from ort_lite.status import OrtLiteError
+from ort_lite.status import EPFail, OrtLiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from ort_lite.opening import Opened
     from ort_lite.session_start import SessionStart, Started
-    from ort_lite.status import EPFail
 
 
 def start_on_cpu(
-    first: SessionStart, source: object, error: EPFail, failed: Sequence[str]
+    first: SessionStart, source: object, error: EPFail, before: Opened
 ) -> tuple[Started, str]:
     """Make the model ready on the CPU EP alone, as ONNX Runtime does where a run fails.
 
@@ -31,13 +29,14 @@ def start_on_cpu(
         first: How the session started.
         source: The model, as the session got it.
         error: That of the run.
-        failed: The providers that it ran on.
+        before: What it ran.
 
     Returns:
         What to run, and the note of it for `explain()`.
 
     Raises:
-        EPFail: `error`; the CPU EP cannot run the model (EPContext nodes), or must not.
+        EPFail: `error`; the CPU EP cannot run the model (EPContext nodes), or must not. Another
+            one where the model's files are not those that the session was made from.
     """
     options = first.options.snapshot()
     options.optimized_model_filepath = ""
@@ -50,6 +49,13 @@ def start_on_cpu(
         found = again.start(source, wanted)
     except OrtLiteError as exc:
         raise error from exc
+    if found.opened.origin != before.origin:
+        found.opened.release()
+        raise EPFail(
+            f"{error.message}. The session cannot go on with {DEFAULT_PROVIDER}: the files of "
+            f"{before.loaded.described} have changed since it was loaded. Make a new session"
+        ) from error
+    failed = [ep.name for ep in before.eps]
     try:
         return found, note_failed_run(error, failed, [DEFAULT_PROVIDER])
     except Warning:

@@ -110,6 +110,8 @@ class InferenceSession(SessionAnswers):
         fallback: provider_list.Fallback,
     ) -> None:
         self._clock = LoadClock()
+        if isinstance(path_or_bytes, bytearray | memoryview):
+            path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
         threads = getattr(sess_options, "intra_op_num_threads", 0)
         held = TRUST_KEY in getattr(sess_options, "config", ())
         begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
@@ -167,6 +169,7 @@ class InferenceSession(SessionAnswers):
 
     def _install(self, opened: Opened) -> None:
         """Run `opened` from now on; in one step, for other threads may be inside `run`."""
+        opened = opened.forget_weights()
         self._opened = opened
         if not all(ep.survives_fork for ep in opened.eps):
             forks.watch(self)
@@ -270,7 +273,7 @@ class InferenceSession(SessionAnswers):
                 return opened.prepared
             if not self._enable_fallback or self.get_providers() == [DEFAULT_PROVIDER]:
                 raise error
-            found, note = start_on_cpu(self._starter, self._source, error, self.get_providers())
+            found, note = start_on_cpu(self._starter, self._source, error, opened)
             self._enable_fallback = False  # once only, as in ONNX Runtime
             self._outlived.append(opened)
             self._provider_options, self._signature = found.provider_options, found.signature

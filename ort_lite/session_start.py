@@ -6,7 +6,7 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
 from ort_lite.opening import BACKGROUND_KEY, Opening, UncachedModel
@@ -90,10 +90,13 @@ class SessionStart:
                 opened, job, no_job = _opened(source, opening, at_once=at_once)
             undo.callback(opened.prepared.release)
             signature = opened.prepared.signature(opened.loaded.model.graph.initializers)
+            opened = replace(opened, origin=source.stamps())
             undo.pop_all()
         if early is not None:
             early.close()
         source.close(taken=opened.loaded)
+        if job is None:
+            opened.loaded.close()  # nothing is written any more
         return Started(
             opened=opened,
             provider_options=opening.provider_options,

@@ -174,6 +174,11 @@ class InterimPartition(CompiledPartition):
         """What is compiled, and who answers where nothing is."""
         return (*self._compiled.notes, f"{', '.join(self.interim_names)} for new shapes")
 
+    def forget_source(self) -> None:
+        """Both let go."""
+        self._compiled.forget_source()
+        self._interim.forget_weights()
+
     def release(self) -> None:
         """Release both; a compile that goes on lets go of what it makes."""
         self._compiled.release()

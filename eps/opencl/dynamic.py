@@ -68,6 +68,7 @@ class DynamicPartition(CompiledPartition):
         self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
         self._in_making: set[Shapes] = set()
         self._released = False
+        self._keeps_weights = True
 
     @property
     def closed(self) -> bool:
@@ -110,6 +111,12 @@ class DynamicPartition(CompiledPartition):
         how = last.executable.blueprint.notes if last is not None else ()
         return (f"{notes}; other shapes are refused" if self.closed else notes, *how)
 
+    def forget_source(self) -> None:
+        """Let go of the weights that programs have copies of; the graph's are for new shapes."""
+        self._keeps_weights = False
+        for executable in self.executables():
+            executable.forget_weights()
+
     @contextmanager
     def _program(self, shapes: Shapes) -> Iterator[Executable]:
         held = self._taken_up(shapes)
@@ -135,6 +142,8 @@ class DynamicPartition(CompiledPartition):
             self._in_making.add(shapes)
         try:
             held = _Held(self._make(shapes), users=1)
+            if not self._keeps_weights:
+                held.executable.forget_weights()
             with self._changed:
                 self._programs[shapes] = held
                 log.info("%s: compiled for %s", self.name, self._named(shapes))

@@ -54,6 +54,10 @@ class StaticPartition(CompiledPartition):
         """How some operations are computed."""
         return self.executable.blueprint.notes
 
+    def forget_source(self) -> None:
+        """Let go of the weights that the device has copies of."""
+        self.executable.forget_weights()
+
     def release(self) -> None:
         """Give device memory back."""
         self.executable.release()

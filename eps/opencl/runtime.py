@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.blueprint import ENTRY, Constant
 from eps.opencl.cl.objects import READ_WRITE, Queue
 from eps.opencl.device_memory import allocate
 from eps.opencl.launches import Launch
 from eps.opencl.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
+from eps.opencl.weights import Weight
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument
 
@@ -195,6 +197,13 @@ class Executable:
                 "%s: %.1f us, %d operations, %d bytes",
                 *(call.kernel, launch.timed() / 1e3, call.work, self.blueprint.bytes_of(call)),
             )
+
+    def forget_weights(self) -> None:
+        """Let go of the weights' bytes here; those that the device has or reads stay."""
+        if self._profiling:
+            return  # a profile counts them
+        weights = tuple(Weight(weight.digest, memoryview(b"")) for weight in self.blueprint.weights)
+        self.blueprint = replace(self.blueprint, weights=weights)
 
     def release(self) -> None:
         """Give device memory back; waits for a run under way."""

@@ -72,6 +72,10 @@ class OpenVINOPartition(CompiledPartition):
         except SDK_ERRORS:  # a device without that property
             return ()
 
+    def forget_source(self) -> None:
+        """Let go of the graph that was compiled, and with it of its weights."""
+        self.source = None
+
     def release(self) -> None:
         """Requests first, then the model, and with it the bytes that they read."""
         self._idle.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
@@ -12,6 +13,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ctx_formats.onnx_model import Tensor, ValueType
+
+
+_MAY_HOLD_TENSORS = frozenset(
+    (
+        *(AttributeType.TENSOR, AttributeType.TENSORS, AttributeType.STRING),
+        *(AttributeType.GRAPH, AttributeType.GRAPHS),
+        *(AttributeType.SPARSE_TENSOR, AttributeType.SPARSE_TENSORS),
+    )
+)
+"""Of strings, an embedded payload."""
+
+
+class Types:
+    """Types of values by name; what one graph does not say, the graph around it does."""
+
+    __slots__ = ("_around", "_own")
+
+    def __init__(self, own: Mapping[str, ValueType], around: Types | None) -> None:
+        self._own = own
+        self._around = around
+
+    def type_of(self, value: str) -> ValueType | None:
+        """The type of a value; None if it is not known."""
+        scope: Types | None = self
+        while scope is not None:
+            found = scope._own.get(value)  # noqa: SLF001 - another instance of this class
+            if found is not None:
+                return found
+            scope = scope._around  # noqa: SLF001 - as above
+        return None
 
 
 class Graph:
@@ -28,6 +59,7 @@ class Graph:
         captured: Names of non-constant values of an outer graph that this graph or a body
             in it uses, in order of first use.
         opset_imports: Domain ("" for ai.onnx) to version.
+        types: Of its values.
         outer: The graph that holds the node whose attribute this graph is, or None.
     """
 
@@ -37,7 +69,7 @@ class Graph:
         opset_imports: Mapping[str, int],
         *,
         outer: Graph | None = None,
-        types_from: Graph | None = None,
+        types_from: Types | None = None,
         constant_inputs: bool = False,
     ) -> None:
         """Resolve `definition`.
@@ -69,8 +101,9 @@ class Graph:
         self.initializers: dict[str, Tensor] = {
             name: tensor for name, tensor in definition.initializers.items() if name not in free
         }
-        self._types = declared_types(definition)
-        self._types_from = types_from or outer
+        # Not the graph around it, which has the weights of other partitions.
+        around = types_from or (outer.types if outer is not None else None)
+        self.types: Types = Types(declared_types(definition), around)
         self._own = (
             in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
         )
@@ -112,10 +145,7 @@ class Graph:
 
     def type_of(self, value: str) -> ValueType | None:
         """Declared or inferred type of a value, here or further out; None if unknown."""
-        found = self._types.get(value)
-        if found is None and self._types_from is not None:
-            return self._types_from.type_of(value)
-        return found
+        return self.types.type_of(value)
 
     def constant(self, value: str) -> Tensor | None:
         """The constant called `value`, here or further out."""
@@ -166,7 +196,22 @@ class Graph:
                 n: t for n, t in self.definition.sparse_initializers.items() if n in needs
             },
         )
-        return Graph(definition, self.opset_imports, types_from=self)
+        return Graph(definition, self.opset_imports, types_from=self.types)
+
+    def without_constants(self) -> Graph:
+        """This graph as a session shows it: nodes, values and types, but no weights."""
+        found = copy(self)
+        found.outer = None
+        found.nodes = tuple(map(_without_constants, self.nodes))
+        found.initializers = {}
+        found.definition = replace(
+            self.definition, nodes=found.nodes, initializers={}, sparse_initializers={}
+        )
+        found._bodies = tuple(  # noqa: SLF001 - another instance of this class
+            {key: body.without_constants() for key, body in bodies.items()}
+            for bodies in self._bodies
+        )
+        return found
 
     def _body_constants(self, index: int) -> tuple[str, ...]:
         """Constants of this graph or further out that the bodies of a node use."""
@@ -256,6 +301,14 @@ def body_definitions(node: Node) -> tuple[tuple[str, GraphDef], ...]:
         elif attribute.type == AttributeType.GRAPHS and isinstance(attribute.value, tuple):
             found += [(f"{attribute.name}#{i}", g) for i, g in enumerate(attribute.value)]
     return tuple(found)
+
+
+def _without_constants(node: Node) -> Node:
+    """`node` without the attributes that tensors may be in."""
+    if not any(attribute.type in _MAY_HOLD_TENSORS for attribute in node.attributes.values()):
+        return node
+    kept = {n: a for n, a in node.attributes.items() if a.type not in _MAY_HOLD_TENSORS}
+    return replace(node, attributes=kept)
 
 
 def free_names(node: Node) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_file import ModelBytes, read_model_file
 from ctx_formats.model_reader import read_model
+from ctx_formats.onnx_model import GraphDef
 from ctx_formats.stamped_file import StampedFile
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph, body_definitions
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.mapped_file import FileStamp
-    from ctx_formats.onnx_model import GraphDef, Model
+    from ctx_formats.onnx_model import Model
     from ort_lite.options import SessionOptions
     from ort_lite.trust.verification import Proof
 
@@ -73,9 +74,29 @@ class LoadedModel:
         """The model in a message."""
         return self.label or self.path or "model from memory"
 
+    @property
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """Of the model's files as they were read; none for a model from memory."""
+        if self.stamp is None:
+            return ()
+        return self.stamp, *(file.stamp for _, file in self.external.files())
+
     def labeled(self, label: str) -> LoadedModel:
         """The same under another name in messages."""
         return replace(self, label=label)
+
+    def without_weights(self) -> LoadedModel:
+        """What a session tells about the model once nothing is compiled from it any more."""
+        told = self.model.graph
+        graph = GraphDef(
+            name=told.name, nodes=(), inputs=(), outputs=(), doc_string=told.doc_string
+        )
+        return replace(
+            self,
+            model=replace(self.model, graph=graph, functions=()),
+            data=self.data.outline(),
+            external=ExternalFiles("", None),
+        )
 
     def close(self) -> None:
         """Let go of the files; views that others hold stay valid."""

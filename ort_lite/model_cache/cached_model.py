@@ -25,6 +25,7 @@ from ort_lite.status import ModelRequiresCompilation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.load_clock import LoadClock
     from ort_lite.model.loader import LoadedModel
@@ -193,6 +194,12 @@ class CachedModel:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
             self._remember_guess(key)
         return replace(opened, cache=outcome)
+
+    def stamps(self) -> tuple[FileStamp, ...]:
+        """See ModelSource."""
+        if self.loaded is not None:
+            return self.loaded.stamps
+        return tuple(file.stamp for file in self.source.files) if self.source is not None else ()
 
     def cache_so_far(self) -> CacheOutcome:
         """See ModelSource: of a model that `find` has not found."""

@@ -67,6 +67,11 @@ class SourceFile:
             ctime_ns=stamp.ctime_ns,
         )
 
+    @property
+    def stamp(self) -> FileStamp:
+        """What tells the version, without the path."""
+        return FileStamp(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
+
     def to_json(self) -> dict[str, str | int]:
         """Plain values, by the names of the constructor's arguments."""
         return {name: getattr(self, name) for name in SourceFile.__slots__}

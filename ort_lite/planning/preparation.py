@@ -102,6 +102,17 @@ class PreparedGraph:
         """
         return Signature.of(self.graph, weights)
 
+    def forget_weights(self) -> None:
+        """Let go of the weights that no compiled partition reads; nothing is written after it."""
+        for partition in self.partitions:
+            partition.compiled.forget_source()
+            for body in partition.bodies.values():
+                body.forget_weights()
+        self.partitions = tuple(
+            replace(part, graph=part.graph.without_constants()) for part in self.partitions
+        )
+        self.graph = self.graph.without_constants()
+
     def release(self) -> None:
         """Release every partition."""
         for partition in self.partitions:

@@ -55,4 +55,4 @@ class Fuser:
             return partition
         REMOVE_INITIALIZERS.transform(draft)
         self.fired += fired
-        return Graph(draft.finished(), partition.opset_imports, types_from=partition)
+        return Graph(draft.finished(), partition.opset_imports, types_from=partition.types)

@@ -228,6 +228,18 @@ def test_a_run_that_fails_is_an_error_without_fallback(failing: None) -> None:
     assert session.get_providers() == [LOST_NAME, CPU]
 
 
+def test_a_run_does_not_go_on_with_a_model_that_was_saved_over(
+    tmp_path: Path, failing: None
+) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(DATA)
+    session = ort.InferenceSession(path, providers=[LOST_NAME])
+    path.write_bytes(DATA)
+    with pytest.raises(ort.EPFail, match=f"{LOST}.*have changed since it was loaded"):
+        session.run(None, feed(mlp()))
+    assert session.get_providers() == [LOST_NAME, CPU]
+
+
 def test_a_run_of_a_context_does_not_go_on_elsewhere(tmp_path: Path, failing: None) -> None:
     options = ort.SessionOptions()
     options.add_provider(LOST_NAME, {})
