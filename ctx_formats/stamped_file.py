@@ -4,8 +4,10 @@ Reading goes through the descriptor into memory of our own: a map would show wha
 later, and end the process (SIGBUS) where they cut the file short. Whether somebody wrote in the
 meantime is told by device, inode, size, mtime and ctime before and after.
 
-Not noticed is a reader that comes and goes within one write() call of another process, which
-changes the times once, when it begins; and writes through a shared map, which change them late.
+One write() call changes the times once, when it begins, so that a reader may come and go within it
+and see no change. Before a file that was written to lately is read, other processes are therefore
+given time to close it. Where the system does not say who has a file open, and for writes through a
+shared map, which change the times late, nothing is noticed.
 """
 
 from __future__ import annotations
@@ -33,8 +35,12 @@ STEP = 64 << 20
 
 _COARSE_CLOCK = 5
 """CLOCK_REALTIME_COARSE of Linux, which file systems take their times from."""
-_WAITS = 25
 _WAIT = 0.001
+TICKS = 25
+"""How often the clock's next tick is waited for."""
+WRITERS = 1000
+"""How often other processes that have a file open for writing are waited for."""
+LATELY_NS = 10_000_000_000
 _AHEAD_NS = 1_000_000_000
 """A time this far ahead is another machine's clock, which waiting does not reach."""
 
@@ -49,7 +55,8 @@ class StampedFile:
     def __init__(self, path: PathLike, *, follow_symlink: bool = True) -> None:
         """Open, and wait until a write from now on would show in the file's times.
 
-        Waiting is for files that were written within the clock's present tick, 4 ms or so.
+        Waiting is for files that were written to within the clock's present tick, 4 ms or so, or
+        that another process has open for writing: a second at most.
 
         Args:
             path: The file.
@@ -62,7 +69,7 @@ class StampedFile:
         self._descriptor = open_descriptor(path, follow_symlink=follow_symlink)
         try:
             self.stamp = stamp_of(self._descriptor, path)
-            self._is_told = self._wait_for_tick()
+            self._is_told = self._wait_for_rest()
         except BaseException:
             self.close()
             raise
@@ -126,14 +133,19 @@ class StampedFile:
         """Close."""
         self.close()
 
-    def _wait_for_tick(self) -> bool:
+    def _wait_for_rest(self) -> bool:
         """Whether a write from now on gives the file other times than `stamp` has."""
-        for _ in range(_WAITS):
-            if not _is_within_tick(self.stamp):
-                return True
+        ticks, writers = TICKS, WRITERS
+        while True:
+            untold = _is_within_tick(self.stamp)
+            if untold and ticks:
+                ticks -= 1
+            elif not untold and writers and _is_being_written(self._descriptor, self.stamp):
+                writers -= 1
+            else:
+                return not untold
             time.sleep(_WAIT)
             self.stamp = stamp_of(self._descriptor, self.path)
-        return not _is_within_tick(self.stamp)
 
 
 def private_memory(size: int, *, sparse: bool = False) -> memoryview:
@@ -164,6 +176,14 @@ def _is_within_tick(stamp: FileStamp) -> bool:
         return False  # APFS and NTFS take their times from a fine clock
     newest = max(stamp.mtime_ns, stamp.ctime_ns)
     return 0 <= newest - time.clock_gettime_ns(_COARSE_CLOCK) < _AHEAD_NS
+
+
+def _is_being_written(descriptor: int, stamp: FileStamp) -> bool:
+    if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > LATELY_NS:
+        return False
+    from ctx_formats.open_writers import is_open_elsewhere  # noqa: PLC0415 - most files are older
+
+    return is_open_elsewhere(descriptor)
 
 
 def _next_data(descriptor: int, offset: int) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+import threading
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.model_file import read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import Tensor
+from ctx_formats.open_writers import is_open_elsewhere
 from ctx_formats.stamped_file import StampedFile
 from ctx_formats.wire import write_varint
 
@@ -195,3 +199,47 @@ def test_tensors_are_equal_by_content() -> None:
     one, other = (Tensor("t", 1, (1,), memoryview(bytes([1, 2, 3, b]))) for b in (4, 5))
     assert one != other
     assert one == Tensor("t", 1, (1,), memoryview(bytearray([1, 2, 3, 4])))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_file_that_another_process_writes_is_read_once_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of one write() the times say nothing."""
+    for name in ("WRITERS", "LATELY_NS"):
+        monkeypatch.setattr(stamped_file, name, 1 << 60)
+    path = tmp_path / "m"
+    path.write_bytes(b"a" * 5000)
+    code = (
+        "import os, sys; file = os.open(sys.argv[1], os.O_WRONLY); print('open', flush=True);"
+        "sys.stdin.readline(); os.write(file, b'b' * 5000); os.close(file)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        with path.open("rb") as file:
+            assert is_open_elsewhere(file.fileno())
+        thread = threading.Thread(target=tell, args=(child.stdin,))
+        thread.start()
+        with StampedFile(path) as stamped:
+            found = bytearray(5000)
+            stamped.read_into(memoryview(found), 0)
+            stamped.require_unchanged()
+        thread.join()
+    assert found == b"b" * 5000
+
+
+def tell(writer: IO[bytes]) -> None:
+    writer.write(b"go\n")
+    writer.flush()
+
+
+def test_a_file_that_this_process_has_open_is_read_at_once(tmp_path: Path) -> None:
+    with (tmp_path / "m").open("wb") as writer:
+        writer.write(b"a" * 5000)
+        writer.flush()
+        with (tmp_path / "m").open("rb") as file:
+            assert not is_open_elsewhere(file.fileno())
