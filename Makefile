@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz old-cases oclgrind packages clean
+.PHONY: demo test lint bench fuzz races old-cases oclgrind packages clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -34,6 +34,10 @@ old-cases: $(STAMP)
 # 20,000 damaged files of each format through sessions: half an hour.
 fuzz: $(STAMP)
 	$(RUN)/python tests/hostile/fuzz.py
+
+# Sessions whose files another process changes, a minute for each form of each EP: 14 minutes.
+races: $(STAMP)
+	$(RUN)/python tests/races/race.py
 
 # OpenCL kernels under oclgrind (Debian's package): out of bounds, data races; some minutes.
 oclgrind: $(STAMP)
