@@ -88,6 +88,8 @@ class InferenceSession(SessionAnswers):
         self._reads_config = int(kwargs.get("read_config_from_model", 1)) == 1
         self._disabled = tuple(kwargs.get("disabled_optimizers") or ())
         fallback = provider_list.Fallback(enabled=self._enable_fallback, given=providers)
+        if isinstance(path_or_bytes, bytearray | memoryview):
+            path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
         with _membership(sess_options):
             try:
                 named = provider_list.named_in(providers, provider_options)
@@ -110,8 +112,6 @@ class InferenceSession(SessionAnswers):
         fallback: provider_list.Fallback,
     ) -> None:
         self._clock = LoadClock()
-        if isinstance(path_or_bytes, bytearray | memoryview):
-            path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
         threads = getattr(sess_options, "intra_op_num_threads", 0)
         held = TRUST_KEY in getattr(sess_options, "config", ())
         begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
