@@ -59,7 +59,8 @@ class MappedFile:
             path: The file.
             follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
                 followed and judged before has none; if it does, somebody swapped it since.
-            keep_open: Whether `reopened_as` or `require_unchanged` will be asked for.
+            keep_open: Whether `reopened_as`, `require_unchanged` or `duplicate` will be asked
+                for.
 
         Raises:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
@@ -94,6 +95,11 @@ class MappedFile:
         same = now if info.st_nlink else replace(now, ctime_ns=self.stamp.ctime_ns)
         if same != self.stamp:
             raise FileChangedError(self.path, "while it was in use")
+
+    def duplicate(self) -> int:
+        """Another descriptor of the open file, which is the caller's to close."""
+        assert self._descriptor is not None, "opened with keep_open"
+        return os.dup(self._descriptor)
 
     @property
     def reopened_as(self) -> str:

@@ -200,7 +200,7 @@ def answers_meanwhile(
     parts = [_with_answer(part, eps, behind) for part in prepared.partitions]
     if all(new is old for new, old in zip(parts, prepared.partitions, strict=True)):
         return prepared
-    return PreparedGraph(prepared.graph, parts, prepared.refusals)
+    return PreparedGraph(prepared.graph, parts, prepared.refusals, prepared.watch)
 
 
 def _with_answer(

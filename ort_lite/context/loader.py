@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model
     from ort_lite.context.early_examination import EarlyExamination
     from ort_lite.context.importing import Imported, Probe
+    from ort_lite.context.watched_files import WatchedFiles
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.load_clock import LoadClock
     from ort_lite.model.graph import Graph
@@ -95,15 +96,31 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
         importer = Importer(loaded.described, terms.eps, examiner, terms.clock, probe, beside)
         prepared = _prepared(as_graph(_as_shown(loaded.model)), terms, importer)
         try:
-            store.require_unchanged()
-            if terms.early is not None:
-                terms.early.store.require_unchanged()
-        except FileChangedError as exc:
+            prepared.watch = _watch(store if terms.early is None else terms.early.store, store)
+        except BaseException as exc:
             prepared.release()
-            raise refused(exc, "") from exc
+            if isinstance(exc, FileChangedError):
+                raise refused(exc, "") from exc
+            raise
         for node in importer.imported:
             store.taken(node)
     return prepared
+
+
+def _watch(*stores: PayloadStore) -> WatchedFiles | None:
+    """Over the files that the stores have mapped; None where they have mapped none.
+
+    Raises:
+        FileChangedError: Another process has written to one since it was opened.
+    """
+    for store in stores:
+        store.require_unchanged()
+    files = {id(file): file for store in stores for file in store.to_watch()}
+    if not files:
+        return None
+    from ort_lite.context.watched_files import WatchedFiles  # noqa: PLC0415 - large payloads only
+
+    return WatchedFiles(files.values())
 
 
 def _as_shown(model: Model) -> Model:

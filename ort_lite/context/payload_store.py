@@ -8,7 +8,9 @@ from ctx_formats.container import MAGIC
 from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.mapped_file import MappedFile
 from ctx_formats.safe_path import resolve_payload
+from ort_lite.context.keys import MAP_KEY, MAP_OF_CACHE
 from ort_lite.context.shared_reading import PayloadFile, copy_limit, opened
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class PayloadStore:
         self._reader = options.read_data
         self._workspace = workspace
         self._copy_limit = copy_limit(options)
+        self._is_watched = options.config.get(MAP_KEY) != MAP_OF_CACHE
         self._files: dict[str, PayloadFile] = {}
         self._containers: dict[str, Container] = {}
         self._embedded: list[tuple[bytes | memoryview, Container]] = []
@@ -151,6 +154,13 @@ class PayloadStore:
             name = node.partition_name or node.name
             if self._workspace is not None and name in file.container.entries:
                 self._workspace.take(file, name)
+
+    def to_watch(self) -> tuple[MappedFile, ...]:
+        """Files that are mapped and that another process may write to."""
+        if not self._is_watched:
+            return ()
+        files = (payload.file for payload in self._files.values())
+        return tuple(file for file in files if isinstance(file, MappedFile))
 
     def require_unchanged(self) -> None:
         """Compare every file that is mapped with what it was when it was opened.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.copied_file import COPY_LIMIT, open_file
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp
-from ort_lite.context.keys import MAP_KEY, SHARE_KEY, STOP_KEY, TRUST_KEY
+from ort_lite.context.keys import MAP_KEY, MAP_OF_CACHE, SHARE_KEY, STOP_KEY, TRUST_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     FileBytes = MappedFile | CopiedFile
 
-COPY_LIMITS = {"auto": COPY_LIMIT, "0": 1 << 62, "1": 0}
+COPY_LIMITS = {"auto": COPY_LIMIT, "0": 1 << 62, "1": 0, MAP_OF_CACHE: 0}
 """By value of MAP_KEY, up to how many bytes payload files are copied in place of being mapped;
 docs/adr/0033-copied-payloads.md."""
 
@@ -40,7 +40,7 @@ def copy_limit(options: SessionOptions) -> int:
     """
     value = options.config.get(MAP_KEY, "0" if TRUST_KEY in options.config else "auto")
     if value not in COPY_LIMITS:
-        raise InvalidArgument(f"{MAP_KEY} is '{value}', expected {', '.join(COPY_LIMITS)}")
+        raise InvalidArgument(f"{MAP_KEY} is '{value}', expected auto, 0 or 1")
     return COPY_LIMITS[value]
 
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_file import digest_pieces
-from ort_lite.context.keys import CACHE_SECRET_KEY, MAP_KEY, PATH_KEY, PROBE_KEY, TRUST_KEY
+from ort_lite.context.keys import (
+    CACHE_SECRET_KEY,
+    MAP_KEY,
+    MAP_OF_CACHE,
+    PATH_KEY,
+    PROBE_KEY,
+    TRUST_KEY,
+)
 from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.opening import placed, reload_context
@@ -60,7 +67,7 @@ class OpenEntry:
         if MAP_KEY not in options.config:
             # Nobody writes to files of the cache, unless it has a key because somebody might.
             keyed = CACHE_SECRET_KEY in options.config
-            options.add_session_config_entry(MAP_KEY, "0" if keyed else "1")
+            options.add_session_config_entry(MAP_KEY, "0" if keyed else MAP_OF_CACHE)
         return options
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.execution.executor import Label, Plan, PlannedStep
@@ -57,6 +57,18 @@ class Partition:
         self.compiled.release()
 
 
+class Watch(Protocol):
+    """Tells whether files that a graph's partitions have mapped are what they were."""
+
+    def require_unchanged(self) -> None:
+        """Raise InvalidGraph if one is not."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the files."""
+        ...
+
+
 class PreparedGraph:
     """A graph whose every node has a compiled home; many threads may run it at once.
 
@@ -64,6 +76,7 @@ class PreparedGraph:
         graph: What was prepared.
         partitions: In the order in which they run.
         refusals: Node index to {EP name: reason}, for nodes that some EP declined.
+        watch: Over files that partitions have mapped and others may write to, if any.
     """
 
     def __init__(
@@ -71,10 +84,12 @@ class PreparedGraph:
         graph: Graph,
         partitions: Sequence[Partition],
         refusals: Mapping[int, Mapping[str, str]],
+        watch: Watch | None = None,
     ) -> None:
         self.graph = graph
         self.partitions = tuple(partitions)
         self.refusals = dict(refusals)
+        self.watch = watch
         self._plan = Plan(
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
             [
@@ -91,8 +106,17 @@ class PreparedGraph:
         )
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Inputs, overridable initializers, captured values, in this order, to outputs."""
-        return self._plan.run(inputs)
+        """Inputs, overridable initializers, captured values, in this order, to outputs.
+
+        Raises:
+            InvalidGraph: A mapped file has changed, so that the outputs may be wrong.
+        """
+        if self.watch is None:
+            return self._plan.run(inputs)
+        self.watch.require_unchanged()
+        outputs = self._plan.run(inputs)
+        self.watch.require_unchanged()
+        return outputs
 
     def signature(self, weights: Mapping[str, Tensor]) -> Signature:
         """What a session takes and gives that runs it.
@@ -117,6 +141,8 @@ class PreparedGraph:
         """Release every partition."""
         for partition in self.partitions:
             partition.release()
+        if self.watch is not None:
+            self.watch.close()
 
 
 def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,6 +133,63 @@ def test_a_mapped_file_may_be_replaced_by_rename(
         assert_right(made, session)
 
 
+@pytest.mark.parametrize("change", [flip_in_place, truncate])
+def test_a_change_of_a_mapped_file_ends_the_runs_of_its_session(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """Before the run reads a byte that is not there any more, too."""
+    made, holder = context(tmp_path, embed=False)
+    right = holder.read_bytes()
+    before = holder.stat()
+    with made.load(session__ep_context_map="1") as session:
+        assert_right(made, session)
+        holder.chmod(0o600)
+        os.link(holder, tmp_path / "backup")
+        assert_right(made, session)
+        change(holder)
+        for _ in range(2):
+            with pytest.raises(ort.InvalidGraph, match="changed under a running") as found:
+                session.run(None, made.feed)
+            assert found.value.reason == "integrity"
+            assert "load it again" in found.value.hint
+        with holder.open("r+b") as file:
+            file.write(right)
+        os.utime(holder, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert_right(made, session)
+
+
+def test_a_change_of_a_mapped_file_during_a_run_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, holder = context(tmp_path, embed=False)
+    with made.load(session__ep_context_map="1") as session:
+        plan = type(session._present().prepared._plan)
+        run = plan.run
+
+        def slowly(self: object, inputs: object) -> object:
+            flip_in_place(holder)
+            return run(self, inputs)
+
+        monkeypatch.setattr(plan, "run", slowly)
+        with pytest.raises(ort.InvalidGraph, match="changed under a running session"):
+            session.run(None, made.feed)
+
+
+def test_a_session_closes_the_files_that_it_watches(tmp_path: Path) -> None:
+    made, holder = context(tmp_path, embed=False)
+
+    def is_open() -> bool:
+        folder = Path("/proc/self/fd")
+        return any(os.path.realpath(entry) == str(holder) for entry in folder.iterdir())
+
+    for _ in range(2):
+        session = made.load(session__ep_context_map="1")
+        session.close()
+    if sys.platform == "linux":
+        gc.collect()
+        assert not is_open()
+
+
 def test_a_payload_that_never_rests_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +309,7 @@ def test_files_of_the_cache_are_mapped_unless_the_session_says_otherwise(
 @pytest.mark.parametrize("value", ["2", "", "AUTO", "true"])
 def test_a_value_that_the_option_does_not_have_is_an_error(tmp_path: Path, value: str) -> None:
     made, _ = context(tmp_path, embed=False)
-    wanted = f"session.ep_context_map is '{value}', expected auto, 0, 1"
+    wanted = f"session.ep_context_map is '{value}', expected auto, 0 or 1"
     with pytest.raises(ort.InvalidArgument, match=wanted):
         made.load(session__ep_context_map=value)
 

@@ -1,0 +1,55 @@
+"""Payload files that a running session maps, compared before and after each run."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FileChangedError
+from ort_lite.context.mending import refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ctx_formats.mapped_file import FileStamp, MappedFile
+
+
+class WatchedFiles:
+    """Mapped files, each kept open; `close` lets go of them.
+
+    Compared are size and mtime: a new link or mode, which changes the ctime alone, must not stop
+    a session. Looking takes two microseconds.
+    """
+
+    def __init__(self, files: Iterable[MappedFile]) -> None:
+        """`files` are open, and may be closed afterwards.
+
+        Raises:
+            OSError: No descriptors are left.
+        """
+        self._files: list[tuple[int, FileStamp, str]] = []
+        self._close = weakref.finalize(self, _close_all, self._files)
+        for file in files:
+            self._files.append((file.duplicate(), file.stamp, str(file.path)))
+
+    def require_unchanged(self) -> None:
+        """Compare.
+
+        Raises:
+            InvalidGraph: Reason integrity; another process has written to a file.
+        """
+        for descriptor, stamp, path in self._files:
+            info = os.fstat(descriptor)
+            if info.st_size != stamp.size or info.st_mtime_ns != stamp.mtime_ns:
+                raise refused(FileChangedError(path, "under a running session"), "")
+
+    def close(self) -> None:
+        """Close the files; calling it twice does nothing."""
+        self._close()
+
+
+def _close_all(files: list[tuple[int, FileStamp, str]]) -> None:
+    for descriptor, _, _ in files:
+        os.close(descriptor)
+    files.clear()
