@@ -9,6 +9,7 @@ import numpy as np
 from eps.openvino.binding import VERSION, ov
 from eps.openvino.ports import Port, Ports
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
+from ort_lite.uncut_calls import uncut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,8 @@ class BindingRuntime:
         if not buffer.flags.writeable:
             buffer = buffer.copy()
         tensor = ov.Tensor(buffer, shared_memory=True)
-        compiled = self._core.import_model(tensor, device, config)
+        with uncut:
+            compiled = self._core.import_model(tensor, device, config)
         return BindingModel(compiled, owner=(buffer, payload))
 
 
@@ -75,7 +77,9 @@ class BindingModel:
 
     def export(self, out: BinaryIO) -> None:
         """See Model."""
-        out.write(self.compiled.export_model().getbuffer())
+        with uncut:
+            blob = self.compiled.export_model()
+        out.write(blob.getbuffer())
 
 
 class BindingRequest:
@@ -84,7 +88,8 @@ class BindingRequest:
     def __init__(self, model: BindingModel) -> None:
         """Make it."""
         self._model = model  # and with it the bytes that it reads
-        self._request = model.compiled.create_infer_request()
+        with uncut:
+            self._request = model.compiled.create_infer_request()
 
     def own_input(self, index: int, port: Port) -> Array:  # noqa: ARG002 - see Request
         """See Request."""
@@ -100,7 +105,8 @@ class BindingRequest:
 
     def infer(self) -> Sequence[Array]:
         """See Request."""
-        found = self._request.infer({}, share_outputs=True, decode_strings=False)
+        with uncut:
+            found = self._request.infer({}, share_outputs=True, decode_strings=False)
         return [array.copy() for array in found.values()]
 
 

@@ -15,6 +15,7 @@ from eps.openvino.requirements import requirements_of
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompileRefused
 from ort_lite.status import EPFail
+from ort_lite.uncut_calls import uncut
 
 if TYPE_CHECKING:
     import openvino
@@ -36,9 +37,11 @@ def compile_partition(
         InvalidArgument: An option does not fit the model.
     """
     try:
-        return _built(core, options, verdicts, fused.graph, fused.name)
+        with uncut:
+            return _built(core, options, verdicts, fused.graph, fused.name)
     except ConversionError as exc:
-        refused = find_culprits(core, fused.graph, str(exc))
+        with uncut:
+            refused = find_culprits(core, fused.graph, str(exc))
         raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc
 
 

@@ -69,7 +69,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
             from eps.openvino.requirements import present_requirements  # noqa: PLC0415 - not for a reload
 
-            return present_requirements(sdk.core(), options)
+            core = sdk.core()
+            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - not for a reload
+
+            with uncut:
+                return present_requirements(core, options)
 
         self._verdicts = Verdicts(ask, options, self._identity)
 

@@ -73,7 +73,9 @@ class Sdk:
             except ImportError as exc:  # a library that it needs is missing or of another system
                 raise EPFail(f"the openvino package cannot be loaded: {exc}") from exc
 
-            with openvino_errors("starting"):
+            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - as above
+
+            with openvino_errors("starting"), uncut:
                 self._core = ov.Core()
         return self._core
 
