@@ -215,6 +215,10 @@ class ExecutionProvider(ABC):
     modules_after_import: ClassVar[Sequence[str]] = ()
     """Modules of its own that the EP needs after `import_model`, to be imported meanwhile."""
 
+    takes_empty: ClassVar[bool] = False
+    """Whether the EP computes values without elements (a batch of 0). If not, it is offered no node
+    that has one, and runs with such an input are answered without it."""
+
     runs_bodies_through_session: ClassVar[bool] = False
     """Whether the session partitions and prepares the bodies of control flow for this EP."""
 

@@ -21,6 +21,7 @@ class CPUExecutionProvider(ExecutionProvider):
     """numpy on the host; the EP of last resort."""
 
     name: ClassVar[str] = "CPUExecutionProvider"
+    takes_empty: ClassVar[bool] = True
     runs_bodies_through_session: ClassVar[bool] = True
     fusions: ClassVar[frozenset[str]] = frozenset(
         ("MatMulAddFusion", "GeluFusion", "LayerNormFusion")

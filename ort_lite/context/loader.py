@@ -164,18 +164,23 @@ def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
 
 def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partition]:
     from ort_lite.planning.partitioner import Part  # noqa: PLC0415 - see _prepared
-    from ort_lite.planning.preparation import Partition  # noqa: PLC0415 - see _prepared
 
-    return {
-        Part(one.owner, (one.index,)): Partition(
-            ep=one.ep,
-            name=one.node.partition_name or one.node.name,
-            nodes=(one.index,),
-            graph=graph.extract([one.index], one.node.name),
-            compiled=one.compiled,
-            inputs=one.node.inputs,
-            outputs=one.node.outputs,
-            origin="context",
-        )
-        for one in imported
-    }
+    return {Part(one.owner, (one.index,)): _partition(graph, one) for one in imported}
+
+
+def _partition(graph: Graph, one: Imported) -> Partition:
+    from ort_lite.planning.preparation import Partition, guard  # noqa: PLC0415 - see _prepared
+
+    name = one.node.partition_name or one.node.name
+    own = graph.extract([one.index], one.node.name)
+    return Partition(
+        ep=one.ep,
+        name=name,
+        nodes=(one.index,),
+        graph=own,
+        compiled=one.compiled,
+        inputs=one.node.inputs,
+        outputs=one.node.outputs,
+        origin="context",
+        empty=guard(one.ep, name, own),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
+from ctx_formats.onnx_model import TensorType
 from ort_lite.execution_provider import GraphView
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 Refusals = dict[int, dict[str, str]]
 """Node index to {EP name: why it does not run the node}."""
+
+EMPTY = "it has a value without elements, and this execution provider computes none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +120,36 @@ def _claimed(
     refusals: Refusals,
 ) -> set[int]:
     """What `ep` takes of `candidates`; its reasons for the rest go into `refusals`."""
+    empty = frozenset() if ep.takes_empty else _empty_nodes(graph, candidates)
+    for i in empty:
+        refusals.setdefault(i, {})[ep.name] = EMPTY
+    candidates -= empty
     capability: Capability = ep.get_capability(GraphView(graph, candidates))
     mine = {i for i in capability.supported if i in candidates and i not in declined}
     for i in candidates - mine:
         reason = declined.get(i) or capability.refused.get(i) or "no reason given"
         refusals.setdefault(i, {})[ep.name] = reason
     return mine
+
+
+def _empty_nodes(graph: Graph, candidates: frozenset[int]) -> frozenset[int]:
+    """Candidates that read or make a value which is no constant and has a dimension of zero."""
+    return frozenset(
+        index
+        for index in candidates
+        if any(
+            _is_empty(graph, name)
+            for name in (*graph.nodes[index].inputs, *graph.nodes[index].outputs)
+            if name
+        )
+    )
+
+
+def _is_empty(graph: Graph, name: str) -> bool:
+    found = graph.type_of(name)
+    if not isinstance(found, TensorType) or found.shape is None or 0 not in found.shape:
+        return False
+    return graph.constant(name) is None
 
 
 def _single_units(graph: Graph) -> _Units:

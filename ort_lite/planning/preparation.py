@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ctx_formats.onnx_model import TensorType
 from ort_lite.execution.executor import Label, Plan, PlannedStep
 from ort_lite.execution.signature import Signature
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Tensor
-    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, Value
+    from ort_lite.execution_provider import (
+        CompiledPartition,
+        ExecutionProvider,
+        Runnable,
+        Value,
+    )
     from ort_lite.model.graph import Graph
+    from ort_lite.planning.empty_runs import EmptyRuns
     from ort_lite.planning.workshop import Workshop
 
 log = get_logger(__name__)
@@ -38,6 +45,8 @@ class Partition:
         inputs: Names in the order in which `compiled` takes them.
         outputs: Names in the order in which `compiled` gives them.
         origin: "compiled", or "context" when it came out of an EPContext node.
+        empty: Answers runs with an input that has no elements; None where `compiled` does, or
+            there cannot be such an input.
     """
 
     ep: ExecutionProvider
@@ -49,12 +58,24 @@ class Partition:
     outputs: tuple[str, ...]
     bodies: Mapping[tuple[int, str], PreparedGraph] = field(default_factory=dict)
     origin: str = "compiled"
+    empty: EmptyRuns | None = None
+
+    @property
+    def runnable(self) -> Runnable:
+        """What computes its outputs, whatever the sizes of inputs are."""
+        if self.empty is None:
+            return self.compiled
+        from ort_lite.planning.empty_runs import GuardedPartition  # noqa: PLC0415 - see `guard`
+
+        return GuardedPartition(self.compiled, self.empty)
 
     def release(self) -> None:
         """Release the compiled form, bodies first."""
         for body in self.bodies.values():
             body.release()
         self.compiled.release()
+        if self.empty is not None:
+            self.empty.release()
 
 
 class Watch(Protocol):
@@ -94,7 +115,7 @@ class PreparedGraph:
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
             [
                 PlannedStep(
-                    runnable=p.compiled,
+                    runnable=p.runnable,
                     inputs=p.inputs,
                     outputs=p.outputs,
                     label=Label(p.name, p.ep.name, p.compiled.records_nodes),
@@ -246,7 +267,37 @@ def _compile_missing(
             inputs=tuple(info.name for info in subgraph.inputs),
             outputs=tuple(info.name for info in subgraph.outputs),
             bodies=bodies,
+            empty=guard(ep, name, subgraph, shop.eps),
         )
+
+
+def guard(
+    ep: ExecutionProvider, name: str, graph: Graph, eps: Sequence[ExecutionProvider] = ()
+) -> EmptyRuns | None:
+    """What answers a partition's runs without elements; None where nothing has to.
+
+    Args:
+        ep: Whose partition.
+        name: Of the partition.
+        graph: The partition; of a context, its inputs and outputs alone.
+        eps: The session's, where `graph` has nodes that they can run.
+    """
+    if ep.takes_empty or not may_be_empty(graph):
+        return None
+    from ort_lite.planning.empty_runs import EmptyRuns  # noqa: PLC0415 - shapes are mostly fixed
+
+    whole = not graph.overridable and not graph.captured
+    return EmptyRuns(name, graph, [one for one in eps if one.takes_empty] if whole else ())
+
+
+def may_be_empty(graph: Graph) -> bool:
+    """Whether an input may have no elements: a dimension is free, or the shape not known."""
+    return any(
+        not isinstance(info.type, TensorType)
+        or info.type.shape is None
+        or not all(isinstance(dim, int) and dim > 0 for dim in info.type.shape)
+        for info in graph.inputs
+    )
 
 
 def _bodies(

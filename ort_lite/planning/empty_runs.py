@@ -1,0 +1,131 @@
+"""Runs whose inputs have no elements, for execution providers that compute none.
+
+A batch of 0 is no error in ONNX. Vendors' runtimes fail on it, or divide by it and end the process.
+So they do not see it: nodes with a fixed size of zero are not offered to them, and a run with such
+an input is computed by the execution providers of the session that take it. A context model has
+the nodes no more. There the shapes of outputs follow from the names of free dimensions, and
+where all outputs are empty, that is the answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.onnx_model import TensorType
+from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.planning.workshop import Workshop
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail, OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.onnx_model import ValueInfo
+    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, Runnable, Value
+    from ort_lite.model.graph import Graph
+    from ort_lite.planning.preparation import PreparedGraph
+
+log = get_logger(__name__)
+
+
+class EmptyRuns:
+    """What answers the runs of one partition that have an input without elements."""
+
+    def __init__(self, name: str, graph: Graph, eps: Sequence[ExecutionProvider]) -> None:
+        """Prepare nothing yet.
+
+        Args:
+            name: Of the partition, for messages.
+            graph: The partition; of a context, its inputs and outputs alone.
+            eps: That take values without elements; none where `graph` has no nodes to run.
+        """
+        self._name = name
+        self._graph = graph
+        self._eps = tuple(eps)
+        self._lock = threading.Lock()
+        self._prepared: PreparedGraph | None = None
+        self._problem = ""
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs.
+
+        Raises:
+            EPFail: An output has elements, or its shape is not known, and nothing here computes it.
+        """
+        elsewhere = self._elsewhere()
+        if elsewhere is not None:
+            return elsewhere.run(inputs)
+        sizes = _sizes(self._graph.inputs, inputs)
+        return [self._output(info, sizes) for info in self._graph.outputs]
+
+    def release(self) -> None:
+        """Release what was prepared."""
+        with self._lock:
+            prepared, self._prepared = self._prepared, None
+            self._eps = ()
+        if prepared is not None:
+            prepared.release()
+
+    def _elsewhere(self) -> PreparedGraph | None:
+        with self._lock:
+            if self._prepared is None and self._eps:
+                self._prepared = self._prepare()
+                if self._prepared is None:
+                    self._eps = ()
+            return self._prepared
+
+    def _prepare(self) -> PreparedGraph | None:
+        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - few runs are empty
+
+        try:
+            return prepare(self._graph, Workshop(eps=self._eps))
+        except OrtLiteError as exc:
+            self._problem = f" ({exc.message})"
+            log.info("%s: nothing computes it without elements: %s", self._name, exc.message)
+            return None
+
+    def _output(self, info: ValueInfo, sizes: Mapping[str, int]) -> Value:
+        if isinstance(info.type, TensorType) and info.type.shape is not None:
+            dims = info.type.shape
+            shape = tuple(sizes.get(dim, -1) if isinstance(dim, str) else dim for dim in dims)
+            known = [dim for dim in shape if isinstance(dim, int) and dim >= 0]
+            if len(known) == len(shape) and not prod(known):
+                return np.empty(known, numpy_dtype(info.type.elem_type))
+        raise EPFail(
+            f"{self._name}: an input has no elements, and what '{info.name}' holds then does not "
+            f"follow from the declared shapes{self._problem}; run the original model, with "
+            "providers=['CPUExecutionProvider'] for such inputs"
+        )
+
+
+def _sizes(infos: Sequence[ValueInfo], values: Sequence[Value]) -> dict[str, int]:
+    """The size of each named dimension of the inputs; not of a name that has two."""
+    sizes: dict[str, int] = {}
+    contradicted = set()
+    for info, value in zip(infos, values, strict=True):
+        dims = info.type.shape if isinstance(info.type, TensorType) else None
+        if dims is None or len(dims) != len(value.shape):
+            continue
+        for dim, size in zip(dims, value.shape, strict=True):
+            if isinstance(dim, str) and sizes.setdefault(dim, size) != size:
+                contradicted.add(dim)
+    return {name: size for name, size in sizes.items() if name not in contradicted}
+
+
+class GuardedPartition:
+    """A partition whose runs with an input without elements are answered elsewhere."""
+
+    def __init__(self, compiled: CompiledPartition, empty: Runnable) -> None:
+        """Refer to both, which others release."""
+        self._compiled = compiled
+        self._empty = empty
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs."""
+        if any(getattr(value, "size", 1) == 0 for value in inputs):
+            return self._empty.run(inputs)
+        return self._compiled.run(inputs)
