@@ -200,7 +200,13 @@ def signature_entries(records: Iterable[SignatureRecord]) -> bytes:
 
 def without_signatures(metadata: Mapping[str, str]) -> dict[str, str]:
     """A model's metadata for another model that is made of it."""
-    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
+    signatures = signature_names(metadata)
+    return {key: value for key, value in metadata.items() if key not in signatures}
+
+
+def signature_names(metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """Entries of a model's metadata that are signatures."""
+    return tuple(sorted(name for name in metadata if name.startswith(PREFIX)))
 
 
 def _is_signature(data: memoryview, tag: int, a: int, b: int) -> bool:

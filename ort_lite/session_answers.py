@@ -103,7 +103,7 @@ class SessionAnswers(RunForms):
 
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""
-        from ort_lite.context.signatures_shown import described, signatures_of_loaded  # noqa: PLC0415 - as below
+        from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - as below
         from ort_lite.planning import explain  # noqa: PLC0415 - a session that is only run needs it not
 
         opened, background = self._present(), self.background_compile()
@@ -113,7 +113,7 @@ class SessionAnswers(RunForms):
             providers=tuple(ep.name for ep in opened.eps),
             notes=(*self._notes, *(() if background.state == "off" else (str(background),))),
             transforms=opened.transforms,
-            signed_by=described(signatures_of_loaded(opened.loaded)),
+            signed_by=described(signatures_named(opened.loaded)),
         )
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:

@@ -8,7 +8,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_file import ModelBytes
-from ctx_formats.signatures import KEY_SHOWN, read_signed
+from ctx_formats.signatures import KEY_SHOWN, PREFIX, read_signed, signature_names
 
 if TYPE_CHECKING:
     import os
@@ -57,6 +57,18 @@ def signatures_of_loaded(loaded: LoadedModel) -> tuple[Signature, ...]:
     proven = loaded.proof.key.id if loaded.proof is not None else ""
     return tuple(
         Signature(key=one.key, problem=one.problem, trusted=one.key == proven) for one in found
+    )
+
+
+def signatures_named(loaded: LoadedModel) -> tuple[Signature, ...]:
+    """By what a running session still knows: names of keys, and which of them was verified."""
+    proven = loaded.proof.key.id[:KEY_SHOWN] if loaded.proof is not None else ""
+    names = (name.removeprefix(PREFIX) for name in signature_names(loaded.model.metadata_props))
+    return tuple(
+        Signature(
+            key=name, problem="" if name == proven else "not verified", trusted=name == proven
+        )
+        for name in names
     )
 
 
