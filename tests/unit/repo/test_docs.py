@@ -94,13 +94,14 @@ def test_the_blocks_of_a_page_run_in_order(
             continue
         commands = [line[2:] for line in block.code.splitlines() if line.startswith("$ ")]
         assert commands, f"{page.name}:{block.line}: a console block without a command"
-        for command in commands:
+        for line in commands:
+            command, _, code = line.partition("  # exit code ")
             program, *arguments = shlex.split(command)
             if program == "python":
                 python(*arguments)
                 continue
             assert program == "ort-lite", f"{page.name}:{block.line}: {command}"
-            assert run_command(arguments) == 0, command
+            assert run_command(arguments) == int(code or 0), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
