@@ -42,12 +42,12 @@ def main(ep: str, loads: int, seconds: float) -> None:
     for line in sys.stdin:
         form, mode, folder = json.loads(line)
         _say("race", form, mode)
-        with _meddled(Path(folder), mode):
+        with meddled(Path(folder), mode):
             _race(ep, form, mode, Path(folder), loads, seconds)
 
 
 @contextmanager
-def _meddled(folder: Path, mode: str) -> Iterator[None]:
+def meddled(folder: Path, mode: str) -> Iterator[None]:
     command = [sys.executable, "-S", str(HERE.with_name("meddler.py")), str(folder), mode]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None

@@ -317,7 +317,7 @@ def test_weights_of_a_context_model_are_covered(tmp_path: Path, key: Key) -> Non
     assert_untrusted(lambda: answer(folder / "m_ctx.onnx", key.public, proto=extra))
 
 
-def shared(folder: Path, key: Key) -> list[Path]:
+def shared(folder: Path, key: Key, ep: str = OPENVINO) -> list[Path]:
     """Two models that have weights in common, in one payload file."""
     folder.mkdir()
     with ort.SharedContexts() as group:
@@ -326,35 +326,36 @@ def shared(folder: Path, key: Key) -> list[Path]:
             source.write_bytes(tied(sign).SerializeToString())
             made = group.join(options(ep__context_enable="1"))
             made.add_session_config_entry("ep.context_sign_key", str(key.private))
-            ort.InferenceSession(source, made, providers=[OPENVINO]).close()
+            ort.InferenceSession(source, made, providers=[ep]).close()
     return [folder / f"m{i}_ctx.onnx" for i in range(2)]
 
 
+@pytest.mark.parametrize("ep", [OPENVINO, OPENCL])
 def test_shared_weights_are_covered_with_the_places_where_they_lie(
-    tmp_path: Path, key: Key
+    tmp_path: Path, key: Key, ep: str
 ) -> None:
-    first, second = shared(tmp_path / "a", key)
+    first, second = shared(tmp_path / "a", key, ep)
     (listed,) = read_signed(memoryview(first.read_bytes())).records[0].files
     assert listed.part == "head"
     with ort.SharedContexts() as group:
         for path in (first, second):
             made = group.join(options(key.public))
-            with ort.InferenceSession(path, made, providers=[OPENVINO]) as session:
+            with ort.InferenceSession(path, made, providers=[ep]) as session:
                 session.run(None, feed(tied()))
     payload = first.parent / listed.location
     container = read_container(memoryview(payload.read_bytes()))
-    (run,) = container.weights.values()
+    run = next(iter(container.weights.values()))
     data = bytearray(payload.read_bytes())
     data[run.offset + 100] ^= 1
     payload.write_bytes(data)
     with pytest.raises(ort.InvalidGraph) as found:
-        answer(first, key.public, proto=tied())
+        answer(first, key.public, ep, tied())
     assert found.value.reason == "integrity"
     data[run.offset + 100] ^= 1
     data[-1:] = b"\0\0"
     payload.write_bytes(data)
     with pytest.raises(ort.InvalidGraph) as found:
-        answer(first, key.public, proto=tied())
+        answer(first, key.public, ep, tied())
     assert found.value.reason in ("format", "untrusted")
 
 
