@@ -8,6 +8,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from ctx_formats.removal import remove_file, replace_file
 from ctx_formats.unfinished import forget_unfinished, note_unfinished
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 """What `link` says on file systems that have no hard links (FAT, some network shares)."""
+
+_IN_USE = {5, 32, 1224}
+"""Windows' ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_USER_MAPPED_FILE."""
 
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EACCES}
 _NAME_BYTES = 100
@@ -54,19 +58,27 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
     Args:
         temporary: From `written_beside`, closed.
         path: In the same folder.
-        replace: Whether an existing file gives way. Whoever has it open keeps the old bytes.
+        replace: Whether an existing file gives way, read-only or not. A process that has it open
+            keeps the old bytes; on Windows it must have shared the deletion.
 
     Raises:
         FileExistsError: It exists and `replace` is false.
-        OSError: The folder cannot be written to. The temporary file is gone in both cases.
+        PermissionError: On Windows, a process has the existing file open.
+        OSError: The folder cannot be written to. The temporary file is gone in all cases.
     """
     if not replace:
         publish_new(temporary, [path])
         return
     try:
-        temporary.replace(path)
-    except BaseException:
+        replace_file(temporary, path)
+    except BaseException as exc:
         _discard(temporary)
+        if getattr(exc, "winerror", None) in _IN_USE and path.exists():
+            raise PermissionError(
+                errno.EACCES,
+                "a process may have it open (close its sessions), or write to another name",
+                str(path),
+            ) from exc
         raise
     forget_unfinished(temporary)
     sync_folder(path.parent)
@@ -133,5 +145,5 @@ def _named(temporary: Path, name: Path) -> Path:
 def _discard(path: Path) -> None:
     """Remove a file on the way out of an error, which is not to be hidden by another."""
     with contextlib.suppress(OSError):
-        path.unlink()
+        remove_file(path)
     forget_unfinished(path)

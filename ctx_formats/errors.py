@@ -55,10 +55,12 @@ class FormatError(ValueError):
         super().__init__(field, found, expected, file, reason)
 
     def __str__(self) -> str:
-        """One line: file, field, found, expected."""
+        """One line: file, field, found, expected; any stream of UTF-8 can print it."""
         where = f"{self.file}: " if self.file else ""
         wanted = f", expected {self.expected}" if self.expected else ""
-        return f"{where}{self.field}: {self.found}{wanted}"
+        text = f"{where}{self.field}: {self.found}{wanted}"
+        # Half a surrogate pair, out of a name in a file or of a file, has no UTF-8.
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def in_file(self, file: str) -> FormatError:
         """The same error with the name of its file, which an inner reader does not know."""

@@ -11,6 +11,7 @@ import errno
 import mmap
 import os
 import stat
+import sys
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
@@ -35,8 +36,15 @@ class FileStamp:
 
     @classmethod
     def of(cls, info: os.stat_result) -> FileStamp:
-        """The version that `os.stat` or `os.fstat` describes."""
-        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+        """The version that `os.stat` or `os.fstat` describes.
+
+        On Windows from Python 3.12 on, st_ctime is the time of creation for `stat`, and that of
+        the last change for `fstat`; st_birthtime is the time of creation for both.
+        """
+        ctime_ns = info.st_ctime_ns
+        if sys.platform == "win32":
+            ctime_ns = getattr(info, "st_birthtime_ns", ctime_ns)
+        return cls(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, ctime_ns)
 
 
 class MappedFile:

@@ -28,7 +28,13 @@ _IN_MEMORY_TAG = "*/_ORT_MEM_ADDR_/*"
 MAX_NAME = 4096
 
 
-def resolve_payload(base: PathLike, name: str, *, model_path: PathLike | None = None) -> str:
+def resolve_payload(
+    base: PathLike,
+    name: str,
+    *,
+    model_path: PathLike | None = None,
+    colons: bool = False,
+) -> str:
     """The file that `name` stands for, below `base`, without a symlink in its path.
 
     Args:
@@ -37,12 +43,14 @@ def resolve_payload(base: PathLike, name: str, *, model_path: PathLike | None = 
         model_path: The model file. Where it is a symlink, as in a Hugging Face cache, the
             folder of the file that it leads to is the model's folder too: `name` may be a
             symlink into it, or lie there itself.
+        colons: Whether a part may hold a colon, as names of weights do that PyTorch exports
+            (onnx::MatMul_7). On Windows none may: it is followed by the name of a stream.
 
     Raises:
         FormatError: Reason unsafe_path for a name that is no relative path or leads outside
             or to something other than a regular file; missing_payload where nothing is there.
     """
-    problem = _text_problem(name)
+    problem = _text_problem(name, colons=colons and os.name != "nt")
     if problem:
         raise _unsafe(f"{name[:200]!r}: {problem}", "a path relative to the model's folder")
     folders = [_real(base, name)]
@@ -57,7 +65,7 @@ def resolve_payload(base: PathLike, name: str, *, model_path: PathLike | None = 
     raise errors[0]
 
 
-def _text_problem(name: str) -> str:
+def _text_problem(name: str, *, colons: bool) -> str:
     if not name:
         return "Empty external data path not allowed"
     if len(name) > MAX_NAME:
@@ -70,10 +78,10 @@ def _text_problem(name: str) -> str:
     if name[0] in "/\\" or has_drive:
         return "Absolute path not allowed for external data location"
     parts = name.replace("\\", "/").split("/")
-    return _parts_problem([part for part in parts if part not in ("", ".")])
+    return _parts_problem([part for part in parts if part not in ("", ".")], colons=colons)
 
 
-def _parts_problem(parts: Sequence[str]) -> str:
+def _parts_problem(parts: Sequence[str], *, colons: bool) -> str:
     depth = 0
     for part in parts:
         depth += -1 if part == ".." else 1
@@ -85,6 +93,8 @@ def _parts_problem(parts: Sequence[str]) -> str:
             return "a part ends in a space or dot, which Windows drops"
         if part.split(".")[0].split(":")[0].rstrip(" ").upper() in _DEVICES:
             return f"{part} is a device name on Windows"
+        if ":" in part and not colons:
+            return "a colon, which on Windows is followed by the name of a stream"
     return ""
 
 

@@ -42,8 +42,9 @@ class OrtLiteError(Exception):
     code: ClassVar[StatusCode] = StatusCode.FAIL
 
     def __init__(self, message: str) -> None:
-        self.message = message
-        super().__init__(message)
+        # Names in models may hold half a surrogate pair, and printing the text must not fail.
+        self.message = message.encode("utf-8", "backslashreplace").decode("utf-8")
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         """`[ONNXRuntimeError] : <number> : <NAME> : <message>`; people match on it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import openvino
 
@@ -69,15 +70,21 @@ def _without_negative(info: ValueInfo) -> ValueInfo:
     return info if shape == info.type.shape else replace(info, type=replace(info.type, shape=shape))
 
 
-def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:
-    """Convert a partition.
+@contextmanager
+def read_model(core: openvino.Core, graph: Graph) -> Iterator[openvino.Model]:
+    """Convert a partition, which is to be compiled before the context ends.
 
     Raises:
         ConversionError: OpenVINO's front end refuses it.
     """
+    with ExitStack() as files:
+        yield _converted(core, graph, files)
+
+
+def _converted(core: openvino.Core, graph: Graph, files: ExitStack) -> openvino.Model:
     model = partition_model(graph)
     try:
-        found = _through_file(core, model)
+        found = _through_file(core, model, files)
         if found is None:
             found = core.read_model(io.BytesIO(model_bytes(model)))
     except FormatError as exc:
@@ -91,8 +98,11 @@ def read_model(core: openvino.Core, graph: Graph) -> openvino.Model:
     return found
 
 
-def _through_file(core: openvino.Core, model: Model) -> openvino.Model | None:
-    """The model by way of a data file, which OpenVINO maps; None where memory is the better way.
+def _through_file(core: openvino.Core, model: Model, files: ExitStack) -> openvino.Model | None:
+    """The model by way of a data file; None where memory is the better way.
+
+    OpenVINO maps the file, which is removed at once. Where the system removes no file that is
+    mapped, OpenVINO is to read it, which it does while it compiles: `files` removes it later.
 
     Raises:
         EPFail: It must be a file, and none can be written.
@@ -102,9 +112,14 @@ def _through_file(core: openvino.Core, model: Model) -> openvino.Model | None:
     if size < (FILE_FROM if MAPS_WHAT_IS_REMOVED else IN_MEMORY_LIMIT):
         return None
     try:
-        with temporary_folder("ort_lite_") as folder:
+        with ExitStack() as own:
+            folder = own.enter_context(temporary_folder("ort_lite_"))
             path = _written(Path(folder), model, moved)
-            return core.read_model(str(path))
+            if MAPS_WHAT_IS_REMOVED:
+                return core.read_model(str(path))
+            found = core.read_model(str(path), config={"ENABLE_MMAP": False})
+            files.enter_context(own.pop_all())
+            return found
     except OSError as exc:
         if size < IN_MEMORY_LIMIT:
             log.debug("weights are handed over in memory: %s", exc)

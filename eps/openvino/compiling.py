@@ -48,20 +48,20 @@ def compile_partition(
 def _built(
     core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, graph: Graph, name: str
 ) -> CompiledPartition:
-    model = read_model(core, graph)
-    fix_shapes(model, graph, options)
-    try:
-        compiled = core.compile_model(model, options.device, compile_config(options))
-    except SDK_ERRORS as exc:
-        if options.kind != "CPU":
-            raise EPFail(
-                f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
-            ) from exc
-        raise ConversionError(sdk_text(exc)) from exc
+    with read_model(core, graph) as model:
+        fix_shapes(model, graph, options)
+        try:
+            compiled = core.compile_model(model, options.device, compile_config(options))
+        except SDK_ERRORS as exc:
+            if options.kind != "CPU":
+                raise EPFail(
+                    f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
+                ) from exc
+            raise ConversionError(sdk_text(exc)) from exc
     made = BindingModel(compiled)
+    verdicts.learn(requirements_of(compiled, options))
     if options.npu_platform:
         return OfflinePartition(made, name, options.npu_platform)
-    verdicts.learn(requirements_of(compiled, options))
     try:
         order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:

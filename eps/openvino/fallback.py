@@ -73,14 +73,13 @@ def _halve(
         return
     tries[0] -= 1
     try:
-        read_model(core, graph.extract(indices, "part"))
+        with read_model(core, graph.extract(indices, "part")):
+            return
     except ConversionError as exc:
         if len(indices) == 1:
             found[indices[0]] = f"OpenVINO's front end: {str(exc)[:300]}"
             return
     except OrtLiteError:
-        return
-    else:
         return
     middle = len(indices) // 2
     _halve(core, graph, indices[:middle], found, tries)

@@ -1,7 +1,7 @@
 """What the blobs that are made here will require of whoever loads them.
 
-OpenVINO 2026.4 and later write a text to the start of a CPU's or GPU's blob (blob_header.py) and
-tell it of a compiled model alone.
+OpenVINO 2026.4 and later write a text to the start of a CPU's or GPU's blob (blob_header.py), and
+tell it of a compiled model alone; so does the NPU's compiler, with or without a device.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
 
 _PROPERTY = "RUNTIME_REQUIREMENTS"
-_DEVICES = ("CPU", "GPU")
+_DEVICES = ("CPU", "GPU", "NPU")
 
 
 def requirements_of(compiled: openvino.CompiledModel, options: OpenVINOOptions) -> str:
-    """The text of a compiled model; "" where its plug-in has none (before 2026.4, NPU)."""
+    """The text of a compiled model; "" where its plug-in has none (before 2026.4)."""
     if options.kind not in _DEVICES:
         return ""
     try:
@@ -31,11 +31,12 @@ def requirements_of(compiled: openvino.CompiledModel, options: OpenVINOOptions) 
 
 
 def present_requirements(core: openvino.Core, options: OpenVINOOptions) -> str:
-    """The text for the device, of a one-operator model compiled for it (about 25 ms)."""
+    """The text for the device, of a one-operator model compiled for it (25 ms or so)."""
     if options.kind not in _DEVICES:
         return ""
+    absent = {"NPU_PLATFORM": options.npu_platform} if options.npu_platform else {}
     try:
-        compiled = core.compile_model(_smallest_model(), options.device, {})
+        compiled = core.compile_model(_smallest_model(), options.device, absent)
     except PROPERTY_ERRORS:
         return ""
     return requirements_of(compiled, options)

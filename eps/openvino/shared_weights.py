@@ -65,15 +65,15 @@ def weightless(
         them back right.
     """
     try:
-        model = read_model(core, graph)
-        fix_shapes(model, graph, options)
-        # Folds what the plug-in would fold later. Takes the package's Model and no other.
-        apply_moc_transformations(openvino.Model(model), cf=True)
-        held = _moved(core, model, weights)
-        if held is None:
-            return None
-        blob = _compiled(core, model, options, {"CACHE_MODE": "OPTIMIZE_SIZE"})
-        whole = _compiled(core, model, options, {})
+        with read_model(core, graph) as model:
+            fix_shapes(model, graph, options)
+            # Folds what the plug-in would fold later. Takes the package's Model and no other.
+            apply_moc_transformations(openvino.Model(model), cf=True)
+            held = _moved(core, model, weights)
+            if held is None:
+                return None
+            blob = _compiled(core, model, options, {"CACHE_MODE": "OPTIMIZE_SIZE"})
+            whole = _compiled(core, model, options, {})
         if len(blob) > WORTH * len(whole):
             return None
         again = _again(core, blob, options, weights.path)

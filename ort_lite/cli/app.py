@@ -16,7 +16,7 @@ from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.explain_placement import explain
 from ort_lite.cli.hw import hw
 from ort_lite.cli.inspect_model import inspect
-from ort_lite.cli.output import print_json, print_note
+from ort_lite.cli.output import escape_unencodable, print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
 from ort_lite.cli.signing import keygen, sign, verify
@@ -56,6 +56,7 @@ add_verbose_option(root)
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command; every error becomes one line on stderr and an exit code."""
     as_json = "--json" in arguments
+    escape_unencodable()
     try:
         result = root.main(list(arguments), prog_name="ort-lite", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as exc:

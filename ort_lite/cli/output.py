@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import sys
@@ -42,6 +43,15 @@ def result_writing() -> Iterator[None]:
         raise CommandError(
             ExitCode.USAGE, f"the result cannot be written to stdout: {exc.strerror}"
         ) from exc
+
+
+def escape_unencodable() -> None:
+    """Let stdout escape characters that its encoding lacks, as stderr does anyway.
+
+    On Windows a pipe or a file has the code page of the system, cp1252 for one.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _drop_unwritten() -> None:
@@ -148,7 +158,7 @@ def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def printable(text: str) -> str:
-    """`text`, with escapes for what would control a terminal or cannot be encoded.
+    """`text`, with escapes for what would control a terminal or has no encoding at all.
 
     Names of nodes and paths of models come out of files that nobody vouches for.
     """

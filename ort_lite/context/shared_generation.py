@@ -10,9 +10,9 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import publish, publish_new, written_beside
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
+from ctx_formats.removal import remove_file
 from ctx_formats.shared_container import Mark, NoRoomError, SharedContainerWriter
 from ort_lite.context.max_size import largest_in, with_max_size
 from ort_lite.context.payloads import Stored, exporter
@@ -53,7 +53,7 @@ class _File:
         with suppress(_GivenUpError):
             self._open.__exit__(_GivenUpError, _GivenUpError(), None)
         with suppress(OSError):
-            self.temporary.unlink()
+            remove_file(self.temporary)
 
 
 @dataclass(slots=True)
@@ -73,9 +73,8 @@ class _Model:
             return
         from ort_lite.context.signing import signature_of  # noqa: PLC0415 - if asked for
 
-        with MappedFile(self.file.temporary) as mapped:
-            model, folder = read_model(mapped.view), self.file.path.parent
-            entries = signature_of([mapped.view], model, folder, self.signer)
+        data = memoryview(self.file.temporary.read_bytes())  # not mapped: see _agree_on_max_size
+        entries = signature_of([data], read_model(data), self.file.path.parent, self.signer)
         with self.file.temporary.open("ab") as out:
             out.write(entries)
             out.flush()
@@ -202,24 +201,21 @@ class Stage:
             FormatError: A model is over 2 GiB.
             OSError: The folder cannot be written to or is full.
         """
-        smaller: list[_File] = []
-        with ExitStack() as maps:
-            written = [
-                read_model(maps.enter_context(MappedFile(model.file.temporary)).view)
-                for model in self._models
-            ]
-            sizes = largest_in(written)
-            for model, read in zip(self._models, written, strict=True):
-                agreed = with_max_size(read, sizes)
-                if agreed is read:
-                    continue
-                smaller.append(model.file)
-                model.file, out = _started(model.file.path)
-                for piece in encode_model(agreed):
-                    out.write(piece)
-                model.file.finish()
-        for file in smaller:
-            file.discard()
+        # Read, not mapped: Windows removes no file that is mapped.
+        written = [
+            read_model(memoryview(model.file.temporary.read_bytes())) for model in self._models
+        ]
+        sizes = largest_in(written)
+        for model, read in zip(self._models, written, strict=True):
+            agreed = with_max_size(read, sizes)
+            if agreed is read:
+                continue
+            smaller = model.file
+            model.file, out = _started(smaller.path)
+            smaller.discard()
+            for piece in encode_model(agreed):
+                out.write(piece)
+            model.file.finish()
 
     def _opened(self, ep: str, target: ContextTarget) -> _Container:
         path = target.payload_path(ep)
@@ -245,6 +241,11 @@ def _reference(payload: Path, target: ContextTarget) -> str:
         raise InvalidArgument(
             f"{base} is in a session group whose contexts go to {payload}; its context model "
             "must lie in the same folder or above"
+        )
+    if ":" in found.as_posix():
+        raise InvalidArgument(
+            f"the payloads of {base} are in {found.parent.as_posix()}, and no folder on the way "
+            "to a payload may have a colon in its name: rename it"
         )
     return found.as_posix()
 

@@ -66,9 +66,9 @@ class ContextTarget:
         return str(self.model_path) if self.model_path is not None else "the EP context model"
 
     def payload_name(self, ep: str) -> str:
-        """File name of the payloads of one EP."""
+        """File name of the payloads of one EP, which has no colon: see ctx_formats.safe_path."""
         stem = self.payload_base.stem if self.payload_base is not None else "model"
-        return f"{stem}_{ep}.bin"
+        return f"{stem}_{ep}.bin".replace(":", "_")
 
     def payload_path(self, ep: str) -> Path:
         """Path of the payloads of one EP.

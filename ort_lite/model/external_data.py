@@ -167,7 +167,9 @@ class ExternalFiles:
             from ort_lite.model.external_file import ExternalFile  # noqa: PLC0415 - see above
 
             try:
-                path = resolve_payload(self._base, location, model_path=self._model_path)
+                path = resolve_payload(
+                    self._base, location, model_path=self._model_path, colons=True
+                )
                 file = ExternalFile(path, self._name(location, path))
             except FormatError as exc:
                 # ONNX Runtime's words for a path that must not be read, which people match on.

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
+from ctx_formats.removal import remove_files
 from ort_lite.model_cache.entry import NewerEntryError
 from ort_lite.model_cache.sources import SourceStamps
 
@@ -31,17 +32,26 @@ def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[Entry]:
         What was dropped, least recently used first.
 
     Raises:
-        OSError: Something cannot be removed.
+        OSError: The first problem, after every entry that the quota asks for was tried: an
+            entry that cannot be removed does not keep the others.
     """
     entries = sorted(store.sound_entries(), key=lambda e: (store.last_used(e.key), e.key))
     kept = {e.key: e for e in entries}
-    dropped = []
+    dropped, problem = [], None
     for entry in entries:
         if distinct_size(list(kept.values())) <= quota:
             break
-        if entry.key != keep and not store.is_pinned(entry.key):
+        if entry.key == keep or store.is_pinned(entry.key):
+            continue
+        try:
             store.drop(entry.key)
-            dropped.append(kept.pop(entry.key))
+        except OSError as exc:
+            problem = problem or exc
+            if store.has_entry(entry.key):
+                continue
+        dropped.append(kept.pop(entry.key))
+    if problem is not None:
+        raise problem
     return dropped
 
 
@@ -74,9 +84,7 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
         if isinstance(found[1], FormatError):
             store.drop(found[0])
             removed.append(store.entries_folder / found[0])
-    for path in (*store.aimless_guesses(), *SourceStamps(store.sources).outdated()):
-        path.unlink(missing_ok=True)
-        removed.append(path)
+    removed += remove_files((*store.aimless_guesses(), *SourceStamps(store.sources).outdated()))
     return removed + remove_old_files(store, now=now)
 
 
@@ -91,12 +99,9 @@ def remove_old_files(store: CacheStore, *, now: float) -> list[Path]:
         What was removed.
 
     Raises:
-        OSError: Something cannot be removed.
+        OSError: One cannot be removed; the others are.
     """
-    old = [path for path in unnamed_files(store) if _age(path, now) > LEFTOVER_SECONDS]
-    for path in old:
-        path.unlink(missing_ok=True)
-    return old
+    return remove_files(path for path in unnamed_files(store) if _age(path, now) > LEFTOVER_SECONDS)
 
 
 def unnamed_files(store: CacheStore) -> list[Path]:

@@ -77,11 +77,15 @@ def _discard(store: CacheStore, writer: ObjectWriter) -> None:
 
 
 def _tidy(store: CacheStore, quota: int, newest: str) -> None:
-    try:
-        evict(store, quota, keep=newest)
-        remove_old_files(store, now=time.time())
-    except OSError as exc:
-        log.warning("the model cache may stay beyond its quota of %s bytes: %s", quota, exc)
+    # What is left of killed processes goes whether or not an entry can be removed.
+    for remove in (
+        lambda: evict(store, quota, keep=newest),
+        lambda: remove_old_files(store, now=time.time()),
+    ):
+        try:
+            remove()
+        except OSError as exc:
+            log.warning("the model cache may stay beyond its quota of %s bytes: %s", quota, exc)
 
 
 def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:

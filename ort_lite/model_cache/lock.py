@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
 
 PATIENCE = 600.0
@@ -64,8 +66,7 @@ def _close(descriptor: int) -> None:
             return
         _open_files.remove(descriptor)
         with suppress(OSError):  # on a file system without locks
-            if sys.platform != "win32":  # closing is not enough: another copy may be open
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            _unlock(descriptor)  # closing is not enough: another copy may be open
         os.close(descriptor)
 
 
@@ -84,14 +85,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
-    if sys.platform == "win32":  # processes may there compile the same model twice
-        return False
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pass  # somebody has it
+            _lock(descriptor)
+        except (BlockingIOError, PermissionError):
+            pass  # another descriptor has it
         except OSError:
             return False
         else:
@@ -101,3 +100,24 @@ def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
         if time.monotonic() > until:
             return False
         time.sleep(POLL)
+
+
+if sys.platform == "win32":
+    _FIRST = 1
+    """Bytes from the start of the file that are locked; the file may be empty."""
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, _FIRST)
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, _FIRST)
+
+else:
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -11,6 +11,7 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.context.payloads import Stored
 from ort_lite.model_cache.entry import CacheObject
+from ort_lite.model_cache.verification import file_problem
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
@@ -68,9 +69,15 @@ class ObjectWriter:
 
     def _published(self, temporary: Path, name: str, size: int) -> CacheObject:
         temporary.chmod(READ_ONLY)
-        publish(temporary, self.folder / name, replace=True)
-        self.written.append(CacheObject(name, size))
-        return self.written[-1]
+        path, one = self.folder / name, CacheObject(name, size)
+        try:
+            publish(temporary, path, replace=True)
+        except PermissionError:
+            # On Windows a session that has mapped the object keeps it from being replaced.
+            if file_problem(path, one):
+                raise
+        self.written.append(one)
+        return one
 
 
 def _head_digest(file: BinaryIO, size: int) -> str:

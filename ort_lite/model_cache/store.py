@@ -8,7 +8,8 @@
                 guesses/<name>            the key that a request led to last; never trusted
                 locks/<xx>.lock           by the first byte of a key; never deleted
 
-A published file is never written into. Whoever has a removed one open keeps its bytes.
+A published file is never written into. A process that has a removed file open keeps its bytes;
+Windows lets nobody remove a file that is mapped.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.removal import remove_file, remove_files
 from ort_lite.context.keys import CACHE_SECRET_KEY
 from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
 
@@ -194,27 +196,33 @@ class CacheStore:
             doomed = self.entry(key)
         except FormatError:
             doomed = None
-        self._entry_path(key).unlink(missing_ok=True)
+        remove_file(self._entry_path(key))
         if doomed is not None:
             self.discard(doomed.objects)
 
     def discard(self, objects: Iterable[CacheObject]) -> None:
-        """Remove those of `objects` that no entry names; none beside a newer ort_lite's entries."""
+        """Remove those of `objects` that no entry names; none beside a newer ort_lite's entries.
+
+        Raises:
+            OSError: One cannot be removed; the others are.
+        """
         if self.holds_newer():
             return
         kept = {found.name for entry in self.sound_entries() for found in entry.objects}
-        for found in objects:
-            if found.name not in kept:
-                (self.objects / found.name).unlink(missing_ok=True)
+        remove_files(self.objects / found.name for found in objects if found.name not in kept)
 
     def clear_files(self) -> int:
-        """Remove all files but locks; how many there were."""
-        count = 0
-        for folder in self.folders:
-            for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-                path.unlink(missing_ok=True)
-                count += 1
-        return count
+        """Remove all files but locks; how many there were.
+
+        Raises:
+            OSError: One cannot be removed; the others are.
+        """
+        folders = [folder for folder in self.folders if folder.is_dir()]
+        return len(remove_files(path for folder in folders for path in sorted(folder.iterdir())))
+
+    def has_entry(self, key: str) -> bool:
+        """Whether an entry is there, damaged or not."""
+        return self._entry_path(key).exists()
 
     def used(self, key: str) -> None:
         """Note that an entry was used now; a cache that is read-only forgets it."""
@@ -238,7 +246,7 @@ class CacheStore:
 
     def unpin(self, key: str) -> None:
         """Leave an entry to eviction again."""
-        (self.pins / key).unlink(missing_ok=True)
+        remove_file(self.pins / key)
 
     def lock_path(self, key: str) -> Path:
         """The lock file under which an entry is made."""

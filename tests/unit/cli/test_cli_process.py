@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from ort_lite.version import VERSION
 
@@ -55,6 +56,21 @@ def test_without_click_the_error_names_the_extra() -> None:
 def test_colours_stay_away_when_nobody_sees_them(model: Path) -> None:
     done = call(PROGRAM, "devices", FORCE_COLOR="", NO_COLOR="1")
     assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_names_that_stdout_cannot_encode_are_escaped(tmp_path: Path) -> None:
+    """On Windows a pipe has the system's code page."""
+    path = tmp_path / "модель.onnx"
+    x = helper.make_tensor_value_info("输入", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Relu", ["输入"], ["y"])], "g", [x], [y])
+    opset = [helper.make_opsetid("", 17)]
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+    )
+    done = call(sys.executable, "-m", "ort_lite.cli", "inspect", path, PYTHONIOENCODING="cp1252")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\u8f93\u5165" in done.stdout
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(model: Path) -> None:

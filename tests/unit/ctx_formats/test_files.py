@@ -15,7 +15,7 @@ import pytest
 
 from ctx_formats.atomic_write import publish, publish_new, write_file, written_beside
 from ctx_formats.errors import FormatError, Reason
-from ctx_formats.mapped_file import MappedFile
+from ctx_formats.mapped_file import FileStamp, MappedFile
 from ctx_formats.safe_path import resolve_payload
 
 
@@ -114,7 +114,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("con:x", "device name"),
         ("CONOUT$", "device name"),
         ("COM\xb9.txt", "device name"),
-        ("x\ud800", "a path that can be followed"),
+        ("a.bin:stream", "a colon"),
+        ("a.bin::$DATA", "a colon"),
+        ("sub:x", "a colon"),
+        ("onnx::MatMul_7", "a colon"),
         ("a\\..\\..\\x", "escapes the model's folder"),
         ("aux.txt", "device name"),
         ("sub/LPT9", "device name"),
@@ -129,6 +132,30 @@ def test_a_name_that_may_lead_elsewhere_is_refused(tmp_path: Path, name: str, te
     with pytest.raises(FormatError, match=text) as found:
         resolve_payload(folder, name)
     assert found.value.reason is Reason.UNSAFE_PATH
+
+
+@pytest.mark.skipif(os.name == "nt", reason="on Windows a colon leads to a stream of the file")
+def test_weights_may_be_named_as_pytorch_names_them(tmp_path: Path) -> None:
+    (tmp_path / "onnx::MatMul_7").write_bytes(b"1")
+    found = resolve_payload(tmp_path, "onnx::MatMul_7", colons=True)
+    assert Path(found).read_bytes() == b"1"
+    with pytest.raises(FormatError, match="device name"):
+        resolve_payload(tmp_path, "nul:x", colons=True)
+
+
+def test_half_a_surrogate_pair_is_refused_with_a_text_that_can_be_printed(tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as found:
+        resolve_payload(tmp_path, "x\ud800")
+    assert r"x\ud800" in str(found.value)
+    assert str(found.value).encode("utf-8")
+
+
+def test_a_file_has_one_stamp_by_name_and_opened(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"1")
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    with path.open("rb") as file:
+        assert FileStamp.of(path.stat()) == FileStamp.of(os.fstat(file.fileno()))
 
 
 def test_only_regular_files_are_found(tmp_path: Path) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cached_starts import only_entry, start, store
 
-from ort_lite.model_cache.eviction import LEFTOVER_SECONDS
+from ort_lite.model_cache.eviction import LEFTOVER_SECONDS, unnamed_files
+from ort_lite.model_cache.objects import ObjectWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from ort_lite.model_cache.entry import Entry
 
 FORKED = """
 import os, sys
@@ -44,6 +47,17 @@ def lasting_files(cache: Path) -> list[str]:
     """Those of entries and objects."""
     folders = (store(cache).entries_folder, store(cache).objects)
     return [path.name for folder in folders for path in folder.iterdir() if path.is_file()]
+
+
+def only_size(cache: Path) -> int:
+    """Bytes of one of the entries, which are of one size."""
+    return store(cache).sound_entries()[0].size
+
+
+def oldest(cache: Path) -> Entry:
+    """The entry that eviction tries first."""
+    found = store(cache)
+    return min(found.sound_entries(), key=lambda e: (found.last_used(e.key), e.key))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
@@ -112,6 +126,57 @@ def test_an_entry_that_cannot_be_removed_is_told_and_costs_nothing_else(
     assert start(saved, cache, ep__number="7", **room)[0] == "stored"
     assert "may stay beyond its quota" in caplog.text
     assert start(saved, cache, ep__number="7")[0] == "hit"
+
+
+@pytest.fixture
+def in_use(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of files that cannot be removed, as on Windows while a session has them mapped."""
+    names: set[str] = set()
+    unlink = Path.unlink
+
+    def refuse_some(self: Path, *, missing_ok: bool = False) -> None:
+        if self.name in names:
+            raise PermissionError(13, "a session has it mapped", str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse_some)
+    return names
+
+
+def test_an_object_in_use_keeps_no_other_entry(
+    saved: Path, cache: Path, in_use: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in "123":
+        assert start(saved, cache, ep__number=number)[0] == "stored"
+    size, held = only_size(cache), oldest(cache).payloads[0].name
+    in_use.add(held)
+    room = {"session__ep_context_cache_max_bytes": str(size + 100)}
+    assert start(saved, cache, ep__number="7", **room)[0] == "stored"
+    assert f"{held}" in caplog.text
+    assert len(store(cache).sound_entries()) == 1
+    assert [path.name for path in unnamed_files(store(cache))] == [held]
+    in_use.clear()
+    os.utime(store(cache).objects / held, (0, 0))
+    assert start(saved, cache, ep__number="8", **room)[0] == "stored"
+    assert unnamed_files(store(cache)) == []
+
+
+def test_an_object_in_use_stays_if_it_is_what_would_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ObjectWriter(tmp_path).write_model([b"model"])
+    path = tmp_path / first.name
+
+    def refuse(self: Path, target: Path) -> Path:
+        raise PermissionError(13, "a session has it mapped", str(target))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert ObjectWriter(tmp_path).write_model([b"model"]) == first
+    assert list(tmp_path.iterdir()) == [path]
+    path.chmod(0o644)
+    path.write_bytes(b"other")
+    with pytest.raises(PermissionError, match="a session has it mapped"):
+        ObjectWriter(tmp_path).write_model([b"model"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

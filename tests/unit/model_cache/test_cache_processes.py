@@ -21,20 +21,24 @@ if TYPE_CHECKING:
 PROCESSES = 16
 
 NO_LOCKS = """
-import fcntl
+from ort_lite.model_cache import lock
 def refuse(*args):
     raise OSError(37, "No locks available")
-fcntl.flock = refuse
+lock._lock = refuse
 """
 
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""On Windows any signal but Ctrl-C is TerminateProcess, and the exit code its number."""
+KILLED = -KILL if os.name == "posix" else KILL
+
 DIE_AT = """
-import os, signal
+import os
 from ctx_formats import atomic_write
 real, count = os.{call}, [0]
 def dying(*args, **kwargs):
     count[0] += 1
     if count[0] == {nth}:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), {kill})
     return real(*args, **kwargs)
 if "{call}" == "replace":
     import pathlib
@@ -123,9 +127,9 @@ def test_many_processes_at_once(children: Children, prelude: str, count: int) ->
 def test_a_kill_in_the_middle_leaves_a_cache_that_works(
     children: Children, call: str, nth: int
 ) -> None:
-    killed = children.start(DIE_AT.format(call=call, nth=nth))
+    killed = children.start(DIE_AT.format(call=call, nth=nth, kill=int(KILL)))
     killed.communicate(timeout=120)
-    assert killed.returncode == -signal.SIGKILL
+    assert killed.returncode == KILLED
     store = CacheStore(children.cache)
     assert children.run()["cache"] == "stored"
     remove_leftovers(store, now=time.time() + 2 * LEFTOVER_SECONDS)

@@ -70,6 +70,20 @@ def test_weights_of_each_type_are_what_they_were(dtype: type[np.generic], tempor
     assert list(temporary.iterdir()) == []
 
 
+def test_where_no_mapped_file_can_be_removed_the_file_goes_after_the_compile(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, and with a limit that does not take a model of a gigabyte."""
+    monkeypatch.setattr(build, "MAPS_WHAT_IS_REMOVED", False)
+    monkeypatch.setattr(build, "IN_MEMORY_LIMIT", build.FILE_FROM)
+    x = np.arange(ROWS, dtype=np.float32)[None]
+    weights = table(np.float32)
+    with ort.InferenceSession(multiplying(weights), providers=[OPENVINO]) as session:
+        assert session.explain().node_counts() == {OPENVINO: 1}
+        assert list(temporary.iterdir()) == []
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], x @ weights, rtol=1e-6)
+
+
 def test_products_are_right(temporary: Path) -> None:
     weights = table(np.float32)
     x = np.arange(ROWS, dtype=np.float32)[None]
