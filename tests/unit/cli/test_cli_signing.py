@@ -6,8 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 from ctx_formats.signatures import read_signed
+from ort_lite.cli.app import root
+from ort_lite.trust.private_keys import read_signer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +144,14 @@ def test_cache_keygen_makes_a_key_that_the_cache_takes(
     refused = invoke("cache", "import", archive, "--key", other)
     assert refused.code == 4
     assert "mac" in refused.err
+
+
+def test_a_passphrase_may_be_typed_in(tmp_path: Path) -> None:
+    command = ["keygen", str(tmp_path / "k"), "--ask-passphrase"]
+    typed = CliRunner().invoke(root, command, input="secret\nsecret\n")
+    assert typed.exit_code == 0
+    assert "secret" not in typed.stdout
+    assert read_signer(tmp_path / "k.key", b"secret").public_key
+    differ = CliRunner().invoke(root, [*command, "--force"], input="secret\nother\n")
+    assert differ.exit_code == 1
+    assert read_signer(tmp_path / "k.key", b"secret").public_key, "nothing was replaced"

@@ -17,6 +17,7 @@ from small_models import sandwich
 
 import ort_lite as ort
 from ctx_formats.errors import FormatError
+from ort_lite.model_cache.entry import CacheObject, Entry
 from ort_lite.model_cache.secret import read_secret
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import export_entries, import_entries
@@ -221,3 +222,21 @@ def test_the_probe_believes_a_cache_that_its_user_alone_can_write_to(
     assert not (cache / "probes").exists()
     with ort.InferenceSession(saved, options(cache), providers=[OPENVINO]) as session:
         assert session.load_report().cache.state == "hit"
+
+
+def test_the_mac_of_an_entry_is_the_one_that_every_version_computes(secret: str) -> None:
+    """Put together from BLAKE3 and json alone; FORMAT goes up where this has to change."""
+    made = Entry(
+        identity={"model": "ab"},
+        model=CacheObject(f"{'0' * 64}.onnx", 5),
+        payloads=(CacheObject(f"{'1' * 64}.bin", 7),),
+        source="/m.onnx",
+        created="2026-01-01T00:00:00+00:00",
+    )
+    content = json.loads(made.sealed(read_secret(secret)).to_bytes())
+    mac = content.pop("mac")
+    del content["check"]
+    context = "ort_lite 2026-11-22 model cache record v1"
+    key = blake3(read_secret(secret).secret, derive_key_context=context).digest()
+    spelled = json.dumps(["entry", content], sort_keys=True).encode()
+    assert mac == blake3(spelled, key=key).hexdigest()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctx_formats import adapter_file, container, notes
+from ctx_formats import adapter_file, container, notes, signatures
 from eps.opencl import payload, reload, trial_record, tuning_cache
 from eps.openvino import records, table
 from ort_lite.cli import output
@@ -18,6 +18,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "compatibility.md"
 VERSIONS = {
     "context model, `notes` of an EPContext node": notes.FORMAT,
     "payload container": container.VERSION,
+    "signature of a model": signatures.FORMAT,
     "OpenCL payload": payload.VERSION,
     "`ep_compatibility_info` of OpenVINO": records.INFO_VERSION,
     "`ep_compatibility_info` of OpenCL": reload._INFO_FORMAT,
