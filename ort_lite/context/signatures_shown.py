@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
-from ctx_formats.mapped_file import MappedFile
-from ctx_formats.model_file import ModelBytes
+from ctx_formats.model_file import read_model_file
 from ctx_formats.signatures import KEY_SHOWN, PREFIX, read_signed, signature_names
+from ctx_formats.stamped_file import StampedFile
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from ctx_formats.model_file import ModelBytes
     from ort_lite.model.loader import LoadedModel
 
 
@@ -47,8 +48,10 @@ def signatures_of(path: str | os.PathLike[str]) -> tuple[Signature, ...]:
     Raises:
         FormatError: It cannot be opened.
     """
-    with MappedFile(path) as mapped:
-        return _signatures(ModelBytes(mapped.view))
+    with StampedFile(path) as file:
+        data = read_model_file(file)
+        file.require_unchanged()
+    return _signatures(data)
 
 
 def signatures_of_loaded(loaded: LoadedModel) -> tuple[Signature, ...]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.copied_file import open_file
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
-from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import PROTOBUF_LIMIT
 from ctx_formats.notes import read_notes
@@ -194,12 +194,13 @@ def _covered(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
     for location in sorted(weights | payloads):
         try:
             path = resolve_payload(str(folder), location)
-            with MappedFile(path, follow_symlink=False) as mapped:
+            with open_file(path, follow_symlink=False) as file:
                 head = None
                 if location in payloads:
-                    container = read_payload_container(mapped.view, path)
+                    container = read_payload_container(file.view, path)
                     head = container.head_size if container.has_digests else None
-                files[location] = signed_file_of(location, [mapped.view], head)
+                files[location] = signed_file_of(location, [file.view], head)
+                file.require_unchanged()
         except FormatError as exc:
             raise Fail(f"the model cannot be signed: its file '{location}': {exc}") from exc
     return tuple(files.values())

@@ -18,7 +18,9 @@ from small_models import feed, mlp, tied
 
 import ort_lite as ort
 from ctx_formats import copied_file
+from ctx_formats.errors import FormatError
 from ctx_formats.stamped_file import StampedFile
+from ort_lite.context.signatures_shown import signatures_of
 from ort_lite.testing.reload_promises import before_import, flip_in_place
 
 if TYPE_CHECKING:
@@ -326,3 +328,21 @@ def test_large_files_are_mapped_and_small_ones_copied(
         with made.load() as session:
             assert_right(made, session)
     assert kinds == ["CopiedFile", "MappedFile"]
+
+
+def test_facts_are_not_told_of_a_file_that_changes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reads a model without a session, too, neither maps it nor believes half of it."""
+    made, _ = context(tmp_path, embed=True)
+    read_into = StampedFile.read_into
+
+    def disturbed(file: StampedFile, target: memoryview, offset: int) -> None:
+        read_into(file, target, offset)
+        os.truncate(made.path, 100)
+
+    monkeypatch.setattr(StampedFile, "read_into", disturbed)
+    with pytest.raises(RuntimeError, match="changed while it was read"):
+        ort.get_compatibility_info_from_model(made.path, OPENVINO)
+    with pytest.raises(FormatError, match="changed while it was read"):
+        signatures_of(made.path)
