@@ -108,6 +108,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         trusted_keys(str(tmp_path))
 
 
+@POSIX
 def test_a_fifo_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "k.pub")
     with pytest.raises(ort.InvalidArgument, match="no regular file"):

@@ -14,6 +14,8 @@ from signed_models import TRUST
 from small_models import feed, mlp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from signed_models import Key
 
 ROOT = Path(__file__).parents[3]
@@ -24,7 +26,7 @@ options = ort.SessionOptions()
 for key, value in {entries!r}.items():
     options.add_session_config_entry(key, value)
 try:
-    ort.InferenceSession({path!r}, options, providers=["{ep}"])
+    ort.InferenceSession({path!r}, options, providers={providers!r})
     reason = ""
 except ort.InvalidGraph as exc:
     reason = str(exc.reason)
@@ -35,8 +37,10 @@ print(json.dumps([reason, sorted(sys.modules), "libopenvino" in mapped]))
 TRUSTING = {"cryptography", "ort_lite.trust", "ctx_formats.signatures", "hashlib"}
 
 
-def started(path: Path, **entries: str) -> tuple[str, set[str], bool]:
-    code = START.format(path=str(path), entries=entries, ep=OPENVINO)
+def started(
+    path: Path, providers: Sequence[str] | None = (OPENVINO,), **entries: str
+) -> tuple[str, set[str], bool]:
+    code = START.format(path=str(path), entries=entries, providers=providers)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -65,11 +69,12 @@ def test_a_signature_is_verified_without_the_reader_of_key_files(tmp_path: Path,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/maps")
+@pytest.mark.parametrize("providers", [(OPENVINO,), None], ids=["named", "all installed"])
 def test_the_vendor_s_library_is_not_loaded_before_a_signature_is_right(
-    tmp_path: Path, key: Key
+    tmp_path: Path, key: Key, providers: Sequence[str] | None
 ) -> None:
     made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
-    reason, modules, mapped = started(made.path, **{TRUST: str(key.public)})
+    reason, modules, mapped = started(made.path, providers, **{TRUST: str(key.public)})
     assert (reason, mapped) == ("untrusted", False)
     assert "openvino" not in modules
 
