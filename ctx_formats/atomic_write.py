@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -35,8 +36,10 @@ def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
         The open file (write and read back), and its temporary path for `publish`.
 
     Raises:
-        OSError: The folder cannot be written to, or is full; nothing is left behind.
+        OSError: The folder cannot be written to, or is full, or `path` is a device, FIFO or
+            socket, which a file must not replace; nothing is left behind.
     """
+    _require_replaceable(path)
     stem = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
     temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -120,6 +123,16 @@ def sync_folder(folder: Path) -> None:
     except OSError as exc:
         if exc.errno not in _NO_FOLDER_SYNC:
             raise
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse what is there and no file: `-o /dev/null` must not make a file of /dev/null."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # nothing is there; whatever else is wrong, opening the new file says
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is no regular file and is not replaced", str(path))
 
 
 def _named(temporary: Path, name: Path) -> Path:

@@ -33,6 +33,8 @@ def result_writing() -> Iterator[None]:
     Raises:
         CommandError: stdout takes no more; a pipe that nobody reads is left to click.
     """
+    if sys.stdout is None:  # closed by whoever started the process
+        raise CommandError(ExitCode.USAGE, "the result cannot be written to stdout: it is closed")
     try:
         yield
         sys.stdout.flush()

@@ -193,6 +193,22 @@ def test_onnxruntime_needs_the_plain_model_to_compare_with(invoke, context: Path
     refused(result, ExitCode.USAGE, "onnxruntime cannot load .*--reference")
 
 
+def test_a_closed_stdout_is_one_line() -> None:
+    program = (
+        "import os, sys; os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], 'devices'])"
+    )
+    command = "from ort_lite.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os; os.close(1); {program}", command],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr == "error: the result cannot be written to stdout: it is closed\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
 def test_a_full_disk_behind_stdout_is_one_line(form: list[str]) -> None:

@@ -404,3 +404,18 @@ def test_pages_that_were_given_back_are_read_again(tmp_path: Path) -> None:
         for offset, size in ((0, len(data)), (5000, 9000), (10, 20)):
             mapped.drop_pages(offset, size)
             assert mapped.view == data
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "a symlink to it"])
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_fifo_is_not_replaced_by_a_file(tmp_path: Path, *, linked: bool, replace: bool) -> None:
+    """As root, `-o /dev/null` made a file of /dev/null."""
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to(fifo)
+    path = link if linked else fifo
+    before = [path.lstat() for path in (fifo, link)]
+    with pytest.raises(OSError, match="no regular file and is not replaced"):
+        write_file(path, b"mine", replace=replace)
+    assert [path.lstat() for path in (fifo, link)] == before
+    assert sorted(tmp_path.iterdir()) == [fifo, link]
