@@ -238,6 +238,10 @@ class InferenceSession(SessionAnswers):
             if status is None:
                 raise
             raise status from exc
+        except (AttributeError, LookupError, TypeError) as exc:
+            if self._opened is not None:
+                raise
+            raise Fail("the session was closed by another thread while it ran") from exc
         if not results:
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
@@ -388,6 +392,9 @@ class InferenceSession(SessionAnswers):
         waited for, and a profile that has not been ended is written. A compile in the
         background is canceled and not waited for: what it holds goes when the SDK's compiler
         comes back.
+
+        Raises:
+            Fail: A callback of its own run_async closes it; it stays open.
         """
         if self._lost_threads:
             return

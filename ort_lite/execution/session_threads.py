@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING
 
 from ort_lite.options import ExecutionMode
 from ort_lite.shortages import as_status
-from ort_lite.status import InvalidArgument
+from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ class Surroundings:
         if self._count < 0:
             raise InvalidArgument(f"inter_op_num_threads is {self._count}, expected 0 or more")
         self._calls: ThreadPoolExecutor | None = None
+        self._inside = local()
         self.helpers: Helpers | None = None
         if options.execution_mode == ExecutionMode.ORT_PARALLEL:
             self.helpers = _helpers(self._count)
@@ -61,6 +62,7 @@ class Surroundings:
 
         def claimed() -> None:
             if claim.acquire(blocking=False):
+                self._inside.call = True
                 call()
 
         try:
@@ -84,7 +86,16 @@ class Surroundings:
         return profiler.end() if profiler is not None else ""
 
     def close(self) -> None:
-        """End the profile; wait for calls that have begun."""
+        """End the profile; wait for calls that have begun.
+
+        Raises:
+            Fail: One of these calls it, and would wait for itself.
+        """
+        if getattr(self._inside, "call", False):
+            raise Fail(
+                "a session waits for its calls of run_async when it is closed, and one of them "
+                "closes it in its callback: close it in another thread"
+            )
         if self._calls is not None:
             self._calls.shutdown(wait=True)
         if self.helpers is not None:
