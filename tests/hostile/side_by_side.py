@@ -95,9 +95,10 @@ class Worker:
         return status
 
 
-def applies(case: Attack, engine: str) -> bool:
-    """Whether an engine has what the case attacks."""
-    return engine != "onnxruntime" or not case.ours
+def cases_of(group: str) -> list[Attack]:
+    """All cases about something."""
+    load_all()
+    return [case for name, case in ATTACKS.items() if name.split(": ")[0] == group]
 
 
 def groups() -> list[str]:
@@ -112,12 +113,13 @@ def results(
     """By case, then by engine."""
     load_all()
     found: dict[str, dict[str, tuple[str, str]]] = {}
-    chosen = [case for name, case in ATTACKS.items() if only in name]
+    begun = [case for name, case in ATTACKS.items() if name.startswith(only)]
+    chosen = begun or [case for name, case in ATTACKS.items() if only in name]
     with tempfile.TemporaryDirectory() as folder:
         for engine in engines:
             worker = Worker(engine, folder)
             for case in chosen:
-                if applies(case, engine):
+                if engine in case.engines:
                     found.setdefault(case.name, {})[engine] = worker.outcome(case)
                     if show:
                         kind, detail = found[case.name][engine]

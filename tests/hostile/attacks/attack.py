@@ -34,35 +34,41 @@ class Attack:
         name: `group: what`.
         run: Returns if the answer is right, raises WrongAnswerError if it is not.
         alone: Whether it needs a process of its own, since it changes the process.
-        ours: Whether it is about what only ort_lite has.
+        engines: That have what it attacks.
     """
 
     name: str
     run: Callable[[Engine], object]
     alone: bool = False
-    ours: bool = False
+    engines: tuple[str, ...] = tuple(ENGINES)
 
 
+OURS = tuple(name for name in ENGINES if name != "onnxruntime")
 ATTACKS: dict[str, Attack] = {}
 
 
 def attack(
-    name: str, *, alone: bool = False, ours: bool = False
+    name: str, *, alone: bool = False, engines: tuple[str, ...] = tuple(ENGINES)
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Register a function as the case `name`."""
 
     def register(run: Callable[..., object]) -> Callable[..., object]:
-        add(name, run, alone=alone, ours=ours)
+        add(name, run, alone=alone, engines=engines)
         return run
 
     return register
 
 
 def add(
-    name: str, run: Callable[[Engine], object], *, alone: bool = False, ours: bool = False
+    name: str,
+    run: Callable[[Engine], object],
+    *,
+    alone: bool = False,
+    engines: tuple[str, ...] = tuple(ENGINES),
 ) -> None:
+    """Register a case."""
     assert name not in ATTACKS, name
-    ATTACKS[name] = Attack(name, run, alone, ours)
+    ATTACKS[name] = Attack(name, run, alone, engines)
 
 
 class Engine:

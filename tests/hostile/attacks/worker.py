@@ -49,14 +49,15 @@ def _is_typed(exc: BaseException, engine: Engine) -> bool:
 
 def main() -> None:
     """Serve until stdin ends."""
-    real = os.fdopen(os.dup(1), "w")
+    # Copies, since a case may close or replace the process's own.
+    real, names = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
     engine_name = sys.argv[1]
     warnings.simplefilter("ignore")
     os.dup2(2, 1)
     load_all()
     with tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder:
         engine = Engine(engine_name, Path(folder))
-        for count, line in enumerate(sys.stdin):
+        for count, line in enumerate(names):
             engine.folder = Path(folder) / str(count)
             engine.folder.mkdir()
             kind, detail = outcome_of(engine, line.strip())
