@@ -285,6 +285,7 @@ class ModelCompiler:
             )
             prepared = prepare(graph, shop)
             try:
+                loaded.require_unchanged()
                 self._stop_if_canceled()
                 check_placement(prepared, self._options)
                 yield prepared

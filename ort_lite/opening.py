@@ -291,9 +291,12 @@ def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> O
     fuser = Fuser(level, settings.disabled)
     with opening.clock.phase("compile"):
         prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused, names=names))
-    if opening.canceled():
-        prepared.release()
-        raise load_canceled()
+    with ExitStack() as undo:
+        undo.callback(prepared.release)
+        loaded.require_unchanged()
+        if opening.canceled():
+            raise load_canceled()
+        undo.pop_all()
     return Opened(
         loaded=loaded,
         prepared=prepared,

@@ -46,6 +46,7 @@ ENTRIES = frozenset(
         "session.inter_op.allow_spinning",
         "session.intra_op.allow_spinning",
         "session.model_external_initializers_file_folder_path",
+        "session.model_external_initializers_map",
         "session.optimized_model_external_initializers_file_name",
         "session.optimized_model_external_initializers_min_size_in_bytes",
         "session.record_ep_graph_assignment_info",

@@ -26,6 +26,7 @@ class ExternalFiles:
 
     Attributes:
         origins: Where each tensor lay that was attached, by its name.
+        mapped: Whether they are mapped rather than read.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class ExternalFiles:
         in_memory: Mapping[str, memoryview] | None = None,
         named: str = "",
         proof: Proof | None = None,
+        *,
+        mapped: bool = False,
     ) -> None:
         """Files in `base`, which locations are relative to and must stay inside.
 
@@ -44,8 +47,11 @@ class ExternalFiles:
             in_memory: What to use instead of files, by location, if not empty.
             named: The folder as the model's path names it, which symlinks may be in.
             proof: Of the signature that covers the files, where the session asked for one.
+            mapped: Whether files are mapped rather than read, unless there is a proof: nobody may
+                write to them then.
         """
         self._proof = proof
+        self.mapped = mapped and proof is None
         self._base = base
         self._named = named or base
         self._in_memory = in_memory or {}
@@ -170,7 +176,7 @@ class ExternalFiles:
                 path = resolve_payload(
                     self._base, location, model_path=self._model_path, colons=True
                 )
-                file = ExternalFile(path, self._name(location, path))
+                file = ExternalFile(path, self._name(location, path), mapped=self.mapped)
             except FormatError as exc:
                 # ONNX Runtime's words for a path that must not be read, which people match on.
                 unsafe = exc.reason == Reason.UNSAFE_PATH

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from ctx_formats.errors import FileChangedError
+from ctx_formats.mapped_file import MappedFile
 from ctx_formats.stamped_file import StampedFile, private_memory
 
 if TYPE_CHECKING:
@@ -31,8 +33,13 @@ class ExternalFile:
         name: The path under which the model finds it, which symlinks may be in.
     """
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: str, name: str, *, mapped: bool = False) -> None:
         """Open it.
+
+        Args:
+            path: The file.
+            name: The path under which the model finds it.
+            mapped: Whether it is mapped rather than read.
 
         Raises:
             FormatError: As `StampedFile`; it is a symlink.
@@ -40,6 +47,7 @@ class ExternalFile:
         self._file = StampedFile(path, follow_symlink=False)
         self.path = path
         self.name = name
+        self._mapped = mapped
         self._starts: list[int] = []
         self._regions: list[memoryview] = []
 
@@ -63,6 +71,12 @@ class ExternalFile:
             FormatError: It cannot be read.
             MemoryError: There is not enough memory.
         """
+        if self._mapped:
+            with MappedFile(self.path, follow_symlink=False) as file:
+                if file.stamp != self.stamp:
+                    raise FileChangedError(self.path)
+                self._starts, self._regions = [0], [file.view]
+            return
         at = 0
         for start, stop in _merged(spans):
             if start - at <= SKIPPED_FROM:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ort_lite.trust.verification import Proof
 
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+MAP_WEIGHTS = "session.model_external_initializers_map"
 IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
 """Versions that onnxruntime 1.31 takes of domains that a model uses and does not import: the
 last that it knows as released."""
@@ -84,6 +85,19 @@ class LoadedModel:
     def labeled(self, label: str) -> LoadedModel:
         """The same under another name in messages."""
         return replace(self, label=label)
+
+    def require_unchanged(self) -> None:
+        """Compare mapped data files with what they were when they were opened.
+
+        Raises:
+            InvalidGraph: Somebody wrote to one or replaced it (reason integrity).
+        """
+        if not self.external.mapped:
+            return
+        try:
+            self.external.require_unchanged()
+        except FileChangedError as exc:
+            raise _changed(self.described, exc) from exc
 
     def without_weights(self) -> LoadedModel:
         """What a session tells about the model once nothing is compiled from it any more."""
@@ -137,10 +151,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
                 change = exc
     except MemoryError as exc:
         raise Fail(f"Load model from {path} failed: not enough memory: {exc}") from exc
-    raise InvalidGraph(
-        f"Load model from {path} failed: {change} (reason: {change.reason})",
-        reason=change.reason,
-    )
+    raise _changed(path, change)
 
 
 def _read(path: str, options: SessionOptions) -> LoadedModel:
@@ -194,7 +205,9 @@ def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedM
     chosen = options.config.get(WEIGHTS_FOLDER)
     folder, named = chosen or place.folder, chosen or os.path.dirname(path or "") or os.curdir
     with ExitStack() as undo:
-        external = ExternalFiles(folder, path, in_memory, named, proof)
+        external = ExternalFiles(
+            *(folder, path, in_memory, named, proof), mapped=options.flag(MAP_WEIGHTS)
+        )
         undo.callback(external.close)
         model = replace(model, graph=external.attach(graph))
         undo.pop_all()
@@ -287,6 +300,13 @@ def as_graph(model: Model) -> Graph:
         model.graph,
         model.opset_imports,
         constant_inputs=model.ir_version < FIRST_OPEN_INITIALIZERS,
+    )
+
+
+def _changed(model: str | None, change: FileChangedError) -> InvalidGraph:
+    return InvalidGraph(
+        f"Load model from {model} failed: {change} (reason: {change.reason})",
+        reason=change.reason,
     )
 
 

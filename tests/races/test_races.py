@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="files in use cannot be 
 CPU = "CPUExecutionProvider"
 SHORT = {
     "cpu": ("plain", "plain_external"),
-    "openvino": ("plain", "plain_external", "embedded", "cached"),
-    "opencl": ("plain_external", "embedded"),
+    "openvino": ("plain_external", "embedded", "external", "shared", "cached"),
+    "opencl": ("plain_external", "external", "shared"),
 }
 """Forms for each EP: those that compile slowly in few."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ort_lite as ort
 from ctx_formats.errors import Reason
 from ctx_formats.stamped_file import StampedFile
-from ort_lite.model import loader
+from ort_lite.model import external_file, loader
 from ort_lite.model_cache import sources
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.status import InvalidGraph
@@ -240,3 +241,38 @@ def test_the_cache_notices_that_a_link_leads_to_other_weights(
         ) as session:
             found.append((session.load_report().cache.state, answers(session)))
     assert found == [("stored", {1.0}), ("hit", {1.0}), ("stored", {2.0})]
+
+
+def mapping() -> ort.SessionOptions:
+    found = ort.SessionOptions()
+    found.add_session_config_entry("session.model_external_initializers_map", "1")
+    return found
+
+
+def test_data_files_can_be_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save(tmp_path, 1.0, external=True)
+    read: list[object] = []
+    monkeypatch.setattr(external_file, "private_memory", lambda size: read.append(size))
+    with ort.InferenceSession(path, mapping(), providers=["CPUExecutionProvider"]) as session:
+        assert answers(session) == {1.0}
+        (path.parent / "new").mkdir()
+        save(path.parent / "new", 2.0, external=True)
+        (path.parent / "new" / "w.bin").replace(path.parent / "w.bin")
+        assert answers(session) == {1.0}
+    assert not read
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_mapped_data_file_that_changes_before_the_session_is_there_is_refused(
+    tmp_path: Path, *, compiled: bool
+) -> None:
+    path, options = save(tmp_path, 1.0, external=True), mapping()
+    options.set_progress_func(lambda *_: save(tmp_path, 2.0, external=True) and None)
+    start = (
+        ort.ModelCompiler(options, path).compile_to_bytes
+        if compiled
+        else partial(ort.InferenceSession, path, options, providers=["CPUExecutionProvider"])
+    )
+    with pytest.raises(InvalidGraph, match="changed while it was read") as caught:
+        start()
+    assert caught.value.reason is Reason.INTEGRITY
