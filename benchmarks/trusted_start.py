@@ -1,4 +1,4 @@
-"""What `session.ep_context_trust` adds to a start: whole processes, in turns, a small context.
+"""Time that `session.ep_context_trust` adds to a start: whole processes, a small context.
 
 python benchmarks/trusted_start.py [TURNS]
 """

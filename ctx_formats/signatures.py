@@ -48,7 +48,7 @@ def key_id(public_key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedFile:
-    """A file beside the model that a signature covers.
+    """A file next to the model that a signature covers.
 
     Attributes:
         location: As the model names it.
@@ -161,7 +161,7 @@ def read_signed(data: memoryview) -> SignedModel:
 
 
 def content_spans(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Where a model's bytes are that are no signatures, wherever other software has put these.
+    """Spans of a model's bytes without its signatures, wherever other software has put these.
 
     Raises:
         FormatError: They are no ModelProto.
@@ -217,7 +217,7 @@ def _is_signature(data: memoryview, tag: int, a: int, b: int) -> bool:
 
 
 def _start(data: memoryview, tag: int, a: int, b: int) -> int:
-    """Where a field begins whose content is data[a:b]; protobuf allows longer spellings."""
+    """Offset of the field whose content is data[a:b]; protobuf allows longer spellings."""
     head = write_varint(tag) + write_varint(b - a)
     if data[a - len(head) : a] != head:
         raise _untrusted("an entry with a padded tag or length", "the shortest spelling")

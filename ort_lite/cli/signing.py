@@ -66,7 +66,7 @@ def keygen(
 def sign(
     model: Path, *, key: Path, passphrase_file: Path | None, output: Path | None, as_json: bool
 ) -> ExitCode:
-    """Sign MODEL, a context model or a plain one, and the payloads and weights beside it.
+    """Sign MODEL, a context model or a plain one, and its payload and weight files.
 
     Payloads are compared with their digests first. Valid signatures by other keys stay.
     """

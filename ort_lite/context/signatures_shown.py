@@ -1,4 +1,4 @@
-"""Who has signed a model, for a person: a session believes only keys that it was given."""
+"""Signatures of a model as text and JSON; a session believes only keys that it was given."""
 
 from __future__ import annotations
 

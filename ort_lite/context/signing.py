@@ -65,7 +65,7 @@ def signer_of(options: SessionOptions) -> Signer | None:
 def signature_of(
     pieces: Sequence[bytes | memoryview], model: Model, folder: Path | None, signer: Signer
 ) -> bytes:
-    """What to put behind a model's bytes.
+    """Bytes that sign a model when they are appended to it.
 
     Args:
         pieces: The bytes.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def writable_by_others(folder: str | os.PathLike[str]) -> str:
-    """Who besides this user and root can put files into `folder`; "" for nobody.
+    """Reason why others than this user and root can put files into `folder`; "" if they cannot.
 
     Each folder on the way is looked at, since who can rename one can put another in its place.
     The way ends at a folder of this user's that nobody else can enter. Access control lists count

@@ -1,4 +1,4 @@
-"""The key of a model cache: what was made with it is told from what anybody can write."""
+"""The key of a model cache, which tells its own entries from those that anybody can write."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SPKI = bytes.fromhex("302a300506032b6570032100")
-"""What SubjectPublicKeyInfo in DER is for Ed25519, but for the 32 bytes of the key: RFC 8410."""
+"""SubjectPublicKeyInfo of Ed25519 in DER up to the 32 bytes of the key: RFC 8410."""
 KEY_BYTES = 32
 MISSING = (
     "signatures need the package cryptography, which cannot be imported ({}): "

@@ -45,7 +45,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """Where a new pair of keys was written."""
+    """Files of a new pair of keys."""
 
     private: Path
     public: Path
@@ -75,9 +75,9 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
         key = load_pem_private_key(data, passphrase)
     except TypeError as exc:  # encrypted without a passphrase, or the other way round
         needed = passphrase is None
-        told = "is encrypted, and no passphrase was given" if needed else "is not encrypted"
+        state = "is encrypted, and no passphrase was given" if needed else "is not encrypted"
         hint = "name a file with the passphrase" if needed else "leave the passphrase out"
-        raise InvalidArgument(f"the private key {path} {told}: {hint}") from exc
+        raise InvalidArgument(f"the private key {path} {state}: {hint}") from exc
     except (ValueError, UnsupportedAlgorithm) as exc:
         if passphrase is not None and b"ENCRYPTED" in data:
             raise InvalidArgument(

@@ -35,7 +35,7 @@ class Proof:
     def require(
         self, location: str, pieces: Iterable[memoryview], *, head: int | None = None
     ) -> None:
-        """Compare a file beside the model with what was signed.
+        """Compare a file next to the model with what was signed.
 
         Args:
             location: As the model names it.
@@ -96,7 +96,7 @@ def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
 
 
 def record_problem(record: SignatureRecord, signed: SignedModel, digest: str) -> str:
-    """What is wrong with a signature, the files beside the model aside; "" if nothing is.
+    """Problem of a signature, the files next to the model aside; "" if there is no problem.
 
     Raises:
         Fail: The package cryptography is missing.
@@ -128,14 +128,14 @@ def _named(keys: Sequence[PublicKey]) -> str:
 def signed_file_of(
     location: str, pieces: Iterable[memoryview], head: int | None = None
 ) -> SignedFile:
-    """What a signature says about a file next to the model.
+    """Entry of a signature for a file next to the model.
 
     Args:
         location: As the model names it.
         pieces: Its bytes.
         head: Size of the part that is digested, for a container that holds digests of the rest.
     """
-    from blake3 import blake3  # noqa: PLC0415 - for models with files beside them
+    from blake3 import blake3  # noqa: PLC0415 - for models with files next to them
 
     from ctx_formats.signatures import WHOLE, SignedFile  # noqa: PLC0415 - as above
 

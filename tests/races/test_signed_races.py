@@ -51,7 +51,7 @@ def test_a_forged_model_never_runs(tmp_path: Path, ep: str, form: str) -> None:
 
 
 def _loaded(path: Path, trust: Path, ep: str) -> float | None:
-    """What a session computes; None for a model that is refused."""
+    """The number that a session computes; None for a model that is refused."""
     try:
         session = ort.InferenceSession(path, options(trust), providers=[ep])
     except ort.OrtLiteError:

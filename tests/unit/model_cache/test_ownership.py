@@ -1,4 +1,4 @@
-"""Who can put files into a folder: every folder on the way counts."""
+"""Users who can put files into a folder: every folder on the way counts."""
 
 from __future__ import annotations
 

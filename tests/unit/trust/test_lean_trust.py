@@ -1,4 +1,4 @@
-"""What is imported for signatures: nothing where none is asked for, no SDK before one is right."""
+"""Imports for signatures: nothing where none is asked for, no SDK before one is right."""
 
 from __future__ import annotations
 

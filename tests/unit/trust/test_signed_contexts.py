@@ -1,4 +1,4 @@
-"""What somebody may change about a signed context model and its files: nothing that counts."""
+"""Changes of a signed context model and its files, none of which is accepted."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_an_older_signed_context_is_as_good_as_a_newer_one(
 def test_a_payload_of_any_size_is_copied_where_a_signature_is_asked_for(
     made: ContextFile, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who may write to a mapped file could change it once it is verified."""
+    """A process that may write to a mapped file could change it once it is verified."""
     monkeypatch.setitem(COPY_LIMITS, "auto", 0)  # no payload is small
 
     def is_mapped(**entries: str) -> bool:
