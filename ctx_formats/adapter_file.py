@@ -62,9 +62,9 @@ def read_adapter(data: memoryview) -> Adapter:
     found: dict[str, Tensor] = {}
     left = len(data)
     for table in root.tables(3, "parameters"):
-        parameter, name_bytes = _read_parameter(table, f"parameters[{len(found)}]", left)
-        # Names may overlap in the file: all of them together are no longer than it is.
-        left -= name_bytes
+        # Names and data may overlap in the file: all of them together are no longer than it is.
+        parameter, read = _read_parameter(table, f"parameters[{len(found)}]", left)
+        left -= read
         if parameter.name in found:
             raise FormatError(f"parameters[{len(found)}].name", repr(parameter.name), "a new name")
         found[parameter.name] = parameter
@@ -77,7 +77,7 @@ def read_adapter(data: memoryview) -> Adapter:
 
 
 def _read_parameter(table: Table, field: str, longest: int) -> tuple[Tensor, int]:
-    """A parameter, and how many bytes its name takes."""
+    """A parameter, and how many bytes its name and data take."""
     label = table.octets(0, f"{field}.name")
     if len(label) > longest:
         raise FormatError(f"{field}.name", f"{len(label)} bytes", f"{longest} at most")
@@ -88,8 +88,12 @@ def _read_parameter(table: Table, field: str, longest: int) -> tuple[Tensor, int
     dims = table.longs(1, f"{field}.dims", most=_MAX_RANK)
     data_type = table.integer(2, f"{field}.data_type")
     raw = table.octets(3, f"{field}.raw_data")
+    if len(label) + len(raw) > longest:
+        raise FormatError(
+            f"{field}.raw_data", f"{len(raw)} bytes that others have, too", f"{longest} at most"
+        )
     _check(name, data_type, dims, len(raw), field=field)
-    return Tensor(name, data_type, dims, raw), len(label)
+    return Tensor(name, data_type, dims, raw), len(label) + len(raw)
 
 
 def _check(name: str, data_type: int, dims: Sequence[int], size: int, *, field: str) -> None:

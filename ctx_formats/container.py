@@ -24,6 +24,7 @@ and leaves the end of the first behind it. Normative text: docs/formats/containe
 from __future__ import annotations
 
 import struct
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -43,6 +44,9 @@ INDEX_VERSION = "1.1.0"
 CRC_KEY = "index_crc"
 HEAD_KEY = "head_size"
 WEIGHTS_KEY = "weights_map"
+_SHOWN, _SHOWN_CHARACTERS = 8, 120
+"""Names in a message, and characters of each: every node may ask in vain, and an index may have
+megabytes of names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +105,13 @@ class Container:
         """
         entry = self.entries.get(name)
         if entry is None:
-            known = ", ".join(self.entries) or "none"
+            known = ", ".join(key[:_SHOWN_CHARACTERS] for key in islice(self.entries, _SHOWN))
+            known += ", ..." if len(self.entries) > _SHOWN else ""
             raise FormatError(
-                "index", f"no payload called '{name}'", known, reason=Reason.MISSING_PAYLOAD
+                "index",
+                f"no payload called '{name[:_SHOWN_CHARACTERS]}'",
+                known,
+                reason=Reason.MISSING_PAYLOAD,
             )
         return self.data[entry.offset : entry.offset + entry.size]
 

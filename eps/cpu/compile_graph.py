@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, field
+from ctx_formats.onnx_model import TensorType
+from ctx_formats.tensor_size import element_bits
 from eps.cpu.binding import Binder
 from eps.cpu.constants import constants_of
 from eps.cpu.plan import (
@@ -29,7 +32,7 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.onnx_model import Node
+    from ctx_formats.onnx_model import Node, ValueType
     from eps.cpu.resolve import Resolver
     from ort_lite.execution_provider import Runnable, Value
     from ort_lite.kernel_registry import KernelFn
@@ -40,6 +43,10 @@ MAX_DEPTH = 64
 
 FOLD_BYTES = 1 << 28
 """A larger constant result is computed anew by every run rather than kept."""
+FREE_FOLDS = 1 << 26
+"""Bytes that folded results may take altogether, beyond `GROWTH` times those of initializers."""
+GROWTH = 32
+"""Weights of 4 bits become floats, which may then be cast, reshaped and transposed."""
 
 RANDOM = frozenset(
     (
@@ -78,6 +85,13 @@ class _Bound:
 
 
 @dataclass(slots=True)
+class Folds:
+    """Bytes that the results of nodes which read only constants may still take."""
+
+    left: int = FREE_FOLDS
+
+
+@dataclass(slots=True)
 class GraphCompiler:
     """Compiles one graph, and the bodies that nobody else has prepared.
 
@@ -92,6 +106,7 @@ class GraphCompiler:
     bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
     depth: int = 0
     workspace: Workspace = field(default_factory=Workspace)
+    folds: Folds = field(default_factory=Folds)
 
     def compile(self) -> Plan:
         """The plan; it takes the graph's inputs, then its overridable and captured values.
@@ -103,6 +118,9 @@ class GraphCompiler:
         if self.depth > MAX_DEPTH:
             raise NotImplementedByCpu(f"subgraphs are nested more than {MAX_DEPTH} deep")
         known: dict[str, Value] = dict(constants_of(self.graph))
+        # A body's constants from outside count where they come from.
+        own = known if not self.depth else self.graph.definition.initializers.keys() & known.keys()
+        self.folds.left += GROWTH * sum(_size(known[name]) for name in own)
         bound = []
         for index in range(len(self.graph.nodes)):
             try:
@@ -120,9 +138,17 @@ class GraphCompiler:
         info = self._info(index, known)
         fn = Binder(self.graph.opset_imports, self._compile_nested).bind(info, resolution)
         inputs = node.inputs + self.graph.implicit_inputs(index)
-        if not info.bodies and node.op_type not in RANDOM and _fold(fn, node, known):
-            return None
+        if not info.bodies and node.op_type not in RANDOM:
+            size = _fold(fn, node, known, self.folds.left) if self._may_fit(node) else None
+            if size is not None:
+                self.folds.left -= size
+                return None
         return _Bound(fn, inputs, node.outputs, node)
+
+    def _may_fit(self, node: Node) -> bool:
+        """Whether a node's results, as far as their shapes are known, are not too large to fold."""
+        size = sum(_typed_bytes(self.graph.type_of(name)) for name in node.outputs if name)
+        return size <= min(FOLD_BYTES, self.folds.left)
 
     def _info(self, index: int, known: Mapping[str, Value]) -> KernelInfo:
         graph = self.graph
@@ -159,6 +185,7 @@ class GraphCompiler:
 
     def _compile_nested(self, body: Graph) -> Plan:
         inner = GraphCompiler(body, self.resolver, depth=self.depth + 1, workspace=self.workspace)
+        inner.folds = self.folds
         return inner.compile()
 
     def _plan(self, bound: list[_Bound], known: Mapping[str, Value]) -> Plan:
@@ -184,32 +211,48 @@ class GraphCompiler:
         return kind(steps, template, len(inputs), [slots[name] for name in outputs])
 
 
-def _fold(fn: KernelFn, node: Node, known: dict[str, Value]) -> bool:
-    """Compute a node of constants into `known`; False if it is none, or fails, or is large.
+def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int | None:
+    """Compute a node of constants into `known`.
 
     A node that fails must not fail the session: it may lie in a branch that is never taken.
+
+    Returns:
+        Bytes of the results; None, and nothing has changed, if the node reads what is no constant,
+        fails, or makes more than `room`.
     """
     if any(name and name not in known for name in node.inputs):
-        return False
+        return None
     try:
         with np.errstate(all="ignore"):
             result = fn(*(known[name] if name else None for name in node.inputs))
     except (*KERNEL_ERRORS, OrtLiteError):
-        return False
+        return None
     results = result if type(result) is tuple else (result,)
     values = [as_value(value) for value in results]
-    if sum(_size(value) for value in values) > FOLD_BYTES:
-        return False
+    size = sum(_size(value) for value in values)
+    if size > min(FOLD_BYTES, room):
+        return None
     for name, value in zip(node.outputs, values, strict=False):
         if name:
             known[name] = _frozen(value)
-    return True
+    return size
 
 
 def _size(value: Value) -> int:
     if isinstance(value, list):
         return sum(map(_size, value))
     return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _typed_bytes(value_type: ValueType | None) -> int:
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
+    if shape is None or not isinstance(value_type, TensorType):
+        return 0
+    count = prod(dim for dim in shape if isinstance(dim, int) and dim >= 0)
+    try:
+        return count * element_bits(value_type.elem_type) // 8
+    except ValueError:  # texts, and types that onnx does not have
+        return count
 
 
 def _frozen(value: Value) -> Value:

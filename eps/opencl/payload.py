@@ -20,6 +20,9 @@ in the section `pool`, at a multiple of 512; where 1 in the file that models of 
 share. `weights` of a variant and of the model are indices into it. `tuned`, which may be
 missing, has the tilings that were measured: programs for other shapes take them over. Integers
 are little-endian.
+
+Sections may be named by several variants, and are digested and inflated once; all sources together
+are at most 64 MiB. Weights share no bytes.
 """
 
 from __future__ import annotations

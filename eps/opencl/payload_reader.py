@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -46,17 +47,18 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
         FormatError: It is no whole, undamaged payload of this version.
     """
     header, body = read_header(data)
-    weights = _weights(header, body, shared)
+    sections = _Sections(body)
+    weights = _weights(header, sections, shared)
     variants = []
     for row in array(header.get("variants"), "variants"):
         if not isinstance(row, dict) or not isinstance(row.get("table"), dict):
             raise FormatError("variant", str(row)[:40], "an object with a table")
-        source = _inflated(_section(body, row.get("source"), "source"))
+        source = sections.text(row.get("source"), "source")
         mine = _picked(row.get("weights"), weights)
         tuned = _tuned(array(row.get("tuned", []), "tuned"))
         blueprint = replace(blueprint_of(row["table"], source, mine, alignment), tuned=tuned)
-        variants.append(Variant(blueprint, _section(body, row.get("binary"), "binary")))
-    model = _model(header.get("model"), body, weights)
+        variants.append(Variant(blueprint, sections.part(row.get("binary"), "binary")))
+    model = _model(header.get("model"), sections, weights)
     if model is None and len(variants) != 1:
         raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
     return Payload(identity_of(header), tuple(variants), model)
@@ -105,10 +107,11 @@ def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
 
 
 def _weights(
-    header: dict[str, object], body: memoryview, shared: memoryview | None
+    header: dict[str, object], sections: _Sections, shared: memoryview | None
 ) -> list[Weight]:
-    pool = _section(body, header.get("pool"), "pool")
+    pool = sections.part(header.get("pool"), "pool")
     found = []
+    places: list[tuple[int, int, int]] = []
     for row in array(header.get("weights"), "weights"):
         where, offset, size, digest = array(row, "weight", 4)
         place = (pool, shared)[number(where, "weight.where", IN_POOL, IN_SHARED_FILE)]
@@ -118,9 +121,23 @@ def _weights(
         length = number(size, "weight.size", 0, len(place) - start)
         name = text(digest, "weight.blake3")
         found.append(Weight(name, place[start : start + length]))
+        places.append((number(where, "weight.where", 0, IN_SHARED_FILE), start, start + length))
+    _require_apart(places)
     if len({weight.digest for weight in found}) != len(found):
         raise FormatError("weights", "one digest twice", "each content once")
     return found
+
+
+def _require_apart(places: list[tuple[int, int, int]]) -> None:
+    """Refuse weights that share bytes: a device would hold each of thousands in full.
+
+    Args:
+        places: Which file, first byte, and the byte behind the last.
+    """
+    used = sorted(place for place in places if place[1] < place[2])
+    for (file, _, end), (next_file, start, _) in pairwise(used):
+        if file == next_file and start < end:
+            raise FormatError("weight", f"from byte {start}", f"behind the one before it, at {end}")
 
 
 def _picked(indices: object, weights: Sequence[Weight]) -> tuple[Weight, ...]:
@@ -136,36 +153,67 @@ def _tuned(rows: Sequence[object]) -> Mapping[Problem, Tiling]:
     return tuned_of(rows)
 
 
-def _model(row: object, body: memoryview, weights: Sequence[Weight]) -> StoredGraph | None:
+def _model(row: object, sections: _Sections, weights: Sequence[Weight]) -> StoredGraph | None:
     if row is None:
         return None
     if not isinstance(row, dict):
         raise FormatError("model", str(row)[:40], "an object")
-    graph, whole = _section(body, row.get("graph"), "model.graph"), row.get("whole")
+    graph, whole = sections.part(row.get("graph"), "model.graph"), row.get("whole")
     own = _picked(row.get("weights"), weights)
     return StoredGraph(graph, own, whole=truth(whole, "model.whole"))
 
 
-def _section(body: memoryview, place: object, name: str) -> memoryview:
-    if not isinstance(place, dict):
-        raise FormatError(name, str(place)[:40], "a section")
-    offset = number(place.get("offset"), f"{name}.offset", 0, len(body))
-    size = number(place.get("size"), f"{name}.size", 0, len(body) - offset)
-    if offset % ALIGNMENT:
-        raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
-    found = body[offset : offset + size]
-    wanted = text(place.get("blake3"), f"{name}.blake3")
-    if (wanted or name in ("binary", "source")) and blake3(found).hexdigest() != wanted:
-        raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
-    return found
+class _Sections:
+    """Parts of a payload; each is digested and inflated once, however many variants name it."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self._digests: dict[tuple[int, int], str] = {}
+        self._texts: dict[tuple[int, int], str] = {}
+        self._left = MAX_SOURCE
+
+    def part(self, place: object, name: str) -> memoryview:
+        """The bytes of a section, which are those that the header has a digest of."""
+        if not isinstance(place, dict):
+            raise FormatError(name, str(place)[:40], "a section")
+        offset = number(place.get("offset"), f"{name}.offset", 0, len(self._body))
+        size = number(place.get("size"), f"{name}.size", 0, len(self._body) - offset)
+        if offset % ALIGNMENT:
+            raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
+        found = self._body[offset : offset + size]
+        wanted = text(place.get("blake3"), f"{name}.blake3")
+        if wanted or name in ("binary", "source"):
+            self._compare_digest((offset, size), found, wanted, name)
+        return found
+
+    def text(self, place: object, name: str) -> str:
+        """The inflated text of a section; all texts of a payload together are bounded."""
+        data = self.part(place, name)
+        assert isinstance(place, dict), "`part` has looked at it"
+        key = (place["offset"], place["size"])
+        if key not in self._texts:
+            self._texts[key] = _inflated(data, self._left)
+            self._left -= len(self._texts[key])
+        return self._texts[key]
+
+    def _compare_digest(
+        self, key: tuple[int, int], found: memoryview, wanted: str, name: str
+    ) -> None:
+        if key not in self._digests:
+            self._digests[key] = blake3(found).hexdigest()
+        if self._digests[key] != wanted:
+            raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
 
 
-def _inflated(data: memoryview) -> str:
+def _inflated(data: memoryview, most: int) -> str:
     unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(data, MAX_SOURCE)
+        # 0 would mean "as much as there is".
+        raw = unpacker.decompress(data, max(most, 1))
         if unpacker.unconsumed_tail or not unpacker.eof:
-            raise FormatError("source", "cut, or too long", f"at most {MAX_SOURCE} characters")
+            raise FormatError(
+                "source", "cut, or too long", f"at most {MAX_SOURCE} characters in a payload"
+            )
         return raw.decode()
     except (zlib.error, UnicodeDecodeError) as exc:
         raise FormatError("source", str(exc)[:80], "deflated text") from exc

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -92,6 +95,15 @@ def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:
     }
 
 
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError),
+    *(RuntimeError, MemoryError, struct.error, OverflowError, TypeError),
+    *(SyntaxError, tokenize.TokenError),
+)
+"""What zipfile and numpy raise for damaged files, encrypted ones (RuntimeError), and headers that
+announce more than there is."""
+
+
 def load_array(path: Path, arg: NodeArg) -> Array:
     """The array of a .npy file, for one input.
 
@@ -104,7 +116,7 @@ def load_array(path: Path, arg: NodeArg) -> Array:
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError as exc:
         raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
-    except (OSError, ValueError, EOFError) as exc:
+    except _BROKEN as exc:
         raise CommandError(
             ExitCode.USAGE, f"{path} is no .npy file of a plain array: {exc}"
         ) from exc
@@ -125,7 +137,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
             }
     except FileNotFoundError as exc:
         raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
-    except (zipfile.BadZipFile, OSError, ValueError) as exc:
+    except _BROKEN as exc:
         raise CommandError(
             ExitCode.USAGE, f"{path} is no .npz file of plain arrays: {exc}"
         ) from exc
@@ -138,6 +150,9 @@ def _require_regular(path: Path, kind: str) -> None:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    kind = archive.getinfo(name).compress_type
+    if kind not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others swell 7,000 times
+        raise ValueError(f"'{name[:80]}' is compressed by method {kind}; numpy writes 0 and 8")
     with archive.open(name) as file:
         array: Array = np.lib.format.read_array(file, allow_pickle=False)
     return array

@@ -111,7 +111,7 @@ def read_cross(folders: Iterable[Path]) -> CrossResult | None:
             content = path.read_bytes()
             require_version(content, CROSS_VERSION)
             found.append(msgspec.json.decode(content, type=CrossResult))
-        except (msgspec.MsgspecError, MatrixError, OSError) as exc:
+        except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw crossload: {exc}") from exc
     return _merged(sorted(found, key=lambda one: one.started)) if found else None
 

@@ -141,7 +141,7 @@ def read_report(path: Path) -> Report:
         content = file.read_bytes()
         require_version(content, REPORT_VERSION)
         return msgspec.json.decode(content, type=Report)
-    except (OSError, msgspec.MsgspecError, MatrixError) as exc:
+    except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
         raise MatrixError(f"{file}: no report of ort-lite hw report: {exc}") from exc
 
 

@@ -122,7 +122,7 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
             content = path.read_bytes()
             require_version(content, RESULT_VERSION)
             result = msgspec.json.decode(content, type=RowResult)
-        except (msgspec.MsgspecError, MatrixError, OSError) as exc:
+        except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw run: {exc}") from exc
         known = found.get(result.row)
         if known is None or known.started <= result.started:

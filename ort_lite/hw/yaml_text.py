@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Key = str | int
 Place = tuple[Key, ...]
 MAX_DEPTH = 20
+MAX_BYTES = 1 << 21
+"""PyYAML reads some 100 KB a second; the matrix of this repository has 17 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,17 @@ def read_yaml(path: Path) -> Document:
     """Parse a file.
 
     Raises:
-        MatrixError: It cannot be read, is not YAML, or has a key twice, an anchor or a tag.
+        MatrixError: It cannot be read, is over MAX_BYTES, is not YAML, or has a key twice, an
+            anchor or a tag.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as exc:
         raise MatrixError(f"{path}: cannot be read: {exc}") from exc
+    if len(data) > MAX_BYTES:
+        raise MatrixError(f"{path}: over {MAX_BYTES} bytes; split the matrix into several files")
     try:
         _check_events(text, path.name)
         root = yaml.compose(text, yaml.SafeLoader)
@@ -59,6 +66,9 @@ def read_yaml(path: Path) -> Document:
         mark = getattr(exc, "problem_mark", None)
         where = f"{path.name}:{mark.line + 1}" if mark else path.name
         raise MatrixError(f"{where}: not YAML: {getattr(exc, 'problem', exc)}") from exc
+    except (ValueError, OverflowError, RecursionError) as exc:
+        # Numbers of a %YAML directive and of "\U..." in quotes raise what Python raises.
+        raise MatrixError(f"{path.name}: not YAML: {exc}") from exc
     if root is None:
         raise MatrixError(f"{path.name}:1: the file is empty")
     lines: dict[Place, int] = {}

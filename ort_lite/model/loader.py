@@ -243,12 +243,15 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - see above
     from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - plain models only
     from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - see above
+    from ort_lite.model.node_arity import require_arity  # noqa: PLC0415 - imports onnx
     from ort_lite.model.node_schemas import check_versions  # noqa: PLC0415 - imports onnx
     from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
 
+    _require_versions(model)
     check_versions(model)
     model = _with_missing_imports(model)
     _require_input_types(model.graph)
+    require_arity(model.graph, model.opset_imports)
     graph = lift_constants(bind(model.graph, free_dimensions))
     graph = drop_dropout(graph, model.opset_imports.get("", 1))
     model = replace(model, graph=graph)
@@ -267,6 +270,20 @@ def _require_input_types(graph: GraphDef) -> None:
             raise Fail(
                 f"This is an invalid model. Model input ({info.name}) does not have type "
                 "information."
+            )
+
+
+def _require_versions(model: Model) -> None:
+    """Refuse operator sets whose version is no integer of 32 bits; onnx's own code takes no other.
+
+    Raises:
+        InvalidGraph: There is one.
+    """
+    for domain, version in model.opset_imports.items():
+        if version < -(1 << 31):  # versions that are too new are refused as such
+            raise InvalidGraph(
+                f"the model imports version {version} of operator set '{domain or 'ai.onnx'}', "
+                "expected an integer of 32 bits"
             )
 
 

@@ -22,7 +22,7 @@ from ort_lite.model.short_symbols import with_original_symbols, with_short_symbo
 from ort_lite.model.varying import varying, without_shapes
 from ort_lite.model.vector_bounds import MOST_ELEMENTS, is_settled, vector_elements
 from ort_lite.session_log import get_logger
-from ort_lite.status import InvalidGraph
+from ort_lite.status import InvalidGraph, InvalidProtobuf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,13 +146,17 @@ def _inlined(model: Model) -> Model:
     import onnx  # noqa: PLC0415 - takes 0.1 s, and few models have functions
     import onnx.checker  # noqa: PLC0415 - see above
     import onnx.inliner  # noqa: PLC0415 - see above
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # noqa: PLC0415 - see above
 
     from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - see above
     from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - see above
 
     # A function of an operator's name does not replace the operator, as in onnxruntime.
     own = tuple(f for f in model.functions if f.domain not in ONNX_DOMAINS)
-    proto = onnx.load_model_from_string(model_bytes(replace(model, functions=own)))
+    try:
+        proto = onnx.load_model_from_string(model_bytes(replace(model, functions=own)))
+    except DecodeError as exc:  # functions are decoded where they are used
+        raise InvalidProtobuf(f"a function of the model cannot be read: {exc}") from exc
     check_expansion(proto)
     align_opsets(proto)
     try:

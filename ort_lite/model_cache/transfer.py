@@ -83,8 +83,9 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
             intake.require_named()
         except FormatError:
             raise
-        except (tarfile.TarError, ValueError, OverflowError) as exc:
-            # tarfile lets numbers in headers of pax and of sparse files raise what they raise
+        except (tarfile.TarError, ValueError, OverflowError, RecursionError) as exc:
+            # tarfile lets numbers in headers of pax and of sparse files raise what they raise,
+            # and calls itself for each of several headers of one member
             raise FormatError("archive", str(exc), "a tar file", file=str(source)) from exc
         finally:
             store.discard(intake.unnamed.values())
@@ -150,6 +151,7 @@ class _Intake:
         for one in entry.objects:
             if one not in self._sound:
                 _require_sound(one, object_problem(self._store, one))
+                self._sound.add(one)
         self._store.commit(entry)
         self.taken.append(entry)
         for one in entry.objects:

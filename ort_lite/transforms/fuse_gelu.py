@@ -50,7 +50,7 @@ def _number(found: Found) -> int:
 
 def _scaled_by_root(draft: Draft, node: Node) -> str | None:
     """x of x / sqrt 2 or x * sqrt 0.5."""
-    left, right = node.inputs
+    left, right = (*node.inputs, "", "")[:2]
     if node.op_type == "Div":
         return left if is_near(number(draft, right), math.sqrt(2)) else None
     for x, factor in ((left, right), (right, left)):

@@ -61,7 +61,7 @@ def _variance(draft: Draft, root: Node) -> tuple[float, str, str, list[Found]] |
         shifted = made_by(draft, difference, "Sub") if difference is not None else None
         if square is None or difference is None or shifted is None:
             continue
-        x, center = shifted[1].inputs
+        x, center = (*shifted[1].inputs, "", "")[:2]
         middle = made_by(draft, center, "ReduceMean")
         if middle is None or middle[1].inputs[0] != x or not _over_last(draft, middle[1]):
             continue
@@ -70,7 +70,7 @@ def _variance(draft: Draft, root: Node) -> tuple[float, str, str, list[Found]] |
 
 
 def _squared(draft: Draft, node: Node) -> str | None:
-    left, right = node.inputs
+    left, right = (*node.inputs, "", "")[:2]
     if node.op_type == "Mul":
         return left if left == right else None
     return left if number(draft, right) == 2 else None

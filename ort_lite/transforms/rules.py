@@ -48,6 +48,10 @@ class GraphTransformer:
     level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_BASIC
 
 
+_BINARY = frozenset(("Add", "Div", "MatMul", "Mul", "Pow", "Sub"))
+_TWO = 2
+
+
 def apply_rules(draft: Draft, rules: Iterable[RewriteRule]) -> Counter[str]:
     """Offer every node to the rules that look at its operator, until none takes it.
 
@@ -71,6 +75,8 @@ def _apply_one(
     node = draft.nodes[index]
     if node is None or node.domain not in ONNX_DOMAINS:
         return None
+    if node.op_type in _BINARY and len(node.inputs) != _TWO:
+        return None  # of an invalid model: execution providers say what is wrong with it
     for rule in by_operator.get(node.op_type, ()):
         if rule.rewrite(draft, index):
             return rule.name

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 from context_models import OPENVINO, ContextModel, compile_context, foreign_container
 from google.protobuf.message import DecodeError
 from hostile import container_mutations, model_mutations
+from hostile.fuzz_target import Finding, Outcome, Target
+from hostile.plain_target import PlainTarget
+from hostile.reader_targets import READERS
 from small_models import feed, mlp, sandwich, tied
 
 import ort_lite as ort
@@ -19,6 +19,7 @@ from ctx_formats.container_reader import read_container
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from random import Random
 
     from ctx_formats.container import Container
 
@@ -27,36 +28,6 @@ DEFAULTS: dict[str, object] = {
     "max_size": 0, "ep_sdk_version": 0, "hardware_architecture": 0, "onnx_model_filename": 0,
     "partition_name": 0, "source": 0,
 }  # fmt: skip
-
-
-class Finding(AssertionError):  # noqa: N818 - it is one
-    """A case that ort_lite gets wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a case: "refused", "right", "another model", "unchanged"; and why."""
-
-    kind: str
-    detail: str = ""
-
-
-class Target(ABC):
-    """Valid files of one format; a case damages one of them and loads the result."""
-
-    name: ClassVar[str]
-
-    def case(self, seed: int, index: int) -> Outcome:
-        """Run case `index` of a seed.
-
-        Raises:
-            Finding: It was not refused and should have been, or computed wrong numbers.
-        """
-        return self.run(Random(f"{self.name}:{seed}:{index}"))
-
-    @abstractmethod
-    def run(self, random: Random) -> Outcome:
-        """Damage and load."""
 
 
 class ContainerTarget(Target):
@@ -87,6 +58,7 @@ class ContainerTarget(Target):
         made, data, parsed = random.choice(self.bases)
         loaded = _loaded_by(made)
         changed, forged = container_mutations.damaged(data, parsed, loaded, random)
+        self.last = changed
         if changed == data:
             return Outcome("unchanged")
         assert made.payload is not None
@@ -159,6 +131,7 @@ class ModelTarget(Target):
     def run(self, random: Random) -> Outcome:
         made, data = random.choice(self.bases)
         changed = model_mutations.damaged(data, random)
+        self.last = changed
         if changed == data:
             return Outcome("unchanged")
         made.path.write_bytes(changed)
@@ -229,6 +202,7 @@ def _meaning(proto: onnx.ModelProto) -> onnx.GraphProto:
     return graph
 
 
-TARGETS: dict[str, type[ContainerTarget | ModelTarget]] = {
-    target.name: target for target in (ContainerTarget, ModelTarget, SharedTarget)
+SESSIONS: tuple[type[Target], ...] = (ContainerTarget, ModelTarget, SharedTarget)
+TARGETS: dict[str, type[Target]] = {
+    target.name: target for target in (*SESSIONS, PlainTarget, *READERS)
 }

@@ -7,21 +7,68 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from hostile.fuzz_targets import TARGETS, ContainerTarget, Finding, ModelTarget
+from hostile.cost import CPU_FLOOR, MEMORY_FLOOR, Cost
+from hostile.fuzz import run_case
+from hostile.fuzz_target import Finding, Outcome, Target
+from hostile.fuzz_targets import SESSIONS, TARGETS, ContainerTarget, ModelTarget
 from hostile.model_mutations import join, parse
+
+if TYPE_CHECKING:
+    from random import Random
 
 CASES = 120
 SEED = 20_260_401
 
 
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@pytest.mark.parametrize("name", [target.name for target in SESSIONS])
 def test_damaged_files_are_refused_or_compute_right(name: str, tmp_path: Path) -> None:
     target = TARGETS[name](tmp_path)
     found = Counter(target.case(SEED, index).kind for index in range(CASES))
     assert found["refused"] > CASES / 4, "most damage is damage"
     assert found["unchanged"] < CASES / 4
+
+
+@pytest.mark.parametrize("name", sorted({*TARGETS} - {target.name for target in SESSIONS}))
+def test_damaged_files_are_refused_or_read_within_bounds_of_memory(
+    name: str, tmp_path: Path
+) -> None:
+    """Memory alone: processor time is for `make fuzz`, on a machine of its own."""
+    target = TARGETS[name](tmp_path)
+    found: Counter[str] = Counter()
+    for index in range(CASES):
+        kind, detail, cost = run_case(target, SEED, index)
+        cost.seconds = 0.0
+        assert kind != "finding" or "processor time" in detail, f"{name}:{SEED}:{index}: {detail}"
+        assert not cost.excess(), f"{name}:{SEED}:{index}"
+        found[kind] += 1
+    assert found["refused"] > CASES / 4, "most damage is damage"
+    assert found["right"] > 0
+    assert found["unchanged"] < CASES / 4
+
+
+class _Greedy(Target):
+    """Takes more than a file of one byte may."""
+
+    name = "greedy"
+
+    def __init__(self, folder: Path) -> None:
+        self.last = b"x"
+
+    def run(self, random: Random) -> Outcome:
+        self.taken = b"x" * (MEMORY_FLOOR + (64 << 20))
+        return Outcome("right")
+
+
+def test_a_case_that_takes_too_much_is_a_finding(tmp_path: Path) -> None:
+    kind, detail, cost = run_case(_Greedy(tmp_path), 1, 1)
+    assert kind == "finding"
+    assert f"at most {MEMORY_FLOOR >> 20}" in detail
+    assert cost.memory > MEMORY_FLOOR
+    assert "processor time" in Cost(seconds=CPU_FLOOR + 1, size=10).excess()
+    assert Cost(seconds=CPU_FLOOR + 1, size=1 << 20).excess() == ""
 
 
 @pytest.mark.parametrize("index", [246, 288, 1528, 2022, 4494, 18_603])
@@ -51,4 +98,4 @@ def test_a_case_can_be_run_alone_and_gives_the_same(tmp_path: Path) -> None:
         check=True,
     )
     outcome = ContainerTarget(tmp_path).case(SEED, 3)
-    assert json.loads(done.stdout) == [3, outcome.kind, outcome.detail]
+    assert json.loads(done.stdout)[:3] == [3, outcome.kind, outcome.detail]

@@ -95,7 +95,7 @@ def test_ranks_that_go_up_and_down_are_not_added_up() -> None:
     for i in range(400):
         steps = (
             helper.make_node("Unsqueeze", [at, "two"], [f"a{i}"]),
-            helper.make_node("ReduceMax", [f"a{i}"], [f"b{i}"], axes=[0], keepdims=0),
+            helper.make_node("ReduceMax", [f"a{i}", "first"], [f"b{i}"], keepdims=0),
             helper.make_node("Squeeze", [f"b{i}", "first"], [f"c{i}"]),
             helper.make_node("Unsqueeze", [f"c{i}", "first"], [f"d{i}"]),
             helper.make_node("Gather", [f"d{i}", "zero"], [f"e{i}"], axis=0),
