@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+CLOSED_MEANWHILE = "the session was closed by another thread while it ran"
+
 
 def _membership(options: object) -> AbstractContextManager[None]:
     """The place of a session with these options in its group, where it shares contexts."""
@@ -229,19 +231,13 @@ class InferenceSession(SessionAnswers):
         prepared = self._present().prepared
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         try:
-            results = self._results(prepared, input_feed, run_options)
-        except EPFail as exc:
-            prepared = self._prepared_after(exc, prepared)
-            results = self._results(prepared, input_feed, run_options)
-        except KINDS as exc:
-            status = as_status(exc, "the run failed")
-            if status is None:
-                raise
-            raise status from exc
+            results = self._computed(prepared, input_feed, run_options)
         except (AttributeError, LookupError, TypeError) as exc:
             if self._opened is not None:
                 raise
-            raise Fail("the session was closed by another thread while it ran") from exc
+            raise Fail(CLOSED_MEANWHILE) from exc
+        if self._opened is None:  # what was released meanwhile may have left holes in the results
+            raise Fail(CLOSED_MEANWHILE)
         if not results:
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
@@ -252,6 +248,24 @@ class InferenceSession(SessionAnswers):
         if output_names:
             results = [results[self._signature.position(name)] for name in output_names]
         return handed_out(results)
+
+    def _computed(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        """Results of `prepared`, or of the CPU EP where another one has failed."""
+        try:
+            return self._results(prepared, input_feed, run_options)
+        except EPFail as exc:
+            prepared = self._prepared_after(exc, prepared)
+            return self._results(prepared, input_feed, run_options)
+        except KINDS as exc:
+            status = as_status(exc, "the run failed")
+            if status is None:
+                raise
+            raise status from exc
 
     def _results(
         self,

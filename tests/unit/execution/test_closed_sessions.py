@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import gc
 import mmap
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from small_models import feed, sandwich
+from onnx import helper
+from small_models import feed, model, sandwich
 
 import ort_lite as ort
+from ort_lite.kernel_registry import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from ort_lite.kernel_registry import KernelInfo
 
 EPS = ["CPUExecutionProvider", "OpenVINOExecutionProvider", "OpenCLExecutionProvider"]
 CONTEXT = {"ep.context_enable": "1", "ep.context_file_path": "c.onnx"}
@@ -92,3 +97,60 @@ def test_threads_and_descriptors_do_not_pile_up(
     after = held()
     assert after[0] <= before[0]
     assert after[1] <= before[1]
+
+
+def test_a_run_that_its_session_is_closed_under_says_so() -> None:
+    """It gave None for outputs whose memory was gone."""
+    inside, closed = threading.Event(), threading.Event()
+
+    def waits(info: KernelInfo) -> Callable[[Any], Any]:
+        def compute(x: Any) -> Any:
+            inside.set()
+            closed.wait()
+            return x
+
+        return compute
+
+    options = ort.SessionOptions()
+    options.register_custom_kernel(kernel("Waits", domain="test")(waits))
+    proto = model(
+        [
+            helper.make_node("Waits", ["x"], ["t"], domain="test"),
+            helper.make_node("Neg", ["t"], ["y"]),
+        ],
+        [("x", [2])],
+        [("y", [2])],
+    )
+    proto.opset_import.append(helper.make_opsetid("test", 1))
+    session = ort.InferenceSession(proto.SerializeToString(), options, providers=EPS[:1])
+    errors: list[str] = []
+
+    def run() -> None:
+        try:
+            session.run(None, feed(proto))
+        except ort.Fail as exc:
+            errors.append(exc.message)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    inside.wait()
+    session.close()
+    closed.set()
+    thread.join()
+    assert errors == ["the session was closed by another thread while it ran"]
+
+
+def test_a_callback_cannot_close_the_session_that_waits_for_it() -> None:
+    session = ort.InferenceSession(sandwich().SerializeToString(), providers=EPS[:1])
+    errors: list[str] = []
+
+    def callback(*_: Any) -> None:
+        try:
+            session.close()
+        except ort.Fail as exc:
+            errors.append(exc.message)
+
+    session.run_async(None, feed(sandwich()), callback)
+    session.close()
+    assert len(errors) == 1
+    assert "close it in another thread" in errors[0]
