@@ -264,7 +264,7 @@ def weight(**fields: Any) -> Callable[[], onnx.ModelProto]:
 case("raw data too short", weight(raw_data=b"\0" * 11))
 case("raw data too long", weight(raw_data=b"\0" * 16))
 case("raw data empty", weight(raw_data=b""))
-case("raw and typed data", weight(float_data=[1.0, 2.0, 3.0]))
+case("raw and typed data", weight(float_data=[1.0, 2.0, 3.0]), Y)
 case("typed data too short", weight(raw_data=b"", float_data=[1.0]))
 case("typed data of another kind", weight(raw_data=b"", int32_data=[1, 2, 3]))
 case("dims negative", weight(dims=[-3]))
@@ -362,7 +362,11 @@ def confusable() -> onnx.ModelProto:
 
 
 case("names that look the same", confusable, -X - np.abs(X))
-case("name not UTF-8", lambda: model().SerializeToString().replace(b"\x03add", b"\x03a\xff\xff"))
+case(
+    "name not UTF-8",
+    lambda: model().SerializeToString().replace(b"\x03add", b"\x03a\xff\xff"),
+    Y,
+)
 case(
     "input named like an attribute",
     lambda: model(
