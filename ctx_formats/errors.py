@@ -21,6 +21,7 @@ class Reason(StrEnum):
     FORMAT = "format"
     MISSING_PAYLOAD = "missing_payload"
     UNSAFE_PATH = "unsafe_path"
+    OPTIONS = "options"
     SHAPE = "shape"
     VENDOR_REJECTED = "vendor_rejected"
     VENDOR_CRASHED = "vendor_crashed"

@@ -275,6 +275,19 @@ class SupportsEpContext(Protocol):
 
 
 @runtime_checkable
+class HoldsToOptions(Protocol):
+    """An EP with options that promise something of results: payloads made without do not fit."""
+
+    def missing_option(self, recorded: Mapping[str, str]) -> str:
+        """An option of this session that a payload was made without, as "key=value"; "" for none.
+
+        Args:
+            recorded: Options that the payload was made with; empty where nothing is recorded.
+        """
+        ...
+
+
+@runtime_checkable
 class ReadsRecords(Protocol):
     """An EP that can say what a payload or a text of its vendor's form was built for.
 

@@ -52,14 +52,17 @@ class ConversionError(Exception):
     """OpenVINO cannot make a model of these nodes; the text says why."""
 
 
-def partition_model(graph: Graph) -> Model:
-    """The partition as an ONNX model of its own.
+def partition_model(graph: Graph, *, ieee: bool = False) -> Model:
+    """The partition as an ONNX model of its own; with `ieee` one that keeps NaN and infinities.
 
     Negative sizes, some exporters' way to say "unknown", become unknown: OpenVINO knows only -1.
     """
-    definition = replace(
-        graph.definition, inputs=tuple(map(_without_negative, graph.definition.inputs))
-    )
+    definition = graph.definition
+    if ieee:
+        from eps.openvino.ieee import keep_special_values  # noqa: PLC0415 - few sessions ask for it
+
+        definition = keep_special_values(graph)
+    definition = replace(definition, inputs=tuple(map(_without_negative, definition.inputs)))
     return Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
 
 
@@ -71,18 +74,21 @@ def _without_negative(info: ValueInfo) -> ValueInfo:
 
 
 @contextmanager
-def read_model(core: openvino.Core, graph: Graph) -> Iterator[openvino.Model]:
+def read_model(
+    core: openvino.Core, graph: Graph, *, ieee: bool = False
+) -> Iterator[openvino.Model]:
     """Convert a partition, which is to be compiled before the context ends.
+
+    With `ieee` into a form that keeps NaN and infinities.
 
     Raises:
         ConversionError: OpenVINO's front end refuses it.
     """
     with ExitStack() as files:
-        yield _converted(core, graph, files)
+        yield _converted(core, partition_model(graph, ieee=ieee), graph, files)
 
 
-def _converted(core: openvino.Core, graph: Graph, files: ExitStack) -> openvino.Model:
-    model = partition_model(graph)
+def _converted(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) -> openvino.Model:
     try:
         found = _through_file(core, model, files)
         if found is None:

@@ -48,7 +48,7 @@ def compile_partition(
 def _built(
     core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, graph: Graph, name: str
 ) -> CompiledPartition:
-    with read_model(core, graph) as model:
+    with read_model(core, graph, ieee=options.ieee) as model:
         fix_shapes(model, graph, options)
         try:
             compiled = core.compile_model(model, options.device, compile_config(options))

@@ -23,9 +23,11 @@ OPTIONS: Mapping[str, str] = {
     "disable_dynamic_shapes": "true refuses dynamic shapes instead of compiling for them",
     "reshape_input": "static or bounded input shapes, e.g. images[1,3,320,320],ids[1..8,64]",
     "npu_platform": "compile for this NPU without having it: 3720, 4000, 5010",
+    "ieee_semantics": "true keeps NaN and infinities as ONNX Runtime's CPU EP does, on CPU; slower",
     "cache_dir": "folder for OpenVINO's own cache; not used together with EP contexts",
 }
 
+TRUE = ("true", "True", "1")
 _GROUPS = ("AUTO", "HETERO", "MULTI")
 _PRECISIONS = {
     "CPU": ("FP32", "ACCURACY"),
@@ -47,6 +49,7 @@ class OpenVINOOptions:
         precision: Of `_PRECISIONS` for the device, its default where none was given.
         load_config: Properties for the device, as OpenVINO takes them.
         reshape: Input name to bounds for each of its dimensions.
+        ieee: Whether NaN and infinities are kept.
         npu_platform: Four digits; "" compiles for the device that is here.
         given: The options as text, which a payload's notes record.
     """
@@ -59,6 +62,7 @@ class OpenVINOOptions:
     disable_dynamic_shapes: bool = False
     reshape: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
     npu_platform: str = ""
+    ieee: bool = False
     cache_dir: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,6 +118,7 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
         disable_dynamic_shapes=_flag(options, "disable_dynamic_shapes"),
         reshape=_shapes(options.get("reshape_input", "")),
         npu_platform=_npu_platform(options.get("npu_platform", ""), device),
+        ieee=_ieee(options, device),
         cache_dir=options.get("cache_dir", ""),
         given=dict(options),
     )
@@ -168,7 +173,16 @@ def _flag(options: Mapping[str, str], key: str) -> bool:
     text = options.get(key, "false")
     if text not in ("true", "True", "false", "False", "1", "0"):
         raise InvalidArgument(f"{key} is '{text}', expected true or false")
-    return text in ("true", "True", "1")
+    return text in TRUE
+
+
+def _ieee(options: Mapping[str, str], device: str) -> bool:
+    wanted = _flag(options, "ieee_semantics")
+    if wanted and device != "CPU":
+        raise InvalidArgument(
+            f"ieee_semantics is for device_type CPU, and device_type is '{device}'"
+        )
+    return wanted
 
 
 def _load_config(text: str, kind: str, device: str) -> dict[str, object]:

@@ -10,6 +10,7 @@ from ctx_formats.onnx_model import DataType
 from eps.openvino.blob_header import read_requirements
 from eps.openvino.config import import_config, weightless_config
 from eps.openvino.identity import read_identity
+from eps.openvino.options import TRUE
 from eps.openvino.sdk import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from eps.openvino.verdict import Verdicts
@@ -91,7 +92,12 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
         from eps.openvino.support import capability  # noqa: PLC0415 - not for a reload
 
-        return capability(view, self._table)
+        return capability(view, self._table, ieee=self.options.ieee)
+
+    def missing_option(self, recorded: Mapping[str, str]) -> str:
+        """`ieee_semantics=true`, where this session has it and a payload was made without."""
+        made_with = recorded.get("ieee_semantics", "false")
+        return "ieee_semantics=true" if self.options.ieee and made_with not in TRUE else ""
 
     @cached_property
     def _table(self) -> SupportTable:

@@ -65,7 +65,7 @@ def weightless(
         them back right.
     """
     try:
-        with read_model(core, graph) as model:
+        with read_model(core, graph, ieee=options.ieee) as model:
             fix_shapes(model, graph, options)
             # Folds what the plug-in would fold later. Takes the package's Model and no other.
             apply_moc_transformations(openvino.Model(model), cf=True)

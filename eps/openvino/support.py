@@ -33,14 +33,19 @@ TYPES = frozenset(
 float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""
 
 
-def capability(view: GraphView, table: SupportTable) -> Capability:
-    """Every candidate, supported or with the reason why not."""
+def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> Capability:
+    """Every candidate, supported or with the reason why not; with `ieee` if it keeps NaN, too."""
     supported = set()
     refused = {}
     bounded = bounded_values(view.graph)
     release = tuple(int(part) for part in table.openvino.split(".")[:2])
     for index in view.candidates:
-        reason = refusal(NodeFacts(view.graph, index, bounded, release), table)
+        facts = NodeFacts(view.graph, index, bounded, release)
+        reason = refusal(facts, table)
+        if ieee and not reason:
+            from eps.openvino.ieee import ieee_problem  # noqa: PLC0415 - few sessions ask for it
+
+            reason = ieee_problem(facts)
         if reason:
             refused[index] = reason
         else:

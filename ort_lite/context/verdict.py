@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.context.mending import recompile, refused
-from ort_lite.execution_provider import CompiledModelCompatibility
+from ort_lite.execution_provider import CompiledModelCompatibility, HoldsToOptions
 from ort_lite.status import Fail, InvalidGraph
 
 if TYPE_CHECKING:
@@ -44,6 +44,17 @@ def require_fit(
     if found.seal is not None:
         seal = found.seal.in_file(file)
         raise refused(seal, node.onnx_model_filename, recorded=found.recorded)
+    missing = _missing_option(ep, found)
+    if missing:
+        hint = f"{recompile(node.onnx_model_filename)} with provider option {missing}"
+        raise InvalidGraph(
+            f"EPContext node '{node.name}': the session has provider option {missing}, and the "
+            f"payload was made without it (reason: {Reason.OPTIONS}). To mend it: {hint}.",
+            reason=Reason.OPTIONS,
+            recorded=found.recorded,
+            present=getattr(ep, "identity", None),
+            hint=hint,
+        )
     if found.payload.weights is not None and not _shares_weights(ep):
         hint = recompile(node.onnx_model_filename)
         raise InvalidGraph(
@@ -54,6 +65,12 @@ def require_fit(
             hint=hint,
         )
     return warning
+
+
+def _missing_option(ep: SupportsEpContext, found: Examined) -> str:
+    if not isinstance(ep, HoldsToOptions):
+        return ""
+    return ep.missing_option(found.notes.options if found.notes is not None else {})
 
 
 def _shares_weights(ep: SupportsEpContext) -> bool:

@@ -1,0 +1,248 @@
+"""Provider option `ieee_semantics`: NaN and infinities come out as onnxruntime gives them.
+
+OpenVINO's CPU plug-in computes maxima by instructions that drop NaN, exponentials that clamp it,
+and some operators by products that turn an infinity into NaN. Each such node is replaced by nodes
+that OpenVINO computes right, or left to the next execution provider (docs/special_values.md).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.onnx_model import Attribute, AttributeType, DataType, Node, Tensor, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ctx_formats.onnx_model import GraphDef
+    from eps.openvino.node_facts import NodeFacts
+    from ort_lite.model.graph import Graph
+
+OPTION = "ieee_semantics"
+AXES_AS_INPUT = 18
+"""Opset of ai.onnx from which on ReduceMax has its axes as an input."""
+OLDEST_OPSET = 13
+"""Before it Softmax flattened its input, and operators of the replacements took fewer types."""
+
+LEFT = frozenset(
+    (
+        *("ArgMax", "ArgMin", "Attention", "GRU", "GridSample", "Hardmax", "LSTM", "QLinearMatMul"),
+        *("RNN", "ScatterElements", "ScatterND", "Shrink", "SoftmaxCrossEntropyLoss"),
+        *("LayerNormalization", "QuantizeLinear", "ThresholdedRelu"),
+    )
+)
+"""Operators that lose or make NaN or infinities, and that no nodes replace."""
+
+_FLOATS = (DataType.FLOAT, DataType.FLOAT16)
+_FORMATS = {DataType.FLOAT: "<f", DataType.FLOAT16: "<e"}
+
+
+def ieee_problem(facts: NodeFacts) -> str:
+    """Why a node stays away from OpenVINO where the option is set; "" where it need not."""
+    node = facts.node
+    if node.domain:
+        return f"{OPTION}: no run shows what OpenVINO's {node.op_type} does to NaN"
+    if node.op_type in LEFT:
+        return f"{OPTION}: OpenVINO's {node.op_type} loses NaN or infinities"
+    if node.op_type in _REPLACED and facts.opset < OLDEST_OPSET:
+        return f"{OPTION}: {node.op_type} is replaced from opset {OLDEST_OPSET} on"
+    if node.op_type in _REPLACED and facts.wants(1):
+        return f"{OPTION}: {node.op_type} with a second output is not replaced"
+    return ""
+
+
+def keep_special_values(graph: Graph) -> GraphDef:
+    """The partition's definition with every node replaced that would lose NaN or an infinity."""
+    definition = graph.definition
+    writer = _Writer(graph)
+    nodes: list[Node] = []
+    for node in definition.nodes:
+        rule = _REPLACED.get(node.op_type) if not node.domain else None
+        if rule is None or writer.element_type(node) not in _FLOATS:
+            nodes.append(node)
+        else:
+            nodes += rule(writer, node)
+    return replace(
+        definition,
+        nodes=tuple(nodes),
+        initializers={**definition.initializers, **writer.initializers},
+    )
+
+
+class _Writer:
+    """Makes nodes and constants with names that the graph does not have."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.initializers: dict[str, Tensor] = {}
+        self._graph = graph
+        definition = graph.definition
+        self._taken = {name for node in definition.nodes for name in node.outputs}
+        self._taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
+
+    def element_type(self, node: Node) -> int | None:
+        """DataType number of a node's first input."""
+        found = self._graph.type_of(node.inputs[0])
+        if isinstance(found, TensorType):
+            return found.elem_type
+        constant = self._graph.constant(node.inputs[0])
+        return constant.data_type if constant is not None else None
+
+    def name(self, base: str) -> str:
+        """A name that nothing has."""
+        number = 0
+        while (found := f"{base}__ieee{number}") in self._taken:
+            number += 1
+        self._taken.add(found)
+        return found
+
+    def constant(self, value: float, elem_type: int) -> str:
+        """The name of a scalar."""
+        name = self.name("value")
+        data = memoryview(struct.pack(_FORMATS[DataType(elem_type)], value))
+        self.initializers[name] = Tensor(name, elem_type, (), data)
+        return name
+
+    def largest_along(self, name: str, axis: int, output: str) -> Node:
+        """ReduceMax that keeps the axis, in the form of the model's opset."""
+        kept = Attribute("keepdims", AttributeType.INT, 1)
+        if self._graph.opset_imports.get("", 1) < AXES_AS_INPUT:
+            axes = Attribute("axes", AttributeType.INTS, (axis,))
+            return Node(
+                "ReduceMax", (name,), (output,), attributes={"keepdims": kept, "axes": axes}
+            )
+        where = self.name("axes")
+        data = memoryview(struct.pack("<q", axis))
+        self.initializers[where] = Tensor(where, DataType.INT64, (1,), data)
+        return Node("ReduceMax", (name, where), (output,), attributes={"keepdims": kept})
+
+
+def _node(op_type: str, inputs: tuple[str, ...], output: str, **attributes: int) -> Node:
+    made = {key: Attribute(key, AttributeType.INT, value) for key, value in attributes.items()}
+    return Node(op_type, inputs, (output,), attributes=made)
+
+
+def _nan(writer: _Writer, node: Node) -> tuple[list[Node], str]:
+    """Nodes that find NaN among a node's inputs that are broadcast to its output."""
+    nodes: list[Node] = []
+    found = ""
+    for name in node.inputs:
+        flag = writer.name(node.outputs[0])
+        nodes.append(_node("IsNaN", (name,), flag))
+        if found:
+            both = writer.name(node.outputs[0])
+            nodes.append(_node("Or", (found, flag), both))
+            flag = both
+        found = flag
+    return nodes, found
+
+
+def _plain(writer: _Writer, node: Node) -> Node:
+    """The node under another name for its output."""
+    return replace(node, outputs=(writer.name(node.outputs[0]),))
+
+
+def _of_one(writer: _Writer, node: Node) -> list[Node]:
+    """NaN stays NaN; every other value is the operator's."""
+    plain, flag = _plain(writer, node), writer.name(node.outputs[0])
+    return [
+        _node("IsNaN", (node.inputs[0],), flag),
+        plain,
+        _node("Where", (flag, node.inputs[0], plain.outputs[0]), node.outputs[0]),
+    ]
+
+
+def _of_several(writer: _Writer, node: Node) -> list[Node]:
+    """NaN where an input has one."""
+    elem_type = writer.element_type(node)
+    assert elem_type is not None, "the caller has looked"
+    nodes, flag = _nan(writer, node)
+    plain = _plain(writer, node)
+    nan = writer.constant(float("nan"), elem_type)
+    return [*nodes, plain, _node("Where", (flag, nan, plain.outputs[0]), node.outputs[0])]
+
+
+def _gelu(writer: _Writer, node: Node) -> list[Node]:
+    """Of infinity it is infinity, and no product of zero and infinity."""
+    elem_type = writer.element_type(node)
+    assert elem_type is not None, "the caller has looked"
+    plain, flag = _plain(writer, node), writer.name(node.outputs[0])
+    endless = writer.constant(float("inf"), elem_type)
+    return [
+        _node("Equal", (node.inputs[0], endless), flag),
+        plain,
+        _node("Where", (flag, node.inputs[0], plain.outputs[0]), node.outputs[0]),
+    ]
+
+
+def _flagged(
+    writer: _Writer, node: Node, bad: tuple[list[Node], str], spread: Callable[[str, str], Node]
+) -> list[Node]:
+    """NaN wherever `spread`, a maximum, finds a flag of `bad`."""
+    elem_type = writer.element_type(node)
+    assert elem_type is not None, "the caller has looked"
+    number, most, hit = (writer.name(node.outputs[0]) for _ in range(3))
+    half = writer.constant(0.5, elem_type)
+    nan = writer.constant(float("nan"), elem_type)
+    plain = _plain(writer, node)
+    return [
+        *bad[0],
+        _node("Cast", (bad[1],), number, to=elem_type),
+        spread(number, most),
+        _node("Less", (half, most), hit),
+        plain,
+        _node("Where", (hit, nan, plain.outputs[0]), node.outputs[0]),
+    ]
+
+
+def _maximum(writer: _Writer, node: Node) -> list[Node]:
+    """NaN where what the maximum or minimum is of has one."""
+    flag = writer.name(node.outputs[0])
+    op_type = "ReduceMax" if node.op_type == "ReduceMin" else node.op_type
+
+    def spread(number: str, most: str) -> Node:
+        inputs = (number, *node.inputs[1:])
+        return replace(node, op_type=op_type, inputs=inputs, outputs=(most,))
+
+    return _flagged(writer, node, ([_node("IsNaN", (node.inputs[0],), flag)], flag), spread)
+
+
+def _softmax(writer: _Writer, node: Node) -> list[Node]:
+    """NaN for a whole row with NaN or +infinity, of which exponentials have no sum."""
+    elem_type = writer.element_type(node)
+    assert elem_type is not None, "the caller has looked"
+    x, (nan, endless, bad) = node.inputs[0], (writer.name(node.outputs[0]) for _ in range(3))
+    limit = writer.constant(float("inf"), elem_type)
+    found = [
+        _node("IsNaN", (x,), nan),
+        _node("Equal", (x, limit), endless),
+        _node("Or", (nan, endless), bad),
+    ]
+    axis = node.attributes.get("axis")
+    along = axis.value if axis is not None and isinstance(axis.value, int) else -1
+
+    def spread(number: str, most: str) -> Node:
+        return writer.largest_along(number, along, most)
+
+    return _flagged(writer, node, (found, bad), spread)
+
+
+def _exchanged(op_type: str) -> Callable[[_Writer, Node], list[Node]]:
+    """a > b is b < a, which is false where one is NaN."""
+
+    def rule(_: _Writer, node: Node) -> list[Node]:
+        return [replace(node, op_type=op_type, inputs=node.inputs[::-1])]
+
+    return rule
+
+
+_REPLACED: Mapping[str, Callable[[_Writer, Node], list[Node]]] = {
+    **dict.fromkeys(("Celu", "Clip", "Exp", "HardSigmoid", "Relu"), _of_one),
+    **dict.fromkeys(("Max", "Min"), _of_several),
+    **dict.fromkeys(("GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin"), _maximum),
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
+    "Gelu": _gelu,
+    "Greater": _exchanged("Less"),
+    "GreaterOrEqual": _exchanged("LessOrEqual"),
+}
