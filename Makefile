@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz races old-cases oclgrind packages clean
+.PHONY: demo test lint bench fuzz soak races old-cases oclgrind packages clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -38,6 +38,11 @@ fuzz: $(STAMP)
 # Sessions whose files another process changes, a minute for each form of each EP: 14 minutes.
 races: $(STAMP)
 	$(RUN)/python tests/races/race.py
+
+# 10,000 sessions opened, run and closed per EP and road, and all roads mixed: an hour.
+soak: $(STAMP)
+	$(RUN)/python tests/endurance/soak.py --count 10000 --road plain --road context
+	$(RUN)/python tests/endurance/soak.py --seconds 600 --road mixed --out soak/mixed
 
 # OpenCL kernels under oclgrind (Debian's package): out of bounds, data races; some minutes.
 oclgrind: $(STAMP)

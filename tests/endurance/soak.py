@@ -28,8 +28,6 @@ from endurance.samples import read_sample  # noqa: E402 - as above
 from endurance.work import EPS, ROADS, pieces_of, prepare  # noqa: E402 - as above
 
 SAMPLES = 100
-WARM_UP = 5
-"""Pieces before the first sample: SDKs load, and lazy imports are done."""
 
 
 def main() -> int:
@@ -44,11 +42,14 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=1000, help="pieces of work (%(default)s)")
     parser.add_argument("--seconds", type=float, help="for each run, instead of a count")
+    parser.add_argument(
+        "--warm-up", type=int, default=5, help="pieces of each kind before the first sample"
+    )
     parser.add_argument("--out", type=Path, default=Path("soak"), help="folder (%(default)s)")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.worker:
-        return work(asked.ep[0], asked.road[0], asked.count, asked.seconds)
+        return work(asked.ep[0], asked.road[0], asked)
     asked.out.mkdir(parents=True, exist_ok=True)
     findings: dict[str, dict[str, str]] = {}
     runs: dict[str, list[dict[str, float]]] = {}
@@ -57,7 +58,7 @@ def main() -> int:
             if ep == "CPU" and road in ("context", "embedded"):
                 continue  # it keeps no contexts
             name = f"{ep} {road}"
-            runs[name], problem = run(ep, road, asked.count, asked.seconds)
+            runs[name], problem = run(ep, road, asked)
             found = {"process": problem} if problem else rising(runs[name])
             if found:
                 findings[name] = found
@@ -66,7 +67,7 @@ def main() -> int:
     return int(bool(findings))
 
 
-def work(ep: str, road: str, count: int, seconds: float | None) -> int:
+def work(ep: str, road: str, asked: argparse.Namespace) -> int:
     """One run in this process, one line of JSON for each sample."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
@@ -75,13 +76,14 @@ def work(ep: str, road: str, count: int, seconds: float | None) -> int:
         prepare(ep)
         pieces = pieces_of(ep)
         chosen = list(pieces.values()) if road == "mixed" else [pieces[road]]
-        for _ in range(WARM_UP):
+        for _ in range(asked.warm_up):
             for piece in chosen:
                 piece()
         began = time.monotonic()
         done, taken = 0, 0
         while True:
-            part = (time.monotonic() - began) / seconds if seconds else done / count
+            gone = time.monotonic() - began
+            part = gone / asked.seconds if asked.seconds else done / asked.count
             if part * SAMPLES >= taken:
                 sample = read_sample(done, Path(folder))
                 sys.stdout.write(json.dumps(sample.as_row()) + "\n")
@@ -95,12 +97,11 @@ def work(ep: str, road: str, count: int, seconds: float | None) -> int:
     return 0
 
 
-def run(
-    ep: str, road: str, count: int, seconds: float | None
-) -> tuple[list[dict[str, float]], str]:
+def run(ep: str, road: str, asked: argparse.Namespace) -> tuple[list[dict[str, float]], str]:
     """Samples of a run in a child process, and how that died if it did."""
     command = [sys.executable, str(HERE), "--worker", "--ep", ep, "--road", road]
-    command += ["--count", str(count), *(["--seconds", str(seconds)] if seconds else [])]
+    command += ["--count", str(asked.count), "--warm-up", str(asked.warm_up)]
+    command += ["--seconds", str(asked.seconds)] if asked.seconds else []
     with tempfile.TemporaryDirectory() as folder:  # where nobody else leaves anything
         done = subprocess.run(
             command,

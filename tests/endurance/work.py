@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,7 +133,11 @@ def kill(ep: str) -> None:
     command = [sys.executable, "-c", OTHER_PROCESS, f"{ep}ExecutionProvider"]
     store = CacheStore(Path("cache"))
     store.clear_files()
-    with subprocess.Popen(command) as killed, subprocess.Popen(command) as other:
+    with (
+        tempfile.TemporaryDirectory() as own,  # a process that is killed leaves what it had there
+        subprocess.Popen(command, env={**os.environ, "TMPDIR": own}) as killed,
+        subprocess.Popen(command) as other,
+    ):
         time.sleep(random.Random().uniform(0.05, 1.5))
         killed.kill()
         if other.wait(CHILD_SECONDS):
