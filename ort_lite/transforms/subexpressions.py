@@ -47,30 +47,39 @@ def _share_constants(draft: Draft) -> int:
 
 
 def _eliminate(draft: Draft) -> int:
-    """Take out each node that computes what an earlier one has computed."""
+    """Take out each node that computes what an earlier one has computed.
+
+    Users come behind makers, so each is rewritten once, however many of its inputs are merged.
+    """
     first: dict[object, int] = {}
-    count = 0
+    renamed: dict[str, str] = {}
+    merged: list[int] = []
     for index in range(len(draft.nodes)):
         node = draft.nodes[index]
-        key = _node_key(node) if node is not None else None
-        if node is None or key is None:
+        if node is None:
+            continue
+        if not renamed.keys().isdisjoint(node.inputs):
+            node = replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs))
+            draft.replace(index, node)
+        key = _node_key(node)
+        if key is None:
             continue
         earlier = first.setdefault(key, index)
-        if earlier != index and _merge(draft, earlier, index):
-            count += 1
-    return count
+        if earlier != index and _merge(draft, earlier, index, renamed):
+            merged.append(index)
+    for index in merged:
+        draft.remove(index)
+    return len(merged)
 
 
-def _merge(draft: Draft, earlier: int, index: int) -> bool:
+def _merge(draft: Draft, earlier: int, index: int, renamed: dict[str, str]) -> bool:
+    """Let later nodes read an earlier node's outputs in place of those of node `index`."""
     kept, node = draft.node(earlier), draft.node(index)
     if any(draft.pinned(name) for name in node.outputs if name):
         return False
     outputs = tuple(a or b for a, b in zip(kept.outputs, node.outputs, strict=True))
-    taken = tuple(b if not a else "" for a, b in zip(kept.outputs, node.outputs, strict=True))
-    for mine, theirs, moved in zip(kept.outputs, node.outputs, taken, strict=True):
-        if theirs and not moved:
-            draft.redirect(theirs, mine)
-    draft.remove(index)
+    pairs = zip(node.outputs, kept.outputs, strict=True)
+    renamed.update({theirs: mine for theirs, mine in pairs if theirs and mine})
     if outputs != kept.outputs:
         draft.replace(earlier, replace(kept, outputs=outputs))
     return True

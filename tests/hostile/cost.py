@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CPU_FLOOR, CPU_PER_BYTE = 6.0, 100e-6
-"""Seconds of processor time. Of 2,000 cases of each format the slowest took 1.1 s, which is a
-session's start, and 40 us a byte (YAML, which PyYAML reads one character after the other); the
-floor leaves a factor of five for machines that are slower or busy. A reader whose time grows with
-the square of a file's size is beyond 100 us a byte where files have some 100 KB."""
+"""Seconds of processor time. Of 2,000 cases of each reader the slowest took 2.5 s, for an entry of
+72 MB; other files of over 1,000 bytes took up to 7 us a byte, YAML up to 113 (PyYAML reads one
+character after the other). The floor leaves room for machines that are slower or busy. A reader
+whose time grows with the square of a file's size is beyond the bound where files have some 100 KB.
+"""
 MEMORY_FLOOR, MEMORY_PER_BYTE = 256 << 20, 1000
 """Bytes that the resident memory may grow by in one case. A session's start takes up to 60 MB, the
 first of a process more; a node of two bytes in a file takes 500 bytes as a Python object."""

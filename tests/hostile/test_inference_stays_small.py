@@ -18,6 +18,7 @@ from ort_lite.model.function_expansion import MAX_GROWTH
 from ort_lite.model.inference_bounds import MOST_DIMENSIONS, bounds_of
 from ort_lite.model.short_symbols import LONGEST
 from ort_lite.status import InvalidGraph
+from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fold_constants import FREE_GROWTH, TOTAL_GROWTH, Folder
 
 if TYPE_CHECKING:
@@ -305,3 +306,23 @@ def test_functions_with_a_large_constant_are_inlined_a_few_times() -> None:
     data = model(calls(20), (1,), functions=[called])
     with ort_lite.InferenceSession(data, providers=CPU) as session:
         assert session.run(None, {"x": np.float32([0])})[0].tolist() == [20 * (1 << 14)]
+
+
+def test_a_node_is_rewritten_once_for_all_its_equal_inputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 300
+    nodes = [helper.make_node("Cos", ["x"], [f"o{i}"]) for i in range(count)]
+    nodes.append(helper.make_node("Sum", [f"o{i}" for i in range(count)], ["y"]))
+    written: list[int] = []
+    real = Draft.replace
+
+    def noted(self: Draft, index: int, node: Any) -> None:
+        written.append(len(node.inputs))
+        real(self, index, node)
+
+    monkeypatch.setattr(Draft, "replace", noted)
+    with ort_lite.InferenceSession(model(nodes), providers=CPU) as session:
+        found = session.run(None, {"x": np.float32([0, 0])})[0]
+    assert found.tolist() == [count, count]
+    assert 0 < sum(written) <= 2 * count
