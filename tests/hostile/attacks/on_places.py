@@ -96,7 +96,10 @@ def backwards(_: Engine) -> None:
 
 
 place("HOME is unset", lambda _: unset("HOME"))
-place("HOME is nowhere", lambda _: os.environ.update(HOME="/nosuch", XDG_CACHE_HOME="/nosuch/c"))
+place(
+    "HOME is nowhere",
+    lambda _: os.environ.update(HOME="/dev/null/x", XDG_CACHE_HOME="/dev/null/x/c"),
+)
 place(
     "HOME is a file", lambda _: os.environ.update(HOME="/etc/passwd", XDG_CACHE_HOME="/etc/passwd")
 )
@@ -117,7 +120,7 @@ place("no file may grow", no_core_no_files)
 place("the clock goes backwards", backwards)
 
 with_cache("is a file", lambda folder: folder.write_text("mine"))
-with_cache("is a symlink to nowhere", lambda folder: folder.symlink_to("/nosuch/at/all"))
+with_cache("is a symlink to nowhere", lambda folder: folder.symlink_to("/proc/nosuch/at"))
 with_cache("is /dev/full", lambda folder: folder.symlink_to("/dev/full"))
 with_cache("is /proc", lambda folder: folder.symlink_to("/proc"))
 with_cache("is read-only", lambda folder: folder.mkdir(mode=0o500))
@@ -187,7 +190,7 @@ for _label, _target in {
     "/dev/full": "/dev/full",
     "/dev/null/x": "/dev/null/x",
     "/proc/x.onnx": "/proc/x.onnx",
-    "a missing folder": "/nosuch/x.onnx",
+    "a missing folder": "/proc/nosuch/x.onnx",
     "a folder": "/",
     "a name of 300": "/tmp/" + "n" * 300,
 }.items():

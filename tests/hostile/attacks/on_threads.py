@@ -64,7 +64,7 @@ def _closed(engine: Engine) -> None:
 
 @attack("threads: closed while 32 run", alone=True, engines=OURS)
 def _closed_while_running(engine: Engine) -> None:
-    for _ in range(5):
+    for _ in range(2):
         session = engine.session(model())
         begun = threading.Event()
 
@@ -73,7 +73,7 @@ def _closed_while_running(engine: Engine) -> None:
                 begun.wait()
                 session.close()
                 return
-            for _ in range(200):
+            for _ in range(50):
                 found = session.run(None, {"x": X})[0]
                 if not np.allclose(found, Y):
                     raise WrongAnswerError(str(found))
