@@ -20,6 +20,7 @@ from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.mending import recompile
 from ort_lite.model_cache.ownership import writable_by_others
 from ort_lite.model_cache.settings import cache_settings
+from ort_lite.options import TRUST_KEY
 from ort_lite.probing.trial import Suspect, came_down
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedYet
@@ -122,7 +123,8 @@ def probe_of(
         elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
             raise NotImplementedYet(
                 f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
-                f"'{node.name}'); set it to never for contexts of a session group"
+                f"'{node.name}'); set it to never, or to auto with a model whose signer "
+                f"{TRUST_KEY} names"
             )
 
     return probe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import onnx
 import pytest
 from context_models import OPENVINO
 from onnx import helper, numpy_helper
+from signed_models import TRUST, make_key
 from small_models import feed, model
 
 import ort_lite as ort
@@ -243,12 +245,20 @@ def test_what_shares_nothing_worth_it_is_kept_whole(tmp_path: Path) -> None:
         np.testing.assert_array_equal(session.run(None, feed(proto))[0], expected[0])
 
 
-def test_payloads_with_shared_weights_pass_a_probe_only_where_they_were_made(
-    pair: tuple[list[Path], list[list[Any]]],
+def test_payloads_with_shared_weights_pass_a_probe_only_with_a_trusted_signature(
+    pair: tuple[list[Path], list[list[Any]]], tmp_path: Path
 ) -> None:
+    """A probe's child cannot try them; who wrote them has to be known by more than a seal."""
+    folder = shutil.copytree(context(pair[0][0]).parent, tmp_path / "shipped")
+    path = folder / context(pair[0][0]).name
     options = ort.SessionOptions()
     options.add_session_config_entry("session.ep_context_probe", "auto")
-    ort.InferenceSession(context(pair[0][0]), options, providers=[OPENVINO]).close()
+    with pytest.raises(ort.NotImplemented, match="cannot try payloads whose weights are shared"):
+        ort.InferenceSession(path, options, providers=[OPENVINO])
+    key = make_key(tmp_path, "release")
+    key.sign(path)
+    options.add_session_config_entry(TRUST, str(key.public))
+    ort.InferenceSession(path, options, providers=[OPENVINO]).close()
     options.add_session_config_entry("session.ep_context_probe", "always")
     with pytest.raises(ort.NotImplemented, match="cannot try payloads whose weights are shared"):
-        ort.InferenceSession(context(pair[0][0]), options, providers=[OPENVINO])
+        ort.InferenceSession(path, options, providers=[OPENVINO])
