@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz soak races old-cases oclgrind packages clean
+.PHONY: demo test lint bench fuzz soak races old-cases oclgrind windows packages clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -47,6 +47,11 @@ soak: $(STAMP)
 # OpenCL kernels under oclgrind (Debian's package): out of bounds, data races; some minutes.
 oclgrind: $(STAMP)
 	$(RUN)/python tests/parity/check_oclgrind.py
+
+# The tests with Windows' own Python under Wine (Debian's packages), some hours; `make windows
+# SLICES="formats crossing"` runs some of them. 2 GB go into build/windows.
+windows: $(STAMP)
+	$(RUN)/python tests/windows/check_windows.py $(SLICES)
 
 # 16 packages of PyPI that use onnxruntime, with ort_lite in its place (0.6 GB): half an hour.
 packages: $(STAMP)

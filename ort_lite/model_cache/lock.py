@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -89,7 +90,7 @@ def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
     while True:
         try:
             _lock(descriptor)
-        except (BlockingIOError, PermissionError):
+        except BlockingIOError:
             pass  # another descriptor has it
         except OSError:
             return False
@@ -106,9 +107,17 @@ if sys.platform == "win32":
     _FIRST = 1
     """Bytes from the start of the file that are locked; the file may be empty."""
 
+    _HELD = (errno.EACCES, errno.EDEADLK, 0)
+    """Error numbers for a lock that another descriptor has; Wine's C runtime sets no number."""
+
     def _lock(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, _FIRST)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, _FIRST)
+        except OSError as exc:
+            if exc.errno in _HELD:
+                raise BlockingIOError(*exc.args) from exc
+            raise
 
     def _unlock(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from small_models import mlp, sandwich
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals of POSIX's")
 
 COMMAND = [sys.executable, "-m", "ort_lite.cli", "compile", "m.onnx"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from system_limits import needs_change_time, needs_posix, needs_removal_while_open
 
 from ctx_formats import stamped_file
 from ctx_formats.copied_file import ATTEMPTS, CopiedFile, open_file
@@ -164,6 +165,7 @@ def test_a_file_that_keeps_changing_is_refused(
     assert len(happened) == ATTEMPTS
 
 
+@needs_change_time
 def test_a_change_whose_mtime_is_set_back_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_change_whose_mtime_is_set_back_is_found(
         assert bytes(copied.view) == NEW
 
 
+@needs_removal_while_open
 def test_a_file_that_is_replaced_by_rename_meanwhile_is_copied_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +212,7 @@ def test_a_file_that_cannot_be_read_is_named(
     assert open_descriptors() == before
 
 
+@needs_posix
 def test_a_copy_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = open_descriptors()
     with CopiedFile(written(tmp_path)) as copied:
@@ -229,6 +233,7 @@ def test_small_files_are_copied_and_large_ones_mapped(tmp_path: Path) -> None:
         open_file("a\0b")
 
 
+@needs_removal_while_open
 @pytest.mark.parametrize("change", ["overwrite", "truncate", "grow", "touch"])
 def test_a_mapped_file_tells_that_it_was_changed(tmp_path: Path, change: str) -> None:
     path = written(tmp_path, seconds_old=9)
@@ -245,6 +250,7 @@ def test_a_mapped_file_tells_that_it_was_changed(tmp_path: Path, change: str) ->
         assert found.value.reason is Reason.INTEGRITY
 
 
+@needs_removal_while_open
 def test_a_mapped_file_that_is_replaced_or_removed_is_unchanged(tmp_path: Path) -> None:
     path = written(tmp_path, seconds_old=9)
     with MappedFile(path, keep_open=True) as mapped:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
+from system_limits import needs_reading_what_is_mapped
 
 from ctx_formats.container import ALIGNMENT
 from ctx_formats.container_reader import read_container
@@ -90,6 +91,7 @@ def test_a_full_index_is_told_when_the_payload_is_added(file: BinaryIO) -> None:
     assert list(read_container(content(file)).entries) == names[:63]
 
 
+@needs_reading_what_is_mapped
 def test_what_is_added_can_be_seen_before_the_container_is_finished(file: BinaryIO) -> None:
     writer = SharedContainerWriter(file, Path(file.name))
     at = writer.add_weights(memoryview(BIG))

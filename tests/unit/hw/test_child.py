@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from ort_lite.hw.child import Ended, run_child
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+fcntl = pytest.importorskip("fcntl", reason="Windows has no flock, by which a child is seen")
 
 LEAVES_ONE_BEHIND = """\
 import subprocess, sys

