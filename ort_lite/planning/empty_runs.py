@@ -1,7 +1,6 @@
 """Runs whose inputs have no elements, for execution providers that compute none.
 
-A batch of 0 is no error in ONNX. Vendors' runtimes fail on it, or divide by it and end the process.
-So they do not see it: nodes with a fixed size of zero are not offered to them, and a run with such
+A batch of 0 is no error in ONNX, and vendors' runtimes fail on it. So they do not see it: nodes with a fixed size of zero are not offered to them, and a run with such
 an input is computed by the execution providers of the session that take it. A context model has
 the nodes no more. There the shapes of outputs follow from the names of free dimensions, and
 where all outputs are empty, that is the answer.

@@ -76,7 +76,7 @@ class _Attention:
         check_scores(q, k)
         offset = self._offset(q, past_key, lengths)
         bias = self._bias(queries, k.shape[2], mask, lengths, offset)
-        scale = 1 / math.sqrt(q.shape[3]) if self.scale is None else self.scale
+        scale = 1 / math.sqrt(q.shape[3] or 1) if self.scale is None else self.scale
         how = Scoring(scale=scale, softcap=self.softcap, keep=self.keep)
         scores = attend(queries, keys, values, bias, how)
         y = merge_heads(scores.y) if flat else scores.y

@@ -49,6 +49,7 @@ CASES: list[tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = [
     ("NonMaxSuppression", [f(1, 0, 4), f(1, 1, 0), np.array([3])], {}, (0, 3)),
     ("Attention", [f(0, 5, 16), f(16, 48), f(48)], {"num_heads": 2, **MS}, (0, 5, 16)),
     ("Attention", [f(2, 0, 16), f(16, 48), f(48)], {"num_heads": 2, **MS}, (2, 0, 16)),
+    ("Attention", [f(1, 2, 3, 0)] * 3, {}, (1, 2, 3, 0)),
     ("MultiHeadAttention", [f(0, 5, 16)] * 3, {"num_heads": 2, **MS}, (0, 5, 16)),
     ("MultiHeadAttention", [f(2, 5, 16), f(2, 0, 16), f(2, 0, 16)], {"num_heads": 2, **MS},
      (2, 5, 16)),
