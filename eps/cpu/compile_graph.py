@@ -107,6 +107,11 @@ class GraphCompiler:
     depth: int = 0
     workspace: Workspace = field(default_factory=Workspace)
     folds: Folds = field(default_factory=Folds)
+    _outputs: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the graph's outputs, which every node is compared with."""
+        self._outputs = frozenset(info.name for info in self.graph.outputs)
 
     def compile(self) -> Plan:
         """The plan; it takes the graph's inputs, then its overridable and captured values.
@@ -154,7 +159,6 @@ class GraphCompiler:
         graph = self.graph
         node = graph.nodes[index]
         op = self.resolver.resolve(graph, index).op
-        finals = {info.name for info in graph.outputs}
         return KernelInfo(
             node=node,
             domain=plain_domain(node),
@@ -164,7 +168,7 @@ class GraphCompiler:
             output_types=tuple(graph.type_of(n) if n else None for n in node.outputs),
             constants=tuple(known.get(n) if n else None for n in node.inputs),
             wanted=tuple(
-                bool(n) and (n in finals or bool(graph.consumers(n))) for n in node.outputs
+                bool(n) and (n in self._outputs or bool(graph.consumers(n))) for n in node.outputs
             ),
             bodies=self._node_bodies(index),
             empty=self.workspace.empty,

@@ -1,9 +1,10 @@
 """Runs whose inputs have no elements, for execution providers that compute none.
 
-A batch of 0 is no error in ONNX, and vendors' runtimes fail on it. So they do not see it: nodes with a fixed size of zero are not offered to them, and a run with such
-an input is computed by the execution providers of the session that take it. A context model has
-the nodes no more. There the shapes of outputs follow from the names of free dimensions, and
-where all outputs are empty, that is the answer.
+A batch of 0 is no error in ONNX, and vendors' runtimes fail on it. So they do not see it: nodes
+with a fixed size of zero are not offered to them, and a run with such an input is computed by the
+execution providers of the session that take it. A context model does not have the nodes any more.
+There the shapes of outputs follow from the names of free dimensions, and where all outputs are
+empty, that is the answer.
 """
 
 from __future__ import annotations
