@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
+from system_limits import WINDOWS
 
 from ort_lite.version import VERSION
 
@@ -20,8 +21,11 @@ PROGRAM = Path(sys.executable).with_name("ort-lite")
 def call(
     *arguments: object, stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[str]:
+    command = [str(argument) for argument in arguments]
+    if WINDOWS and arguments[0] == PROGRAM:  # the wheel is unpacked there, not installed
+        command[:1] = [sys.executable, "-m", "ort_lite.cli"]
     return subprocess.run(
-        [str(argument) for argument in arguments],
+        command,
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from system_limits import needs_change_time, needs_posix, needs_removal_while_open
+from system_limits import WINDOWS, needs_change_time, needs_posix, needs_removal_while_open
 
 from ctx_formats import stamped_file
 from ctx_formats.copied_file import ATTEMPTS, CopiedFile, open_file
@@ -47,7 +47,8 @@ def replace(path: Path) -> None:
 def open_descriptors() -> int:
     """How many, where the system tells."""
     folder = Path("/proc/self/fd")
-    return len(list(folder.iterdir())) if folder.exists() else 0
+    told = folder.exists() and not WINDOWS  # under Wine it lists the server's, too
+    return len(list(folder.iterdir())) if told else 0
 
 
 def happens_while_copying(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cached_starts import only_entry, start, store
 from small_models import sandwich
+from system_limits import needs_posix
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
@@ -160,6 +161,7 @@ def test_a_flipped_byte_in_a_header_is_never_taken_for_the_end(
         assert [entry.key for entry in taken] == [only_entry(filled).key]
 
 
+@needs_posix
 def test_a_sparse_file_is_refused_whatever_size_it_says(
     take: Callable[[bytes], Any], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cached_starts import only_entry, start, store
 
+from ctx_formats.removal import remove_file
 from ort_lite.model_cache.eviction import LEFTOVER_SECONDS, unnamed_files
 from ort_lite.model_cache.objects import ObjectWriter
 
@@ -97,7 +98,7 @@ def test_an_entry_that_cannot_be_committed_leaves_no_objects(saved: Path, cache:
     in_the_way = store(cache).entries_folder / f"{key}.json"
     in_the_way.mkdir()
     state, reason, _ = start(saved, cache)
-    assert (state, "Is a directory" in reason) == ("missed", True)
+    assert (state, in_the_way.name in reason) == ("missed", True)
     assert lasting_files(cache) == []
 
 
@@ -120,7 +121,7 @@ def test_an_entry_that_cannot_be_removed_is_told_and_costs_nothing_else(
     start(saved, cache)
     old = only_entry(cache)
     in_the_way = store(cache).objects / old.model.name
-    in_the_way.unlink()
+    remove_file(in_the_way)
     in_the_way.mkdir()
     room = {"session__ep_context_cache_max_bytes": str(old.size + 100)}
     assert start(saved, cache, ep__number="7", **room)[0] == "stored"

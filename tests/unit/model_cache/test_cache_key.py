@@ -14,6 +14,7 @@ from blake3 import blake3
 from cached_starts import OPENVINO, only_entry, options, same, start, store
 from signed_models import TRUST, assert_untrusted, make_key
 from small_models import sandwich
+from system_limits import needs_posix
 
 import ort_lite as ort
 from ctx_formats.errors import FormatError
@@ -213,6 +214,7 @@ def test_a_hit_does_not_go_around_the_signature(
     assert_untrusted(lambda: start(saved, cache, **{KEY: secret}, **entries))
 
 
+@needs_posix
 def test_the_probe_believes_a_cache_that_its_user_alone_can_write_to(
     saved: Path, cache: Path
 ) -> None:
