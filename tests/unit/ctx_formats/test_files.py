@@ -435,6 +435,7 @@ def test_pages_that_were_given_back_are_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("linked", [False, True], ids=["itself", "a symlink to it"])
 @pytest.mark.parametrize("replace", [False, True])
+@needs_special_files
 def test_a_fifo_is_not_replaced_by_a_file(tmp_path: Path, *, linked: bool, replace: bool) -> None:
     """As root, `-o /dev/null` made a file of /dev/null."""
     fifo, link = tmp_path / "fifo", tmp_path / "link"
