@@ -170,18 +170,22 @@ def main() -> int:
         parser.error(f"no slice {unknown[0]}; there are {', '.join((*SLICES, CROSSING))}")
     try:
         machine = made(asked.folder.resolve())
-    except MissingError:
+    except MissingError as exc:
+        print(f"error: {exc}", file=sys.stderr)
         return 2
     failed = False
     if asked.only_build:
         return 0
+    print(f"{'slice':12} {'passed':>7} {'failed':>7} {'hung':>5} {'skipped':>8} {'seconds':>8}")
     for name in asked.slices or (*SLICES, CROSSING):
         result = cross(machine) if name == CROSSING else run_slice(machine, name, SLICES[name])
         counts = [result.count(outcome) for outcome in ("passed", "failed", "hung", "skipped")]
-        f"{counts[0]:7} {counts[1]:7} {counts[2]:5} {counts[3]:8} {result.seconds:8.0f}"
+        row = f"{counts[0]:7} {counts[1]:7} {counts[2]:5} {counts[3]:8} {result.seconds:8.0f}"
+        print(f"{name:12} {row}", flush=True)
         for test in result.failures:
             failed = True
-            (result.texts[test].strip().splitlines() or [""])[-1]
+            last = (result.texts[test].strip().splitlines() or [""])[-1]
+            print(f"  {result.outcomes[test]}: {test}: {last[:300]}", flush=True)
     return int(failed)
 
 
