@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -90,6 +91,7 @@ def cross(machine: Machine) -> Result:
     there = machine.command(str(program))
     for maker, loader, name in ((here, there, "from_linux"), (there, here, "from_windows")):
         folder = machine.folder / CROSSING / name
+        shutil.rmtree(folder, ignore_errors=True)
         steps = ((maker, "make"), (loader, "load"))
         done = [_crossed(machine, command, step, folder) for command, step in steps]
         ended = all(process.returncode == 0 for process in done)
