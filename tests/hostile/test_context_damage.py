@@ -175,7 +175,7 @@ def test_swapped_payloads_of_equal_names_are_refused(tmp_path: Path) -> None:
         ("embed_mode", 2, "format", "expected 0 or 1"),
         ("embed_mode", "1", "format", "expected INT"),
         ("ep_cache_context", None, "format", "a context or a path"),
-        ("notes", '{"ort_lite": 99}', "format", "fields missing"),
+        ("notes", '{"ort_lite": 99}', "format", "99, expected 1"),
         ("notes", '{"ort_lite"', "format", "no JSON"),
     ],
 )

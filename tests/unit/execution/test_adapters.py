@@ -166,6 +166,7 @@ def test_that_they_do_not_is_a_warning(tmp_path: Path, caplog: pytest.LogCapture
     made = ort.InferenceSession(model(), providers=CPU)
     binding = made.io_binding()
     binding.bind_cpu_input("x", X)
+    binding.bind_output("y")
     with caplog.at_level(logging.WARNING):
         made.run_with_iobinding(binding, options(ort, exported(ort, tmp_path / "a", a=A)))
     assert "run_with_iobinding has active adapters specified" in caplog.text

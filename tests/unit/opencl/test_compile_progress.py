@@ -89,20 +89,18 @@ def test_a_build_waits_for_the_compiler_to_be_awake(monkeypatch: pytest.MonkeyPa
     class Waking:
         """The thread that wakes the compiler."""
 
-        def __init__(self, **_: object) -> None:
-            order.append("made")
-
-        def start(self) -> None:
-            order.append("started")
-
         def join(self) -> None:
             order.append("awake")
 
+    def start(*_: object) -> Waking:
+        order.append("started")
+        return Waking()
+
     monkeypatch.setattr(program, "_WAKING", {})
-    monkeypatch.setattr(program, "Thread", Waking)
+    monkeypatch.setattr(program, "start_helper", start)
     monkeypatch.setattr(program, "_built", lambda *_: order.append("built"))
     context: Any = SimpleNamespace(device=SimpleNamespace(platform=SimpleNamespace(name="any")))
     for _ in range(2):  # a driver's compiler is woken once
         program.wake_compiler(context)
     program.build(context, "kernel", "")
-    assert order == ["made", "started", "awake", "built"]
+    assert order == ["started", "awake", "built"]
