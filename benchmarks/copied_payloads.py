@@ -137,7 +137,9 @@ def ended(process: subprocess.Popen[str]) -> None:
 def child(what: str, path: str, argument: str) -> int:
     """What a process of its own is asked."""
     if what == "compile":
-        compile_context(Path(path), int(argument))
+        from large_context import write_large_context  # noqa: PLC0415 - not in what is measured
+
+        write_large_context(Path(path), int(argument), ROWS)
         return 0
     import numpy as np  # noqa: PLC0415 - part of what is measured
 
@@ -153,31 +155,6 @@ def child(what: str, path: str, argument: str) -> int:
     print(json.dumps(answer), flush=True)
     sys.stdin.readline()
     return 0
-
-
-def compile_context(folder: Path, megabytes: int) -> None:
-    """y = x @ w, w [ROWS, n] of the wanted size."""
-    import numpy as np  # noqa: PLC0415 - not in the processes that are measured
-    from onnx import TensorProto, helper, save  # noqa: PLC0415 - as above
-
-    import ort_lite as ort  # noqa: PLC0415 - as above
-
-    columns = megabytes * 1_000_000 // (4 * ROWS)
-    weights = np.random.default_rng(1).standard_normal((ROWS, columns), dtype=np.float32)
-    weights.tofile(folder / "w.data")
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[ROWS, columns])
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="w.data")
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, ROWS])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, columns])
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    graph = helper.make_graph([node], "large", [x], [y], [tensor])
-    opset = [helper.make_opsetid("", 17)]
-    save(helper.make_model(graph, opset_imports=opset, ir_version=10), folder / "m.onnx")
-    options = ort.SessionOptions()
-    options.add_provider(EP)
-    ort.ModelCompiler(options, folder / "m.onnx").compile_to_file(folder / "c.onnx")
-    (folder / "w.data").unlink()
 
 
 def memory_of(process: int) -> dict[str, int]:

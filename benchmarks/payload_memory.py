@@ -19,6 +19,7 @@ from statistics import median
 import numpy as np
 import openvino as ov
 from conditions import conditions
+from large_context import write_large_context
 from onnx import TensorProto, helper, save
 from start_programs import FLOAT32
 
@@ -78,23 +79,8 @@ def answer(what: str, folder: Path, megabytes: int) -> int:
 
 
 def write_context(folder: Path, megabytes: int) -> int:
-    """Compile y = x @ w, w [ROWS, n] of the wanted size; the payload's bytes."""
-    columns = megabytes * 1_000_000 // (4 * ROWS)
-    weights = np.random.default_rng(1).standard_normal((ROWS, columns), dtype=np.float32)
-    weights.tofile(folder / "w.data")
-    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[ROWS, columns])
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="w.data")
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, ROWS])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, columns])
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    graph = helper.make_graph([node], "large", [x], [y], [tensor])
-    opset = [helper.make_opsetid("", 17)]
-    save(helper.make_model(graph, opset_imports=opset, ir_version=10), folder / "m.onnx")
-    options = ort.SessionOptions()
-    options.add_provider(EP)
-    ort.ModelCompiler(options, folder / "m.onnx").compile_to_file(folder / "c.onnx")
-    (folder / "w.data").unlink()
+    """Compile a context with weights of the wanted size; the payload's bytes."""
+    write_large_context(folder, megabytes, ROWS)
     return (folder / f"c_{EP}.bin").stat().st_size
 
 
