@@ -143,7 +143,11 @@ class StampedFile:
             elif not untold and writers and _is_being_written(self._descriptor, self.stamp):
                 writers -= 1
             else:
-                return not untold
+                # A writer may have finished between the stamp and the question about it.
+                now = stamp_of(self._descriptor, self.path)
+                if now == self.stamp or not ticks:
+                    return not untold
+                ticks -= 1
             time.sleep(_WAIT)
             self.stamp = stamp_of(self._descriptor, self.path)
 

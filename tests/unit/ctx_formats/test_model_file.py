@@ -234,6 +234,31 @@ def test_a_file_that_another_process_writes_is_read_once_it_is_closed(
     assert found == b"b" * 5000
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_write_that_ends_before_its_writer_is_asked_for_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(b"a" * 5000)
+    os.utime(path, (1, 1))
+    asked = []
+
+    def written_meanwhile(*_: object) -> bool:
+        if not asked:
+            path.write_bytes(b"b" * 5000)
+        asked.append(1)
+        return False
+
+    monkeypatch.setattr(stamped_file, "_is_within_tick", lambda _: False)
+    monkeypatch.setattr(stamped_file, "_is_being_written", written_meanwhile)
+    with StampedFile(path) as stamped:
+        found = bytearray(5000)
+        stamped.read_into(memoryview(found), 0)
+        stamped.require_unchanged()
+    assert found == b"b" * 5000
+    assert len(asked) == 2
+
+
 def tell(writer: IO[bytes]) -> None:
     writer.write(b"go\n")
     writer.flush()
