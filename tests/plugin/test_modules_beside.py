@@ -175,6 +175,9 @@ def test_bytes_from_a_user_s_function_are_imported_where_they_were_asked_for(con
 def test_modules_that_are_there_need_no_thread(context: Path) -> None:
     load(context).close()
     imported()
+    for thread in threading.enumerate():  # the session does not wait for its end
+        if thread.name == THREAD:
+            thread.join()
     load(context).close()
     ((before, _),) = imported()
     assert THREAD not in before
