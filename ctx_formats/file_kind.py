@@ -1,4 +1,4 @@
-"""What a file that is no ONNX model looks like, for a message."""
+"""What a file that is not an ONNX model looks like, for a message."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def load_array(path: Path, arg: NodeArg) -> Array:
     Raises:
         CommandError: No such file, no .npy file, or Python objects in it.
     """
-    _require_regular(path, ".npy")
+    require_regular(path, ".npy")
     try:
         with path.open("rb") as file:
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
@@ -129,7 +129,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
     Raises:
         CommandError: No such file, no .npz file, or Python objects in it.
     """
-    _require_regular(path, ".npz")
+    require_regular(path, ".npz")
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -143,8 +143,12 @@ def load_arrays(path: Path) -> dict[str, Array]:
         ) from exc
 
 
-def _require_regular(path: Path, kind: str) -> None:
-    """Refuse a FIFO or a device, which may never end."""
+def require_regular(path: Path, kind: str) -> None:
+    """Refuse a FIFO or a device, which may never end.
+
+    Raises:
+        CommandError: Something else than a regular file is there.
+    """
     if path.exists() and not path.is_file():
         raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a {kind} file")
 

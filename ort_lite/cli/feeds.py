@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ort_lite.cli.arrays import dtype_of, load_array, load_feed, random_feed
+from ort_lite.cli.arrays import dtype_of, load_array, load_feed, random_feed, require_regular
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.image_input import SUFFIXES, load_image
 from ort_lite.cli.output import print_note
@@ -48,6 +48,7 @@ def feed_of_files(
     found: dict[str, Array] = {}
     for text in files:
         name, path = _named(text, inputs)
+        require_regular(path, KINDS)
         if path.suffix == ".npz" and not name:
             found |= load_feed(path, inputs)
             continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ort_lite.cli.arrays import require_regular
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def read_labels(path: Path) -> list[str]:
     Raises:
         CommandError: The file cannot be read, or is none of these.
     """
+    require_regular(path, "text or .json")
     try:
         text = path.read_text("utf-8")
         if path.suffix != ".json":

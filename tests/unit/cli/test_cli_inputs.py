@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -152,6 +154,17 @@ def test_a_picture_that_is_none_is_named(invoke, tmp_path: Path) -> None:
         result = invoke("run", model, tmp_path / name, "-e", "cpu")
         assert (result.code, result.out) == (ExitCode.USAGE, "")
         assert text in result.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no FIFOs in folders")
+@pytest.mark.parametrize("name", ["x.npz", "x.npy", "x.json", "x.png", "labels.txt"])
+def test_a_fifo_is_refused_at_once(invoke, model: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    given = ("--labels", path) if name == "labels.txt" else (path,)
+    result = invoke("run", model, *given, "-e", "cpu")
+    assert (result.code, result.out) == (ExitCode.USAGE, "")
+    assert f"{name} is not a regular file" in result.err
 
 
 def test_a_file_too_many_is_refused(invoke, model: Path, tmp_path: Path) -> None:
