@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 
-from eps.opencl.device import choose, describe_target, find_devices
 from eps.opencl.options import OpenCLOptions
+from eps.opencl.runtime.device import choose, describe_target, find_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

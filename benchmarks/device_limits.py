@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from copy_peer import CopyPeer
 
 from eps.opencl.cl.objects import Context
-from eps.opencl.codegen.fold import add, fold_lanes
-from eps.opencl.codegen.kernel import Code, Kernel, floats
-from eps.opencl.device import choose, describe_target, find_devices
+from eps.opencl.compile.codegen.fold import add, fold_lanes
+from eps.opencl.compile.codegen.kernel import Code, Kernel, floats
+from eps.opencl.compile.views import Buffer
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.stopwatch import time_kernels
-from eps.opencl.views import Buffer
+from eps.opencl.runtime.device import choose, describe_target, find_devices
+from eps.opencl.tuning.kernel_timing import time_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernel_times import KernelCall
 
-    from eps.opencl.device import Target
+    from eps.opencl.runtime.device import Target
 
 COPIED = 1 << 28
 """Bytes that a copy moves: more than any cache holds."""

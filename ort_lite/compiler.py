@@ -27,7 +27,6 @@ from ort_lite.context.writer import (
 )
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
-from ort_lite.optimized_model import optimized_model
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.planning.optimization import optimized, settings_of
 from ort_lite.planning.placement import check_placement
@@ -36,6 +35,7 @@ from ort_lite.planning.workshop import Workshop
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import Request, heeded_options, open_all, wanted_by
 from ort_lite.shortages import shortage_as_status
+from ort_lite.start.optimized_model import optimized_model
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 from ort_lite.transforms.fusions import Fuser
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import ENABLE_KEY
-from ort_lite.load_clock import LoadClock
-from ort_lite.opening import BACKGROUND_KEY
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.fallback import note_failed_run
 from ort_lite.providers.provider_list import Fallback, named_in, with_threads
+from ort_lite.start.load_clock import LoadClock
+from ort_lite.start.opening import BACKGROUND_KEY
 from ort_lite.status import EPFail, OrtLiteError
 
 if TYPE_CHECKING:
-    from ort_lite.opening import Opened
-    from ort_lite.session_start import SessionStart, Started
+    from ort_lite.start.opening import Opened
+    from ort_lite.start.session_start import SessionStart, Started
 
 
 def start_on_cpu(

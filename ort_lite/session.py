@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
 from ort_lite.execution.run_forms import require_run_options
-from ort_lite.load_clock import FIRST_RUN, LoadClock
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_answers import SessionAnswers, handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.shortages import KINDS, as_status, shortage_as_status
+from ort_lite.start.load_clock import FIRST_RUN, LoadClock
 from ort_lite.status import EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata
-    from ort_lite.opening import Opened
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.providers.provider_list import Request
     from ort_lite.run_options import RunOptions
+    from ort_lite.start.background_compile import BackgroundJob
+    from ort_lite.start.opening import Opened
 
 log = get_logger(__name__)
 
@@ -133,7 +133,7 @@ class InferenceSession(SessionAnswers):
         wanted = provider_list.wanted_by(self._options, named, self._metadata)
         loaded = begun if named or held else provider_list.begin_all(wanted)
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
-        from ort_lite.session_start import SessionStart  # noqa: PLC0415 - see above
+        from ort_lite.start.session_start import SessionStart  # noqa: PLC0415 - see above
 
         self._opened: Opened | None = None
         self._lost_threads = False

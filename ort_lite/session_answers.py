@@ -10,17 +10,17 @@ from ort_lite.execution.run_forms import RunForms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ort_lite.background_compile import BackgroundJob
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
     from ort_lite.execution_provider import Value
-    from ort_lite.load_clock import LoadClock
-    from ort_lite.load_report import BackgroundCompile, LoadReport
     from ort_lite.model.info import ModelMetadata, NodeArg
-    from ort_lite.opening import Opened
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
+    from ort_lite.start.background_compile import BackgroundJob
+    from ort_lite.start.load_clock import LoadClock
+    from ort_lite.start.load_report import BackgroundCompile, LoadReport
+    from ort_lite.start.opening import Opened
 
 
 def handed_out(values: Iterable[Value]) -> list[Value]:
@@ -122,7 +122,7 @@ class SessionAnswers(RunForms):
         Args:
             timeout: Seconds to wait for its end; None waits for as long as it takes.
         """
-        from ort_lite.load_report import BackgroundCompile  # noqa: PLC0415 - few sessions are asked
+        from ort_lite.start.load_report import BackgroundCompile  # noqa: PLC0415 - few sessions are asked
 
         if self._job is None:
             return BackgroundCompile(reason=self._no_job)
@@ -134,7 +134,7 @@ class SessionAnswers(RunForms):
         Raises:
             Fail: The session is closed.
         """
-        from ort_lite.load_report import LoadReport, peak_rss  # noqa: PLC0415 - as above
+        from ort_lite.start.load_report import LoadReport, peak_rss  # noqa: PLC0415 - as above
 
         opened, background = self._present(), self.background_compile()
         return LoadReport(

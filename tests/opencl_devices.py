@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from eps.opencl import FACTORY
-from eps.opencl.device import Found, choose, find_devices
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.trial import problem_of, working_devices
+from eps.opencl.runtime.device import Found, choose, find_devices
+from eps.opencl.trials.trial import problem_of, working_devices
 from ort_lite.status import EPFail
 
 

@@ -25,19 +25,19 @@ class _Factory:
     def missing(self) -> str:
         """Why there is no OpenCL here; see `EpFactory`."""
         from eps.opencl.cl.library import package_folder
-        from eps.opencl.installed import missing_part
+        from eps.opencl.runtime.installed import missing_part
 
         return missing_part(os.environ, package=package_folder())
 
     def probe(self) -> Probe:
         """Devices of every OpenCL platform that the loader finds."""
-        from eps.opencl.probe import probe_devices
+        from eps.opencl.runtime.probe import probe_devices
 
         return probe_devices()
 
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
-        from eps.opencl.icd import intel_runtime
+        from eps.opencl.runtime.icd import intel_runtime
         from ort_lite.providers.early_loading import load_early
 
         library = intel_runtime(os.environ) if sys.platform == "linux" else None

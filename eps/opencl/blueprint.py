@@ -13,8 +13,8 @@ from ctx_formats.lean_dataclass import dataclass, field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.tilings import Problem, Tiling
-    from eps.opencl.weights import Weight
+    from eps.opencl.compile.tilings import Problem, Tiling
+    from eps.opencl.compile.weights import Weight
 
 
 _WINOGRAD = re.compile(r"winograd(\d)_")

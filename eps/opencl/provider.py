@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
-from eps.opencl.builder import Builder
-from eps.opencl.device import describe_target, find_devices, fitting_devices
-from eps.opencl.identity import read_identity
-from eps.opencl.partition import StaticPartition
-from eps.opencl.payload import Payload, Variant
-from eps.opencl.reload import (
+from eps.opencl.payload.format import Payload, Variant
+from eps.opencl.payload.import_payload import (
     info_identity,
     info_text,
     open_payload,
@@ -19,6 +15,10 @@ from eps.opencl.reload import (
     require_fit,
     verdict,
 )
+from eps.opencl.runtime.builder import Builder
+from eps.opencl.runtime.device import describe_target, find_devices, fitting_devices
+from eps.opencl.runtime.identity import read_identity
+from eps.opencl.runtime.partition import StaticPartition
 from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider, GraphView
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.device import Found, Target
     from eps.opencl.options import OpenCLOptions
-    from eps.opencl.runtime import Executable
+    from eps.opencl.runtime.device import Found, Target
+    from eps.opencl.runtime.loaded_program import Executable
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
 
@@ -86,7 +86,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return found
 
     def _capability(self, view: GraphView) -> Capability:
-        from eps.opencl.capability import capability  # noqa: PLC0415 - not for a reload
+        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - not for a reload
 
         return capability(view, self._target, self._opened().learn_sizes(view.graph))
 
@@ -96,7 +96,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         Raises:
             EPFail: None works, and the options name one.
         """
-        from eps.opencl.trial import problem_of  # noqa: PLC0415 - not for a reload
+        from eps.opencl.trials.trial import problem_of  # noqa: PLC0415 - not for a reload
 
         problems: list[str] = []
         for found in (self._found, *(f for f in self._fitting if f != self._found)):
@@ -117,7 +117,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binaries, source, weights and tables of launches to `out`."""
-        from eps.opencl.payload_writer import write_payload  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - not for a reload
 
         write_payload(self._payload(compiled), out)
 
@@ -133,7 +133,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """As `export_model`, large weights to the file of a session group."""
-        from eps.opencl.payload_writer import write_payload  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - not for a reload
 
         write_payload(self._payload(compiled), out, weights)
         return True
@@ -145,8 +145,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return self._imported(payload, weights.data, io)
 
     def _payload(self, compiled: CompiledPartition) -> Payload:
-        from eps.opencl.dynamic import DynamicPartition  # noqa: PLC0415 - not for a reload
-        from eps.opencl.free_model import stored  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.dynamic_payload import stored  # noqa: PLC0415 - not for a reload
+        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - not for a reload
 
         if isinstance(compiled, DynamicPartition):
             variants = tuple(map(self._variant, compiled.executables()))
@@ -203,7 +203,7 @@ def _first_not_failed(fitting: Sequence[Found]) -> Found:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]
-    from eps.opencl.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - no choice, no need
+    from eps.opencl.trials.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - no choice, no need
 
     if nothing_failed():
         return fitting[0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import DEVICE_OPTION, OPTIONS, PACKAGE, device_kind, parse_options
-from eps.openvino.shared_tbb import load_newest_tbb
+from eps.openvino.sdk.shared_tbb import load_newest_tbb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ class _Factory:
 
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
-        from eps.openvino.early_loading import first_use, libraries
+        from eps.openvino.sdk.early_loading import first_use, libraries
         from ort_lite.providers.early_loading import load_early
 
         kind = device_kind(options.get(DEVICE_OPTION, "CPU"))

@@ -13,7 +13,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.unfinished import temporary_folder
-from eps.openvino.binding import ov
+from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidArgument
@@ -98,7 +98,7 @@ def _converted(core: openvino.Core, model: Model, graph: Graph, files: ExitStack
     except SDK_ERRORS as exc:
         raise ConversionError(sdk_text(exc)) from exc
     if any(node.op_type.startswith(REDUCING) for node in graph.nodes):
-        from eps.openvino.reductions import keep_apart  # noqa: PLC0415 - most models have none
+        from eps.openvino.support.reductions import keep_apart  # noqa: PLC0415 - most models have none
 
         keep_apart(found)
     return found

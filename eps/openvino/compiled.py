@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from eps.openvino.ports import WIDE
+from eps.openvino.sdk.ports import WIDE
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail
@@ -13,7 +13,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.openvino.runtime import Array, Model
+    from eps.openvino.sdk.runtime import Array, Model
     from ort_lite.execution_provider import Value
     from ort_lite.model.graph import Graph
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.openvino.binding_runtime import BindingModel
 from eps.openvino.build import ConversionError, fix_shapes, read_model
 from eps.openvino.compiled import OpenVINOPartition
-from eps.openvino.config import compile_config
 from eps.openvino.fallback import find_culprits
 from eps.openvino.offline import OfflinePartition
-from eps.openvino.ports import PortError, port_order
-from eps.openvino.requirements import requirements_of
+from eps.openvino.payload.requirements import requirements_of
+from eps.openvino.sdk.binding_runtime import BindingModel
+from eps.openvino.sdk.config import compile_config
+from eps.openvino.sdk.ports import PortError, port_order
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import CompileRefused
 from ort_lite.status import EPFail
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import openvino
 
     from eps.openvino.options import OpenVINOOptions
-    from eps.openvino.verdict import Verdicts
+    from eps.openvino.payload.verdict import Verdicts
     from ort_lite.execution_provider import CompiledPartition, FusedNode
     from ort_lite.model.graph import Graph
 

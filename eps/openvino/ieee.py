@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_formats.onnx_model import GraphDef
-    from eps.openvino.node_facts import NodeFacts
+    from eps.openvino.support.node_facts import NodeFacts
     from ort_lite.model.graph import Graph
 
 OPTION = "ieee_semantics"

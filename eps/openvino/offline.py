@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.identity import HardwareIdentity
-from eps.openvino.identity import sdk_version
+from eps.openvino.payload.identity import sdk_version
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, sdk_text
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.status import EPFail
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import openvino
 
-    from eps.openvino.runtime import Model
+    from eps.openvino.sdk.runtime import Model
     from ort_lite.execution_provider import Value
 
 PLATFORMS = ("3720", "4000", "5010")

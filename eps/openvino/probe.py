@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eps.openvino.binding import VERSION, ov
-from eps.openvino.binding_runtime import BindingRuntime
-from eps.openvino.identity import read_identity
 from eps.openvino.options import device_kind
+from eps.openvino.payload.identity import read_identity
+from eps.openvino.sdk.binding import VERSION, ov
+from eps.openvino.sdk.binding_runtime import BindingRuntime
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
 from ort_lite.execution_provider import DeviceInfo, Probe
 from ort_lite.status import EPFail

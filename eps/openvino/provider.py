@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
-from eps.openvino.blob_header import read_requirements
-from eps.openvino.config import import_config, weightless_config
-from eps.openvino.identity import read_identity
 from eps.openvino.options import TRUE
-from eps.openvino.sdk import Sdk
+from eps.openvino.payload.blob_header import read_requirements
+from eps.openvino.payload.identity import read_identity
+from eps.openvino.payload.verdict import Verdicts
+from eps.openvino.sdk.config import import_config, weightless_config
+from eps.openvino.sdk.runtimes import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
-from eps.openvino.verdict import Verdicts
 from ort_lite.execution_provider import (
     Capability,
     CompiledPartition,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
-    from eps.openvino.runtime import Runtime
-    from eps.openvino.table import SupportTable
+    from eps.openvino.sdk.runtime import Runtime
+    from eps.openvino.support.table import SupportTable
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
 
@@ -43,7 +43,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
     modules_after_import: ClassVar[Sequence[str]] = (
         "eps.openvino.compiled",
-        "eps.openvino.c_request",
+        "eps.openvino.sdk.c_request",
     )
 
     def __init__(self, options: OpenVINOOptions) -> None:
@@ -68,7 +68,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         sdk = self._sdk
 
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
-            from eps.openvino.requirements import present_requirements  # noqa: PLC0415 - not for a reload
+            from eps.openvino.payload.requirements import present_requirements  # noqa: PLC0415 - not for a reload
 
             core = sdk.core()
             from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - not for a reload
@@ -90,7 +90,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def get_capability(self, view: GraphView) -> Capability:
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
-        from eps.openvino.support import capability  # noqa: PLC0415 - not for a reload
+        from eps.openvino.support.offer import capability  # noqa: PLC0415 - not for a reload
 
         return capability(view, self._table, ieee=self.options.ieee)
 
@@ -101,7 +101,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     @cached_property
     def _table(self) -> SupportTable:
-        from eps.openvino.table import load_table  # noqa: PLC0415 - not for a reload
+        from eps.openvino.support.table import load_table  # noqa: PLC0415 - not for a reload
 
         return load_table(self._identity.sdk_version)
 
@@ -153,7 +153,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     ) -> bool:
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
         from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
-        from eps.openvino.shared_weights import weightless  # noqa: PLC0415 - not for a reload
+        from eps.openvino.payload.shared_weights import weightless  # noqa: PLC0415 - not for a reload
 
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
             return False
@@ -190,7 +190,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
             ) from exc
         from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - see modules_after_import
-        from eps.openvino.ports import import_order  # noqa: PLC0415 - as above
+        from eps.openvino.sdk.ports import import_order  # noqa: PLC0415 - as above
 
         return OpenVINOPartition(model, "an imported partition", import_order(io, model))
 
@@ -210,19 +210,19 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         Raises:
             InvalidGraph: A damaged one.
         """
-        from eps.openvino.records import requirement_identity  # noqa: PLC0415 - not for a reload
+        from eps.openvino.payload.records import requirement_identity  # noqa: PLC0415 - not for a reload
 
         return requirement_identity(_recorded(payload))
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
         """The requirement text in the JSON of ONNX Runtime's OpenVINO EP."""
-        from eps.openvino.records import info_identity  # noqa: PLC0415 - not for a reload
+        from eps.openvino.payload.records import info_identity  # noqa: PLC0415 - not for a reload
 
         return info_identity(info)
 
     def compatibility_info(self) -> str:
         """The JSON of ONNX Runtime's OpenVINO EP, so that its tools read our files."""
-        from eps.openvino.records import compatibility_json  # noqa: PLC0415 - not for a reload
+        from eps.openvino.payload.records import compatibility_json  # noqa: PLC0415 - not for a reload
 
         return compatibility_json(self.identity)
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ort_lite.context.modules_beside import ModulesBeside
     from ort_lite.context.payload_store import PayloadStore
     from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, PartitionIo
-    from ort_lite.load_clock import LoadClock
     from ort_lite.model.graph import Graph
     from ort_lite.options import SessionOptions
+    from ort_lite.start.load_clock import LoadClock
 
     Probe = Callable[[EpContextNode, Examined, PartitionIo], None]
     """Lets a payload through, or raises: what a session asks before it imports one."""

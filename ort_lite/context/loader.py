@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ort_lite.context.importing import Imported, Probe
     from ort_lite.context.watched_files import WatchedFiles
     from ort_lite.execution_provider import ExecutionProvider
-    from ort_lite.load_clock import LoadClock
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Part
     from ort_lite.planning.preparation import Partition, PreparedGraph
     from ort_lite.planning.workshop import Workshop
+    from ort_lite.start.load_clock import LoadClock
 
     class Terms(Protocol):
         """What a context model is reloaded with."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import TRUST_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
 from ort_lite.model_cache.identity import asked_identity, cache_identity
 from ort_lite.model_cache.sources import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
-from ort_lite.opening import compile_plain, examine_early, make_ready
 from ort_lite.session_log import get_logger
+from ort_lite.start.load_clock import CacheOutcome
+from ort_lite.start.opening import compile_plain, examine_early, make_ready
 from ort_lite.status import ModelRequiresCompilation
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.early_examination import EarlyExamination
-    from ort_lite.load_clock import LoadClock
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.entry_reader import OpenEntry
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.sources import Source
-    from ort_lite.opening import Opened, Opening
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import Request
+    from ort_lite.start.load_clock import LoadClock
+    from ort_lite.start.opening import Opened, Opening
 
 log = get_logger(__name__)
 

@@ -16,11 +16,11 @@ from ort_lite.context.keys import (
     PROBE_KEY,
     TRUST_KEY,
 )
-from ort_lite.load_clock import CacheOutcome
 from ort_lite.model import loader
-from ort_lite.opening import placed, reload_context
 from ort_lite.planning.placement import NO_FALLBACK_KEY
 from ort_lite.session_log import get_logger
+from ort_lite.start.load_clock import CacheOutcome
+from ort_lite.start.opening import placed, reload_context
 from ort_lite.status import (
     Fail,
     InvalidArgument,
@@ -31,12 +31,12 @@ from ort_lite.status import (
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from ort_lite.load_clock import LoadClock
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.store import CacheStore
-    from ort_lite.opening import Opened, Opening
     from ort_lite.options import SessionOptions
+    from ort_lite.start.load_clock import LoadClock
+    from ort_lite.start.opening import Opened, Opening
 
 log = get_logger(__name__)
 

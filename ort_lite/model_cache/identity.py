@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ort_lite.model_cache.secret import CacheSecret
-    from ort_lite.opening import Opening
     from ort_lite.options import SessionOptions
+    from ort_lite.start.opening import Opening
 
 FORMAT = "1"
 """Goes up when the same identity would be compiled to something else by design."""

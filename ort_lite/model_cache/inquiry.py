@@ -8,7 +8,6 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_KEY
 from ort_lite.execution_provider import SupportsEpContext
-from ort_lite.load_clock import LoadClock
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
@@ -16,8 +15,9 @@ from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
-from ort_lite.opening import Opening
 from ort_lite.providers.provider_list import heeded_options, named_in, open_all, wanted_by
+from ort_lite.start.load_clock import LoadClock
+from ort_lite.start.opening import Opening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

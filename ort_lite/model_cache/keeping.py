@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ort_lite.model_cache.sources import Source
     from ort_lite.model_cache.store import CacheStore
-    from ort_lite.opening import Opened, Opening
+    from ort_lite.start.opening import Opened, Opening
 
 log = get_logger(__name__)
 

@@ -34,10 +34,10 @@ from small_models import feed, mlp, tied  # noqa: E402 - as above
 
 import ort_lite as ort  # noqa: E402 - as above
 from ctx_formats.atomic_write import write_file  # noqa: E402 - as above
-from eps.opencl import trial_record  # noqa: E402 - as above
-from eps.opencl.identity import read_identity  # noqa: E402 - as above
-from eps.opencl.tilings import Problem, Tile, Tiling  # noqa: E402 - as above
-from eps.opencl.tuning_cache import TuningCache  # noqa: E402 - as above
+from eps.opencl.compile.tilings import Problem, Tile, Tiling  # noqa: E402 - as above
+from eps.opencl.runtime.identity import read_identity  # noqa: E402 - as above
+from eps.opencl.trials import record as trial_record  # noqa: E402 - as above
+from eps.opencl.tuning.cache import TuningCache  # noqa: E402 - as above
 from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, write_cross  # noqa: E402 - as above
 from ort_lite.hw.read_matrix import read_matrix  # noqa: E402 - as above
 from ort_lite.hw.report import REPORT_FILE, make_report  # noqa: E402 - as above

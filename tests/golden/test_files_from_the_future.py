@@ -27,15 +27,15 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, AttributeType
-from eps.opencl.payload import ALIGNMENT, HEAD
-from eps.opencl.payload_reader import read_header
-from eps.opencl.reload import info_identity as opencl_info
-from eps.opencl.reload import info_text
-from eps.opencl.trial_record import read_problem
-from eps.opencl.tuning_cache import TuningCache
-from eps.openvino import table as table_module
-from eps.openvino.records import compatibility_json
-from eps.openvino.records import info_identity as openvino_info
+from eps.opencl.payload.format import ALIGNMENT, HEAD
+from eps.opencl.payload.import_payload import info_identity as opencl_info
+from eps.opencl.payload.import_payload import info_text
+from eps.opencl.payload.reader import read_header
+from eps.opencl.trials.record import read_problem
+from eps.opencl.tuning.cache import TuningCache
+from eps.openvino.payload.records import compatibility_json
+from eps.openvino.payload.records import info_identity as openvino_info
+from eps.openvino.support import table as table_module
 from ort_lite.hw.cross_result import read_cross
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix

@@ -17,9 +17,9 @@ from golden.released import RELEASES, Context, Released, context_paths, unpack
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
-from eps.opencl.trial_record import read_problem
-from eps.opencl.tuning_cache import TuningCache
-from eps.opencl.tuning_rows import tuned_of
+from eps.opencl.trials.record import read_problem
+from eps.opencl.tuning.cache import TuningCache
+from eps.opencl.tuning.rows import tuned_of
 from ort_lite.hw.cross_result import read_cross
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.report import make_report, read_report

@@ -25,9 +25,9 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.notes import _loaded, _seal, read_notes
-from eps.opencl.payload import ALIGNMENT, HEAD, MAGIC, VERSION
-from eps.opencl.payload_reader import read_payload
-from eps.opencl.tuning_cache import TuningCache
+from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
+from eps.opencl.payload.reader import read_payload
+from eps.opencl.tuning.cache import TuningCache
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import CommandError
 from ort_lite.hw.cross_result import CROSS_FILE, read_cross

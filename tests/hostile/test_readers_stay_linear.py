@@ -25,8 +25,8 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from eps.cpu import FACTORY
 from eps.cpu.compile_graph import FREE_FOLDS
-from eps.opencl import payload_reader
-from eps.opencl.payload import ALIGNMENT, HEAD, MAGIC, VERSION
+from eps.opencl.payload import reader as payload_reader
+from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import CommandError
 from ort_lite.execution_provider import FusedNode

@@ -97,7 +97,7 @@ def run_faulty_kernel() -> dict[str, Any]:
     """A write after the end, and one that two work-items race for."""
     import pyopencl as cl  # noqa: PLC0415 - in the child only
 
-    from eps.opencl.device import find_devices  # noqa: PLC0415 - in the child only
+    from eps.opencl.runtime.device import find_devices  # noqa: PLC0415 - in the child only
 
     context = cl.Context([cl.Device.from_int_ptr(_oclgrind(find_devices()).device.handle)])
     program = cl.Program(context, FAULTY).build()
@@ -119,7 +119,7 @@ def run_operators(family: str, names: set[str]) -> dict[str, Any]:
     from test_opencl_operators import WITHOUT_REFERENCE, sets  # noqa: PLC0415 - in the child only
 
     from eps.opencl import provider  # noqa: PLC0415 - in the child only
-    from eps.opencl.device import Target, find_devices  # noqa: PLC0415 - in the child only
+    from eps.opencl.runtime.device import Target, find_devices  # noqa: PLC0415 - in the child only
 
     separate_tensors()
     plain = provider.describe_target

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eps.opencl import builder, plan
-from eps.opencl.runtime import Executable
+from eps.opencl.compile import memory_plan as plan
+from eps.opencl.runtime import builder
+from eps.opencl.runtime.loaded_program import Executable
 
 if TYPE_CHECKING:
     from eps.opencl.blueprint import Place, Port

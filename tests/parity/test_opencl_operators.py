@@ -46,7 +46,7 @@ def sets(names: set[str], seeds: range = SEEDS) -> list[NodeSet]:
 
 
 def test_every_operator_that_is_claimed_has_a_random_case() -> None:
-    from eps.opencl.lower import LOWERINGS  # noqa: PLC0415 - needs no device, but the package
+    from eps.opencl.compile.lower import LOWERINGS  # noqa: PLC0415 - needs no device, but the package
 
     written = {("", name) for name in WRITERS} | {("com.microsoft", n) for n in CONTRIB_WRITERS}
     assert set(LOWERINGS) == written

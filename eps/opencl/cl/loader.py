@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
 from eps.opencl.cl.library import MISSING, library_of, package_folder
-from eps.opencl.icd import drivers_shown, platforms_unseen
-from eps.opencl.pocl_threads import threads_on_cores
+from eps.opencl.runtime.icd import drivers_shown, platforms_unseen
+from eps.opencl.runtime.pocl_threads import threads_on_cores
 from ort_lite.execution_provider import NotInstalled
 from ort_lite.status import EPFail
 

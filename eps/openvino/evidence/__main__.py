@@ -3,8 +3,8 @@
 `python -m eps.openvino.evidence` compares the stored table of the installed OpenVINO with a run,
 and ends with 1 if the table claims what this run does not show. `--write` stores a new one. To
 take in a new OpenVINO release: run it; for each wrong operator write a condition in
-eps/openvino/conditions.py, or add it to `WRONG` there; then `--write`. The installed onnx makes
-cases of current operator versions only; `--cases FOLDER` adds older ones, which
+eps/openvino/support/conditions.py, or add it to `WRONG` there; then `--write`. The installed onnx
+makes cases of current operator versions only; `--cases FOLDER` adds older ones, which
 `python tests/model_set/old_suites.py FOLDER` fetches.
 """
 
@@ -22,10 +22,10 @@ import openvino as ov
 from eps.openvino.evidence.cases import stored_cases, suite_cases
 from eps.openvino.evidence.making import make_table, table_text
 from eps.openvino.evidence.tally import run_cases
-from eps.openvino.identity import sdk_version
 from eps.openvino.options import parse_options
+from eps.openvino.payload.identity import sdk_version
 from eps.openvino.provider import OpenVINOExecutionProvider
-from eps.openvino.table import claimed_versions, load_table, table_file
+from eps.openvino.support.table import claimed_versions, load_table, table_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

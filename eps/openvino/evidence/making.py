@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from eps.openvino.conditions import WRONG
 from eps.openvino.evidence.tally import every_operator
-from eps.openvino.table import FORMAT
+from eps.openvino.support.conditions import WRONG
+from eps.openvino.support.table import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 
 from ctx_formats.model_reader import read_model
 from eps.openvino.evidence.cases import with_constants
-from eps.openvino.support import capability
-from eps.openvino.table import SupportTable
+from eps.openvino.support.offer import capability
+from eps.openvino.support.table import SupportTable
 from ort_lite.execution_provider import CompileRefused, FusedNode, GraphView
 from ort_lite.model.loader import resolve
 from ort_lite.status import OrtLiteError

@@ -51,7 +51,7 @@ elif state == "used at exit":
     atexit.register(one.run, None, inputs)
     atexit.register(lambda: session().run(None, inputs))
 elif state == "failed build":
-    from eps.opencl import program
+    from eps.opencl.runtime import program
     program.Program.of_source = lambda *_: (_ for _ in ()).throw(program.OpenCLError("b", -11))
     try:
         session().run(None, inputs)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ort_lite.load_report import LoadReport
+    from ort_lite.start.load_report import LoadReport
 
 EPS = ["CPUExecutionProvider", "OpenVINOExecutionProvider"]
 CACHED = {"session.ep_context_cache": "1"}

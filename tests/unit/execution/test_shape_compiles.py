@@ -16,7 +16,7 @@ from shaped_ep import NAME, PATIENCE, Gate
 from small_models import model
 
 import ort_lite as ort
-from ort_lite.shape_compiles import MAX_WAITING
+from ort_lite.start.shape_compiles import MAX_WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,9 @@ import pytest
 from small_models import feed, mlp
 
 import ort_lite as ort
-from ort_lite import compiler, opening
+from ort_lite import compiler
 from ort_lite.shortages import DESCRIPTORS, MEMORY, SPACE, THREADS, as_status
+from ort_lite.start import opening
 
 ROOT = Path(__file__).parents[3]
 EPS = ["CPU", "OpenVINO", "OpenCL"]

@@ -14,7 +14,7 @@ from ort_lite.model_cache.eviction import remove_leftovers
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.load_report import LoadReport
+    from ort_lite.start.load_report import LoadReport
 
 ONE_THREAD = {"num_of_threads": "1"}
 

@@ -9,7 +9,7 @@ import pytest
 from small_models import mlp
 
 import ort_lite as ort
-from eps.opencl import program
+from eps.opencl.runtime import program
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode
 

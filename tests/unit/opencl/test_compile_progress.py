@@ -12,8 +12,8 @@ from opencl_devices import all_devices, device_names
 from small_models import mlp, model
 
 import ort_lite as ort
-from eps.opencl import builder, program
-from eps.opencl.runtime import Executable
+from eps.opencl.runtime import builder, program
+from eps.opencl.runtime.loaded_program import Executable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

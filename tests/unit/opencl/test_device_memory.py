@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from opencl_devices import all_devices
 
-from eps.opencl import device_memory
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
-from eps.opencl.device_memory import LARGE_PAGE, allocate
+from eps.opencl.runtime import device_memory
+from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
-from eps.opencl.ir import Unsupported
-from eps.opencl.trace import trace
+from eps.opencl.compile.ir import Unsupported
+from eps.opencl.compile.trace import trace
 from ort_lite.model.loader import as_graph
 
 OPENCL = "OpenCLExecutionProvider"

@@ -12,19 +12,19 @@ from opencl_devices import first_working_device
 from eps.opencl.cl.devices import CPU, GPU, Device, Platform
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
 from eps.opencl.cl.program import Program
-from eps.opencl.codegen.group_tiling import (
+from eps.opencl.compile.codegen.group_tiling import (
     local_bytes,
     ranked_group_tiles,
     splits_of,
 )
-from eps.opencl.device import Found, describe_target
-from eps.opencl.device_memory import LARGE_PAGE, allocate
-from eps.opencl.device_weights import DeviceWeights
-from eps.opencl.groups import Groups
-from eps.opencl.identity import read_identity
-from eps.opencl.launches import Launch
-from eps.opencl.tilings import Problem
-from eps.opencl.weights import weight_of
+from eps.opencl.compile.tilings import Problem
+from eps.opencl.compile.weights import weight_of
+from eps.opencl.runtime.device import Found, describe_target
+from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
+from eps.opencl.runtime.device_weights import DeviceWeights
+from eps.opencl.runtime.groups import Groups
+from eps.opencl.runtime.identity import read_identity
+from eps.opencl.runtime.launches import Launch
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ from small_models import model
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
-from eps.opencl import device as device_module
-from eps.opencl import groups as groups_module
-from eps.opencl.codegen.group_tiling import SHAPES, STEPS
-from eps.opencl.device import Target, describe_target
-from eps.opencl.groups import Groups
-from eps.opencl.identity import read_identity
-from eps.opencl.smaller_groups import in_smaller_groups
-from eps.opencl.tilings import GroupTile, Problem, Tiling
-from eps.opencl.tuning_cache import TuningCache
-from eps.opencl.tuning_rows import rows_of, tuned_of
+from eps.opencl.compile.codegen.group_tiling import SHAPES, STEPS
+from eps.opencl.compile.retry_smaller_groups import in_smaller_groups
+from eps.opencl.compile.tilings import GroupTile, Problem, Tiling
+from eps.opencl.runtime import device as device_module
+from eps.opencl.runtime import groups as groups_module
+from eps.opencl.runtime.device import Target, describe_target
+from eps.opencl.runtime.groups import Groups
+from eps.opencl.runtime.identity import read_identity
+from eps.opencl.tuning.cache import TuningCache
+from eps.opencl.tuning.rows import rows_of, tuned_of
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions

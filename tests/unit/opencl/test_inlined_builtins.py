@@ -9,8 +9,8 @@ import pyopencl as cl
 import pytest
 from opencl_devices import all_devices
 
-from eps.opencl.codegen.source import inlined
-from eps.opencl.device import POCL
+from eps.opencl.compile.codegen.source import inlined
+from eps.opencl.runtime.device import POCL
 
 X = np.array(
     [0.0, -0.0, 0.5, 1.5, -2.5, 1e9, np.nan, np.inf, -np.inf, -1e-40, 3.7, -3.2, 2, 7, -8, 1e-9],

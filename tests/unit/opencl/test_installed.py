@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eps.opencl.icd import CHOSEN_BY_USER, LIBRARY
-from eps.opencl.installed import NO_DRIVER, missing_part
+from eps.opencl.runtime.icd import CHOSEN_BY_USER, LIBRARY
+from eps.opencl.runtime.installed import NO_DRIVER, missing_part
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import ort_lite as ort
-from eps.opencl import icd
-from eps.opencl.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
-from eps.openvino.shared_tbb import load_newest_tbb
+from eps.opencl.runtime import icd
+from eps.opencl.runtime.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
+from eps.openvino.sdk.shared_tbb import load_newest_tbb
 from ort_lite.status import EPFail
 
 ROOT = Path(__file__).parents[3]

@@ -18,11 +18,21 @@ import ort_lite as ort
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
 UNWANTED = {
-    *("dataclasses", "ctx_formats.model_writer", "eps.opencl.dynamic", "eps.opencl.tilings"),
-    *("eps.opencl.payload_writer", "ort_lite.planning.naming"),
-    "eps.opencl.expression",
+    *(
+        "dataclasses",
+        "ctx_formats.model_writer",
+        "eps.opencl.runtime.dynamic",
+        "eps.opencl.compile.tilings",
+    ),
+    *("eps.opencl.payload.writer", "ort_lite.planning.naming"),
+    "eps.opencl.compile.expression",
 }
-COMPILER = ("eps.opencl.codegen", "eps.opencl.lower", "eps.opencl.draw", "eps.opencl.fuse")
+COMPILER = (
+    "eps.opencl.compile.codegen",
+    "eps.opencl.compile.lower",
+    "eps.opencl.compile.draw",
+    "eps.opencl.compile.fuse",
+)
 RELOAD = """
 import ort_lite as ort
 session = ort.InferenceSession({path!r}, providers=["OpenCLExecutionProvider"])
@@ -70,7 +80,7 @@ def told(command: list[str]) -> dict[str, Any]:
 
 def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> None:
     modules = child(RELOAD.format(path=context))["modules"]
-    assert "eps.opencl.runtime" in modules
+    assert "eps.opencl.runtime.loaded_program" in modules
     assert [name for name in modules if name.startswith(COMPILER)] == []
     assert [name for name in modules if name.split(".")[0] in {"onnx", "pyopencl"}] == []
     assert UNWANTED & set(modules) == set()

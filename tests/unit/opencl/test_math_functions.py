@@ -10,13 +10,13 @@ from device_models import NodeSet
 from opencl_devices import all_devices
 
 from eps.opencl.cl import objects as cl
-from eps.opencl.codegen.kernel import Kernel
-from eps.opencl.codegen.source import write_source
-from eps.opencl.device import Found, describe_target
-from eps.opencl.draw import BUILD_OPTIONS
-from eps.opencl.launches import Launch
-from eps.opencl.program import build
-from eps.opencl.views import Buffer
+from eps.opencl.compile.codegen.kernel import Kernel
+from eps.opencl.compile.codegen.source import write_source
+from eps.opencl.compile.draw import BUILD_OPTIONS
+from eps.opencl.compile.views import Buffer
+from eps.opencl.runtime.device import Found, describe_target
+from eps.opencl.runtime.launches import Launch
+from eps.opencl.runtime.program import build
 
 EDGES = np.array(
     [

@@ -15,7 +15,7 @@ from small_models import feed, mlp
 
 from ctx_formats.errors import Reason
 from eps.opencl import FACTORY
-from eps.opencl.payload import ALIGNMENT, HEAD, MAGIC, VERSION
+from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
 from ort_lite.execution_provider import (
     CompiledModelCompatibility,
     FusedNode,

@@ -15,8 +15,9 @@ from opencl_devices import device_names
 from small_models import mlp, model
 
 import ort_lite as ort
-from eps.opencl import FACTORY, program
-from eps.opencl.dynamic import DynamicPartition
+from eps.opencl import FACTORY
+from eps.opencl.runtime import program
+from eps.opencl.runtime.dynamic import DynamicPartition
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import InvalidArgument, InvalidGraph

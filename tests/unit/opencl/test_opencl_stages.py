@@ -11,16 +11,24 @@ from onnx import helper, numpy_helper
 from opencl_devices import first_working_device
 from small_models import model
 
-from eps.opencl.codegen.kernel import Kernel
-from eps.opencl.device import describe_target
-from eps.opencl.draw import draw
-from eps.opencl.expression import Arg, Call, Literal, Writer, is_vectorisable
-from eps.opencl.fuse import fuse
-from eps.opencl.ir import Concat, Convolution, KernelGraph, MatMul, Op, Pointwise, Unsupported
-from eps.opencl.layout import lay_out
-from eps.opencl.plan import nbytes, plan_memory
-from eps.opencl.trace import trace
-from eps.opencl.views import Buffer, View, ordered_strides, plain_strides, reshaped
+from eps.opencl.compile.codegen.kernel import Kernel
+from eps.opencl.compile.draw import draw
+from eps.opencl.compile.expression import Arg, Call, Literal, Writer, is_vectorisable
+from eps.opencl.compile.fuse import fuse
+from eps.opencl.compile.ir import (
+    Concat,
+    Convolution,
+    KernelGraph,
+    MatMul,
+    Op,
+    Pointwise,
+    Unsupported,
+)
+from eps.opencl.compile.layout import lay_out
+from eps.opencl.compile.memory_plan import nbytes, plan_memory
+from eps.opencl.compile.trace import trace
+from eps.opencl.compile.views import Buffer, View, ordered_strides, plain_strides, reshaped
+from eps.opencl.runtime.device import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

@@ -16,14 +16,14 @@ from small_models import model
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from eps.opencl import FACTORY
-from eps.opencl.device import describe_target
-from eps.opencl.draw import draw
-from eps.opencl.identity import read_identity
-from eps.opencl.payload_reader import read_payload
-from eps.opencl.tilings import Problem, Tile, Tiling
-from eps.opencl.tune import EFFORTS, SMALLEST_WORK, candidates
-from eps.opencl.tuning_cache import FORMAT, MOST_ROWS, TuningCache
-from eps.opencl.tuning_rows import rows_of, tuned_of
+from eps.opencl.compile.draw import draw
+from eps.opencl.compile.tilings import Problem, Tile, Tiling
+from eps.opencl.payload.reader import read_payload
+from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.identity import read_identity
+from eps.opencl.tuning.cache import FORMAT, MOST_ROWS, TuningCache
+from eps.opencl.tuning.rows import rows_of, tuned_of
+from eps.opencl.tuning.tune import EFFORTS, SMALLEST_WORK, candidates
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions

@@ -12,7 +12,8 @@ from small_models import feed, mlp
 
 import ort_lite as ort
 from ctx_formats.errors import Reason
-from eps.opencl import provider, reload
+from eps.opencl import provider
+from eps.opencl.payload import import_payload as reload
 from ort_lite.check import check_compatibility
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode

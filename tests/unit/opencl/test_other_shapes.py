@@ -11,7 +11,8 @@ from opencl_devices import device_names
 from small_models import model
 
 import ort_lite as ort
-from eps.opencl import FACTORY, builder
+from eps.opencl import FACTORY
+from eps.opencl.runtime import builder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eps.opencl.device import POCL, find_devices
-from eps.opencl.pocl_threads import CHOSEN_BY_USER, has_all_cores
+from eps.opencl.runtime.device import POCL, find_devices
+from eps.opencl.runtime.pocl_threads import CHOSEN_BY_USER, has_all_cores
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = os.sched_getaffinity(0)
@@ -28,7 +28,7 @@ SEEN = """
 import json, os, sys
 if sys.argv[1:]:
     os.sched_setaffinity(0, {int(sys.argv[1])})
-from eps.opencl.device import find_devices
+from eps.opencl.runtime.device import find_devices
 find_devices()
 tasks = [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
 print(json.dumps([[sorted(t) for t in tasks], os.environ.get("POCL_AFFINITY")]))

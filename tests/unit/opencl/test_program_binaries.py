@@ -9,17 +9,17 @@ import pyopencl as cl
 import pytest
 from opencl_devices import all_devices
 
-from eps.opencl import intel_binary, program
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
-from eps.opencl.intel_binary import is_intels, with_code_of
-from eps.opencl.launches import Launch
-from eps.opencl.program import build, load, read_binary
+from eps.opencl.runtime import intel_binary, program
+from eps.opencl.runtime.intel_binary import is_intels, with_code_of
+from eps.opencl.runtime.launches import Launch
+from eps.opencl.runtime.program import build, load, read_binary
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from eps.opencl.cl.program import Program
-    from eps.opencl.device import Found
+    from eps.opencl.runtime.device import Found
 
 DEVICES = all_devices()
 INTEL = [f for f in DEVICES if f.kind == "CPU" and f.platform.vendor.startswith("Intel")]

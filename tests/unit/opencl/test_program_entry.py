@@ -15,14 +15,14 @@ from opencl_devices import all_devices
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.blueprint import ENTRY
-from eps.opencl.device import describe_target
+from eps.opencl.runtime.device import describe_target
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from eps.opencl.device import Found
+    from eps.opencl.runtime.device import Found
     from ort_lite.model.graph import Graph
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>

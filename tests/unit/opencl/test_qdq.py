@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 from opencl_devices import device_names, first_working_device
 
 import ort_lite as ort
-from eps.opencl.device import describe_target
-from eps.opencl.draw import draw
+from eps.opencl.compile.draw import draw
+from eps.opencl.runtime.device import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eps.opencl.search_order import load_in_order
+from eps.opencl.runtime.search_order import load_in_order
 
 ROOT = Path(__file__).parents[3]
 compiled = pytest.mark.skipif(
@@ -18,7 +18,7 @@ compiled = pytest.mark.skipif(
 
 LOAD = """
 import ctypes, sys
-from eps.opencl.search_order import load_in_order
+from eps.opencl.runtime.search_order import load_in_order
 older, newer, user, folder = sys.argv[1:]
 other = ctypes.CDLL(older)
 try:

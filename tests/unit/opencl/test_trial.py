@@ -15,15 +15,18 @@ import pytest
 from other_cpu.imitation import built_library, imitating
 
 import ort_lite as ort
-from eps.opencl import FACTORY, pocl_target, trial, trial_record
+from eps.opencl import FACTORY
 from eps.opencl.cl.library import package_folder
-from eps.opencl.device import POCL, find_devices
-from eps.opencl.pocl_target import fitting_cpu
+from eps.opencl.runtime import pocl_target
+from eps.opencl.runtime.device import POCL, find_devices
+from eps.opencl.runtime.pocl_target import fitting_cpu
+from eps.opencl.trials import record as trial_record
+from eps.opencl.trials import trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.device import Found
+    from eps.opencl.runtime.device import Found
 
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
@@ -139,7 +142,7 @@ sys.addaudithook(refused)
 with ort.InferenceSession(sys.argv[1], providers=["OpenCLExecutionProvider"]) as session:
     print(session.run(None, {"x": np.array([-1, 0, 1, 2], np.float32)})[0].tolist())
 kept = os.path.exists(os.environ["XDG_CACHE_HOME"] + "/ort_lite")
-print("eps.opencl.trial_child" in sys.modules, kept)
+print("eps.opencl.trials.child" in sys.modules, kept)
 """
 
 

@@ -12,8 +12,7 @@ from opencl_devices import all_devices
 from winograd_models import block, convolution, draw
 
 import ort_lite as ort
-from eps.opencl.device import HALF
-from eps.opencl.winograd import (
+from eps.opencl.compile.winograd import (
     BYTES_PER_TILE,
     MOST_BYTES,
     POINTS,
@@ -21,6 +20,7 @@ from eps.opencl.winograd import (
     choose_outputs,
     transform_of,
 )
+from eps.opencl.runtime.device import HALF
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:

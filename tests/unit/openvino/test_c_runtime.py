@@ -17,20 +17,21 @@ from openvino import opset13 as ops
 from small_models import feed, mlp
 
 import ort_lite as ort
-from eps.openvino import c_api, sdk
-from eps.openvino.binding_runtime import BindingRuntime
-from eps.openvino.config import import_config
-from eps.openvino.early_loading import c_library
 from eps.openvino.options import parse_options
-from eps.openvino.sdk import Sdk
+from eps.openvino.sdk import c_api
+from eps.openvino.sdk import runtimes as sdk
+from eps.openvino.sdk.binding_runtime import BindingRuntime
+from eps.openvino.sdk.config import import_config
+from eps.openvino.sdk.early_loading import c_library
+from eps.openvino.sdk.runtimes import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from eps.openvino.ports import Port
-    from eps.openvino.runtime import Model, Runtime
+    from eps.openvino.sdk.ports import Port
+    from eps.openvino.sdk.runtime import Model, Runtime
 
 pytestmark = pytest.mark.skipif(
     c_library() is None or not openvino.__version__.startswith(c_api.VERSIONS),

@@ -11,8 +11,8 @@ from start_programs import FLOAT32
 
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
-from eps.openvino.binding import ov
 from eps.openvino.options import parse_options
+from eps.openvino.sdk.binding import ov
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,9 +17,9 @@ import ort_lite as ort
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino import FACTORY
-from eps.openvino.blob_header import parse_requirements, read_requirements
-from eps.openvino.config import compile_config
 from eps.openvino.options import device_kind, parse_options
+from eps.openvino.payload.blob_header import parse_requirements, read_requirements
+from eps.openvino.sdk.config import compile_config
 from ort_lite.execution_provider import CompiledModelCompatibility
 
 if TYPE_CHECKING:

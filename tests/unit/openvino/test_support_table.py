@@ -12,10 +12,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import ort_lite as ort
-from eps.openvino.conditions import WRONG
 from eps.openvino.evidence.making import make_table, table_text
 from eps.openvino.evidence.tally import Tally
-from eps.openvino.table import claimed_versions, known_releases, load_table
+from eps.openvino.support.conditions import WRONG
+from eps.openvino.support.table import claimed_versions, known_releases, load_table
 
 Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(21)
@@ -162,7 +162,7 @@ def test_a_run_without_the_older_cases_keeps_what_an_earlier_one_saw_of_them() -
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_stored_table_has_its_evidence(release: str) -> None:
-    path = Path(__file__).parents[3] / "eps" / "openvino" / "tables" / f"{release}.json"
+    path = Path(__file__).parents[3] / "eps" / "openvino" / "support" / "tables" / f"{release}.json"
     table = json.loads(path.read_text("utf-8"))
     assert table["onnx"]
     assert table["openvino"].startswith(f"{release}.")

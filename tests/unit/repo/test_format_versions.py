@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from ctx_formats import adapter_file, container, notes, signatures
-from eps.opencl import payload, reload, trial_record, tuning_cache
-from eps.openvino import records, table
+from eps.opencl.payload import format as payload
+from eps.opencl.payload import import_payload as reload
+from eps.opencl.trials import record as trial_record
+from eps.opencl.tuning import cache as tuning_cache
+from eps.openvino.payload import records
+from eps.openvino.support import table
 from ort_lite.cli import output
 from ort_lite.hw import cross_result, report, result
 from ort_lite.model_cache import entry, sources, store, transfer

@@ -1,0 +1,1 @@
+"""From a partition to OpenCL C: support, kernel graph, layout, memory plan, code."""

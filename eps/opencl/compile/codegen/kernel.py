@@ -1,0 +1,211 @@
+"""A kernel's text and operands, and the pieces that every generator writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.expression import Arg, Expr, Writer, arguments, vector_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from eps.opencl.compile.ir import Epilogue
+    from eps.opencl.compile.tilings import Problem
+    from eps.opencl.compile.views import Buffer, Loop, View
+
+
+UNNAMED = "k"
+"""Label of a kernel that is named after its operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel call.
+
+    Attributes:
+        body: OpenCL C of the body; operand i is the pointer `p<i>`.
+        operands: Buffers in the order of the parameters; the last are written, others read.
+        tasks: Global size, a multiple of `group`.
+        group: Local size.
+        checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
+        work: Floating-point operations, for reports; 0 where nobody counted.
+        problem: What a contraction's tiling was chosen for; None of other kernels.
+        written: How many operands are written.
+        label: What its name in the program begins with.
+    """
+
+    body: str
+    operands: tuple[Buffer, ...]
+    tasks: int
+    group: int = 1
+    checks: bool = False
+    work: int = 0
+    problem: Problem | None = None
+    written: int = 1
+    label: str = UNNAMED
+
+    def parameters(self) -> list[str]:
+        """Type and name of each parameter."""
+        read = len(self.operands) - self.written
+        texts = [
+            f"__global {'const ' if i < read else ''}{pointed(buffer)}* p{i}"
+            for i, buffer in enumerate(self.operands)
+        ]
+        return [*texts, *(["__global int* wrong"] if self.checks else [])]
+
+
+class Code:
+    """Lines of C with indentation."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 1
+
+    def add(self, *lines: str) -> None:
+        """Append lines."""
+        self._lines += [f"{'  ' * self._depth}{line}" for line in lines]
+
+    def open(self, head: str) -> None:
+        """Begin a block: `head {`."""
+        self.add(f"{head} {{")
+        self._depth += 1
+
+    def close(self, count: int = 1) -> None:
+        """End blocks."""
+        for _ in range(count):
+            self._depth -= 1
+            self.add("}")
+
+    @property
+    def depth(self) -> int:
+        """Blocks that are open."""
+        return self._depth
+
+    def text(self) -> str:
+        """Everything."""
+        return "\n".join(self._lines)
+
+
+def offset_of(terms: Iterable[tuple[str, int]], constant: int = 0) -> str:
+    """sum(name * stride) + constant without what is zero."""
+    parts = [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]
+    if constant or not parts:
+        parts.append(str(constant))
+    return " + ".join(parts)
+
+
+def decode(code: Code, name: str, sizes: Sequence[int], prefix: str) -> list[str]:
+    """Split index `name` into one index for each size, innermost last; their C names."""
+    names = []
+    rest = name
+    for i in reversed(range(len(sizes))):
+        if sizes[i] == 1:
+            names.append("0")
+            continue
+        outermost = all(n == 1 for n in sizes[:i])
+        code.add(f"const int {prefix}{i} = {rest}{'' if outermost else f' % {sizes[i]}'};")
+        names.append(f"{prefix}{i}")
+        rest = f"({rest}) / {sizes[i]}"
+    return list(reversed(names))
+
+
+def floats(vector: int) -> str:
+    """Type of `vector` floats, or of one."""
+    return f"float{vector}" if vector > 1 else "float"
+
+
+def pointed(buffer: Buffer) -> str:
+    """What a pointer to the buffer points to; halves are for constants and `load_packed` alone."""
+    return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
+
+
+def load_packed(buffer: Buffer, pointer: str, index: str, vector: int) -> str:
+    """Neighbours in a buffer of floats or of halves, as floats."""
+    if buffer.dtype != "float16":
+        return load(pointer, index, 1, vector)
+    return f"vload_half{vector if vector > 1 else ''}(0, {pointer} + {index})"
+
+
+def load(pointer: str, index: str, stride: int, vector: int, dtype: str = "float32") -> str:
+    """A vector of neighbours, of one element, or of elements `stride` apart."""
+    if vector == 1:
+        return f"{pointer}[{index}]"
+    kind = vector_type(dtype, vector)
+    if stride == 0:
+        return f"({kind})({pointer}[{index}])"
+    if stride == 1:
+        return f"vload{vector}(0, {pointer} + {index})"
+    items = ", ".join(f"{pointer}[{index} + {i * stride}]" for i in range(vector))
+    return f"({kind})({items})"
+
+
+def store(pointer: str, index: str, stride: int, vector: int, value: str) -> list[str]:
+    """Statements that store a vector."""
+    if vector == 1:
+        return [f"{pointer}[{index}] = {value};"]
+    if stride == 1:
+        return [f"vstore{vector}({value}, 0, {pointer} + {index});"]
+    lanes = "0123456789ABCDEF"
+    return [f"{pointer}[{index} + {i * stride}] = {value}.s{lanes[i]};" for i in range(vector)]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """An epilogue with the places of its operands.
+
+    Attributes:
+        views: Of the extra operands, broadcast to the output's shape.
+        first: Parameter number of the first of them.
+    """
+
+    expr: Expr
+    views: tuple[View, ...]
+    first: int
+
+    def write(
+        self, code: Code, value: str, loads: Mapping[int, str], vector: int, prefix: str
+    ) -> str:
+        """The C name of the finished value; `loads` has the text of each operand read."""
+        names = {0: value}
+        for i in sorted(arguments(self.expr) - {0}):
+            text = loads[i]
+            if text.isidentifier():
+                names[i] = text
+                continue
+            names[i] = f"{prefix}e{i}"
+            kind = vector_type(self.views[i - 1].buffer.dtype, vector)
+            code.add(f"const {kind} {names[i]} = {text};")
+        writer = Writer(names, vector=vector, prefix=f"{prefix}t")
+        result = writer.write(self.expr)
+        code.add(*writer.lines)
+        return result
+
+
+def finish_of(
+    epilogue: Epilogue | None, views: Sequence[View], shape: Sequence[int], first: int
+) -> Finish:
+    """The epilogue of an operation whose parameters before it number `first`."""
+    if epilogue is None:
+        return Finish(Arg(0, "float32"), (), first)
+    extra = tuple(v.broadcast(shape) for v in views[epilogue.first :])
+    return Finish(epilogue.expr, extra, first)
+
+
+def loop_nest(code: Code, loops: Sequence[Loop], prefix: str, *, pragma: str = "") -> list[str]:
+    """Open one `for` for each loop; the names of the counters."""
+    names = []
+    for i, loop in enumerate(loops):
+        name = f"{prefix}{i}"
+        if pragma:
+            code.add(pragma)
+        code.open(f"for (int {name} = 0; {name} < {loop.size}; ++{name})")
+        names.append(name)
+    return names
+
+
+def share(total: int, target: int) -> tuple[int, int]:
+    """(tasks, units in each) for `total` units in at most `target` tasks."""
+    each = max(1, -(-total // max(target, 1)))
+    return -(-total // each), each

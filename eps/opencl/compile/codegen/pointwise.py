@@ -1,0 +1,101 @@
+"""Elementwise kernels: what has vectors along memory, everything else one by one."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from eps.opencl.compile.codegen.fold import row_vector
+from eps.opencl.compile.codegen.group_pointwise import spread_pointwise
+from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
+from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.expression import Writer, calls, is_vectorisable, vector_type
+from eps.opencl.compile.expression import size as expression_size
+from eps.opencl.compile.views import Loop, View, common_loops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.compile.expression import Expr
+    from eps.opencl.runtime.device import Target
+
+CHUNK = 4096
+"""Elements of a row that one step of a task takes."""
+SMALLEST_TASK = 8192
+"""Elements below which another task costs more than it brings."""
+LONG_CHAINS = frozenset({"exp", "sigmoid", "tanh", "erf"})
+"""Functions whose operations wait for each other."""
+SMALL = 16
+"""Calls of an expression that is computed in two registers side by side."""
+
+
+def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: Target) -> Kernel:
+    """output = expr(inputs), inputs broadcast; parameters are the inputs, then the output."""
+    views = (output, *(view.broadcast(output.shape) for view in inputs))
+    loops = common_loops(views)
+    if target.groups is not None:
+        return spread_pointwise(expr, views, loops, target)
+    *outer, inner = loops or (Loop(1, (0,) * len(views)),)
+    chunks = -(-inner.size // CHUNK)
+    units = prod(loop.size for loop in outer) * chunks
+    tasks, each = share(units, min(target.tasks, max(1, output.size // SMALLEST_TASK)))
+    code = Code()
+    code.add("const int id = get_global_id(0);")
+    if each > 1:
+        code.open(f"for (int u = id * {each}; u < min(id * {each} + {each}, {units}); ++u)")
+    else:
+        code.add("const int u = id;")
+    names = decode(code, "u", [*(loop.size for loop in outer), chunks], "d")
+    for number, view in enumerate(views):
+        terms = zip(names, (loop.strides[number] for loop in outer), strict=False)
+        code.add(f"const int o{number} = {offset_of(terms, view.offset)};")
+    last = names[-1]
+    code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
+    code.add(f"int i = {last} * {CHUNK};")
+    vectors = is_vectorisable(expr) and inner.size >= target.vector
+    vector = _vector(expr, inner.size, target)
+    if vectors:
+        _write_vectors(code, expr, inner, views, vector)
+    if not vectors or inner.size % vector:
+        code.open("for (; i < end; ++i)")
+        _write_element(code, expr, inner, views)
+        code.close()
+    if each > 1:
+        code.close()
+    return Kernel(code.text(), tuple(v.buffer for v in (*inputs, output)), tasks)
+
+
+def _vector(expr: Expr, size: int, target: Target) -> int:
+    """Two registers side by side where one would wait for itself, and all stays in registers."""
+    waits = calls(expr, LONG_CHAINS) and expression_size(expr) <= SMALL
+    return row_vector(size, target) if waits else target.vector
+
+
+def _write_vectors(code: Code, expr: Expr, inner: Loop, views: Sequence[View], vector: int) -> None:
+    code.open(f"for (; i + {vector} <= end; i += {vector})")
+    names = {}
+    for number, stride in enumerate(inner.strides[1:]):
+        at = f"o{number + 1}" + (f" + i * {stride}" if stride else "")
+        kind = views[number + 1].buffer.dtype
+        text = load(f"p{number}", at, stride, vector, kind)
+        code.add(f"const {vector_type(kind, vector)} v{number} = {text};")
+        names[number] = f"v{number}"
+    writer = Writer(names, vector=vector)
+    value = writer.write(expr)
+    code.add(*writer.lines)
+    at = f"o0 + i * {inner.strides[0]}"
+    code.add(*store(f"p{len(names)}", at, inner.strides[0], vector, value))
+    code.close()
+
+
+def _write_element(code: Code, expr: Expr, inner: Loop, views: Sequence[View]) -> None:
+    names = {}
+    for number, view in enumerate(views[1:]):
+        stride = inner.strides[number + 1]
+        kind = C_TYPES[view.buffer.dtype]
+        code.add(f"const {kind} v{number} = p{number}[o{number + 1} + i * {stride}];")
+        names[number] = f"v{number}"
+    writer = Writer(names)
+    value = writer.write(expr)
+    code.add(*writer.lines)
+    code.add(f"p{len(names)}[o0 + i * {inner.strides[0]}] = {value};")

@@ -1,0 +1,238 @@
+"""Recurrent networks: one work-item steps a direction of a sequence, its state in registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eps.opencl.compile.codegen.kernel import Code, Kernel, load, offset_of, store
+from eps.opencl.compile.ir_recurrent import Recurrence
+from eps.opencl.compile.views import Buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.opencl.compile.ir import Op
+    from eps.opencl.compile.layout import Step
+    from eps.opencl.runtime.device import Target
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+PANEL = 8
+"""Vectors of results that one pass over the state accumulates."""
+ACTIVATIONS: Mapping[str, str] = {
+    "Sigmoid": "ol_sigmoid({0})",
+    "Tanh": "ol_tanh({0})",
+    "Relu": "fmax({0}, 0.0f)",
+}
+
+
+class _Writer:
+    """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'."""
+
+    def __init__(self, op: Recurrence, step: Step, target: Target) -> None:
+        self.op, self.views, self.y = op, list(step.inputs), step.output
+        self.code = Code()
+        self.hidden = op.output.shape[3]
+        self.lanes = target.vector
+        self.vector = target.vector
+        while self.hidden % self.vector:
+            self.vector //= 2
+        self.blocks: list[Buffer] = []
+
+    @property
+    def kind(self) -> str:
+        return f"float{self.vector}" if self.vector > 1 else "float"
+
+    def kernel(self) -> Kernel:
+        op, code = self.op, self.code
+        steps, batch = self.views[0].shape[:2]
+        directions = len(op.reverse)
+        cells = ["h", *(["c"] if op.kind == "LSTM" else [])]
+        code.add("const int id = get_global_id(0);")
+        code.add(f"const int d = id / {batch}, b = id % {batch};")
+        rows = self._weights().shape[1]
+        code.add(f"float {', '.join(f'{c}[{self.hidden}]' for c in cells)};")
+        code.add(f"float a[{self._padded(rows) + self.lanes}];")
+        for name, index in zip(cells, (op.initial_h, op.initial_c), strict=False):
+            self._start(name, index)
+        code.add(f"int n = {steps};")
+        if op.lengths:
+            view = self.views[op.lengths]
+            code.add(f"n = p{op.lengths}[{offset_of([('b', view.strides[0])], view.offset)}];")
+            code.add(f"if (n < 0 || n > {steps}) {{ *wrong = 1; n = 0; }}")
+        code.open("for (int t = 0; t < n; ++t)")
+        back = {True: "n - 1 - t", False: "t"}
+        first, last = (back[r] for r in (op.reverse[0], op.reverse[-1]))
+        code.add(f"const int s = {first if first == last else f'd ? {last} : {first}'};")
+        {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[op.kind]()
+        code.close()
+        self._finish(cells, steps)
+        operands = (*(v.buffer for v in self.views), *self.blocks, self.y.buffer)
+        text = code.text().replace("@y", f"p{len(operands) - 1}")
+        work = 2 * steps * batch * directions * rows * self.hidden
+        return Kernel(text, operands, directions * batch, checks=bool(op.lengths), work=work)
+
+    def _weights(self) -> Array:
+        found = self.views[1].buffer.constant
+        assert found is not None, "lowering takes constant weights"
+        return found.reshape(self.views[1].shape)
+
+    def _padded(self, count: int) -> int:
+        return -(-count // self.lanes) * self.lanes
+
+    def _start(self, name: str, index: int) -> None:
+        self.code.open(f"for (int u = 0; u < {self.hidden}; ++u)")
+        value = "0.0f"
+        if index:
+            view = self.views[index]
+            terms = zip(("d", "b", "u"), view.strides, strict=True)
+            value = f"p{index}[{offset_of(terms, view.offset)}]"
+        self.code.add(f"{name}[u] = {value};")
+        self.code.close()
+
+    def _product(self, source: str, first: int, last: int) -> None:
+        """a[first:last] = weights[d, first:last] @ source, a panel of results at a time."""
+        code, count = self.code, self._padded(last - first)
+        whole = self._weights()[:, first:last]
+        padded = np.zeros((whole.shape[0], self.hidden, count), np.float32)
+        padded[:, :, : last - first] = whole.transpose(0, 2, 1)
+        wide = PANEL * self.lanes
+        starts = range(0, count, wide)
+        panels = [padded[:, :, s : s + wide] for s in starts]
+        packed = np.concatenate([p.reshape(p.shape[0], -1) for p in panels], axis=1)
+        self.blocks.append(Buffer(packed.size, "float32", np.ascontiguousarray(packed)))
+        pointer = f"p{len(self.views) + len(self.blocks) - 1}"
+        full = count // wide
+        for number, vectors in ((full, PANEL), (1, count % wide // self.lanes)):
+            if not number or not vectors:
+                continue
+            begin = 0 if vectors == PANEL else full * wide
+            code.open(f"for (int p = 0; p < {number}; ++p)")
+            code.add(
+                f"__global const float* w = {pointer} + d * {self.hidden * count}"
+                f" + {begin * self.hidden} + p * {self.hidden * wide};"
+            )
+            names = [f"s{i}" for i in range(vectors)]
+            code.add(f"float{self.lanes} {', '.join(f'{n} = 0.0f' for n in names)};")
+            code.open(f"for (int k = 0; k < {self.hidden}; ++k)")
+            code.add(f"const float x = {source}[k];")
+            for i, name in enumerate(names):
+                weight = f"vload{self.lanes}(0, w + {i * self.lanes})"
+                code.add(f"{name} = mad((float{self.lanes})(x), {weight}, {name});")
+            code.add(f"w += {vectors * self.lanes};")
+            code.close()
+            for i, name in enumerate(names):
+                at = f"a + {first + begin + i * self.lanes} + p * {wide}"
+                code.add(f"vstore{self.lanes}({name}, 0, {at});")
+            code.close()
+
+    def _units(self) -> None:
+        self.code.open(f"for (int u = 0; u < {self.hidden}; u += {self.vector})")
+
+    def _gate(self, gate: int, *, recurrent: bool = True) -> str:
+        """Input and recurrent product of a gate, at the units u."""
+        view, gates = self.views[0], self._weights().shape[1] // self.hidden
+        inner = view.strides[2]
+        terms = [("s", view.strides[0]), ("b", view.strides[1])]
+        terms += [("d", gates * self.hidden * inner), ("u", inner)]
+        at = offset_of(terms, view.offset + gate * self.hidden * inner)
+        given = load("p0", at, inner, self.vector)
+        return f"{given} + {self._private('a', gate)}" if recurrent else given
+
+    def _private(self, name: str, gate: int = 0) -> str:
+        at = f"u + {gate * self.hidden}" if gate else "u"
+        return load(name, at, 1, self.vector)
+
+    def _active(self, which: int, text: str) -> str:
+        return ACTIVATIONS[self.op.activations[which]].format(f"({text})")
+
+    def _let(self, name: str, text: str) -> None:
+        self.code.add(f"const {self.kind} {name} = {text};")
+
+    def _emit(self, state: Mapping[str, str]) -> None:
+        """Keep the new state, and write the hidden one as this step's result."""
+        for name, value in state.items():
+            self.code.add(*store(name, "u", 1, self.vector, value))
+        t, d, b, u = self.y.strides
+        at = offset_of([("s", t), ("d", d), ("b", b), ("u", u)], self.y.offset)
+        self.code.add(*store("@y", at, u, self.vector, state["h"]))
+        self.code.close()
+
+    def _peephole(self, gate: int, state: str) -> str:
+        index = self.op.peepholes
+        if not index:
+            return ""
+        view = self.views[index]
+        terms = [("d", view.strides[0]), ("u", view.strides[1])]
+        at = offset_of(terms, view.offset + gate * self.hidden * view.strides[1])
+        return f" + {state} * {load(f'p{index}', at, view.strides[1], self.vector)}"
+
+    def _lstm(self) -> None:
+        self._product("h", 0, 4 * self.hidden)
+        self._units()
+        self._let("before", self._private("c"))
+        self._let("i", self._active(0, self._gate(0) + self._peephole(0, "before")))
+        self._let("f", self._active(0, self._gate(2) + self._peephole(2, "before")))
+        self._let("g", self._active(1, self._gate(3)))
+        self._let("cell", "f * before + i * g")
+        self._let("o", self._active(0, self._gate(1) + self._peephole(1, "cell")))
+        self._let("out", f"o * {self._active(2, 'cell')}")
+        self._emit({"c": "cell", "h": "out"})
+
+    def _gru(self) -> None:
+        """Gates z, r, h; the reset is before the product with the state, or after."""
+        hidden, op = self.hidden, self.op
+        if op.linear_before_reset:
+            self._product("h", 0, 3 * hidden)
+            self._units()
+            inner = self._private("a", 2)
+            if op.hidden_bias:
+                view = self.views[op.hidden_bias]
+                terms = zip(("d", "u"), view.strides, strict=True)
+                at = offset_of(terms, view.offset)
+                inner += f" + {load(f'p{op.hidden_bias}', at, view.strides[1], self.vector)}"
+            self._let("r", self._active(0, self._gate(1)))
+            new = f"{self._gate(2, recurrent=False)} + r * ({inner})"
+        else:
+            self._product("h", 0, 2 * hidden)
+            self.code.add(f"float q[{hidden}];")
+            self._units()
+            self._let("r", self._active(0, self._gate(1)))
+            self.code.add(*store("q", "u", 1, self.vector, f"(r * {self._private('h')})"))
+            self.code.close()
+            self._product("q", 2 * hidden, 3 * hidden)
+            self._units()
+            new = self._gate(2)
+        self._let("z", self._active(0, self._gate(0)))
+        self._let("n1", self._active(1, new))
+        self._let("out", f"(1.0f - z) * n1 + z * {self._private('h')}")
+        self._emit({"h": "out"})
+
+    def _rnn(self) -> None:
+        self._product("h", 0, self.hidden)
+        self._units()
+        self._let("out", self._active(0, self._gate(0)))
+        self._emit({"h": "out"})
+
+    def _finish(self, cells: list[str], steps: int) -> None:
+        """Zeros after the end of a short sequence, then the last states."""
+        code = self.code
+        t, d, b, u = self.y.strides
+        if self.op.lengths:
+            code.open(f"for (int s = n; s < {steps}; ++s)")
+            at = offset_of([("s", t), ("d", d), ("b", b), ("u", u)], self.y.offset)
+            code.add(f"for (int u = 0; u < {self.hidden}; ++u) @y[{at}] = 0.0f;")
+            code.close()
+        for i, name in enumerate(cells):
+            at = offset_of([("d", d), ("b", b), ("u", u)], self.y.offset + (steps + i) * t)
+            code.add(f"for (int u = 0; u < {self.hidden}; ++u) @y[{at}] = {name}[u];")
+
+
+def recurrence_kernel(op: Recurrence, step: Step, target: Target) -> Kernel:
+    """Directions and sequences of a batch in parallel, steps one after another."""
+    return _Writer(op, step, target).kernel()
+
+
+GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {Recurrence: recurrence_kernel}

@@ -1,0 +1,85 @@
+"""The text of a program: what its kernels share, then each different kernel once."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from eps.opencl.blueprint import ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.compile.codegen.kernel import Kernel
+    from eps.opencl.runtime.device import Target
+
+
+KERNEL = "__kernel void"
+FUNCTION = "__attribute__((noinline)) void"
+"""Inlined they would make the entry one large function, which compilers may take long for."""
+
+
+def write_source(
+    kernels: Sequence[Kernel], target: Target, *, entry: bool = False
+) -> tuple[str, list[str]]:
+    """The program, and the name of each call's kernel.
+
+    Args:
+        kernels: In the order of the calls; not empty with `entry`.
+        target: The device.
+        entry: Whether they are functions that one kernel, `ENTRY`, calls by their number in the
+            order of the first calls.
+    """
+    texts: dict[str, str] = {}
+    names = []
+    for kernel in kernels:
+        head = f"({', '.join(kernel.parameters())})"
+        group = _group(kernel.group)
+        key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
+        name = f"{kernel.label}{key}"
+        before = FUNCTION if entry else f"{target.attributes}{group} {KERNEL}"
+        texts.setdefault(name, f"{before} {name}{head} {{\n{kernel.body}\n}}\n")
+        names.append(name)
+    body = "\n".join([*texts.values(), *([_entry(kernels, names, target)] if entry else [])])
+    return f"{_shared(body, target)}\n{body}", names
+
+
+def _group(size: int) -> str:
+    return f"__attribute__((reqd_work_group_size({size}, 1, 1)))"
+
+
+def _entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target) -> str:
+    """The kernel that calls the functions `names`; an item is a group of its own."""
+    signatures = {name: kernel.parameters() for name, kernel in zip(names, kernels, strict=True)}
+    most = max(map(len, signatures.values()))
+    parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
+    cases = []
+    for number, (name, taken) in enumerate(signatures.items()):
+        given = ", ".join(f"({text.rpartition(' ')[0]})a{i}" for i, text in enumerate(taken))
+        cases.append(f"    case {number}: {name}({given}); break;")
+    head = f"{target.attributes}{_group(1)} {KERNEL} {ENTRY}({parameters})"
+    return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
+
+
+def _shared(body: str, target: Target) -> str:
+    """What `body` needs before it."""
+    lines = [inlined()] if target.calls_builtins else []
+    if "ol_madd" in body or "ol_dot" in body:
+        lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
+    if "double" in body:
+        lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+    if "ol_" in body:
+        lines.append(_text("prelude.cl"))
+        widths = [w for w in (2, 4, 8, 16) if f"float{w}" in body]
+        lines += [f"OL_FUNCTIONS(float{w}, int{w})" for w in widths]
+    return "\n".join(lines)
+
+
+def inlined() -> str:
+    """OpenCL's functions in terms of the language, for a driver that would call its own."""
+    return _text("inlined.cl")
+
+
+def _text(name: str) -> str:
+    return files("eps.opencl.compile.codegen").joinpath(name).read_text(encoding="utf-8")

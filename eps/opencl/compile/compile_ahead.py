@@ -1,0 +1,57 @@
+"""Compiling partitions with free dimensions ahead of time, for what `reshape_input` says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl.compile.shapes import bound_shapes, sizes_of
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from eps.opencl.compile.shapes import Shapes
+    from eps.opencl.options import OpenCLOptions
+    from eps.opencl.runtime.dynamic import DynamicPartition
+    from eps.opencl.tuning.tune import Progress
+    from ort_lite.execution_provider import FusedNode
+
+log = get_logger(__name__)
+
+
+def asked_shapes(
+    fused: FusedNode, options: OpenCLOptions, sizes: Sequence[Mapping[str, int]]
+) -> list[Shapes]:
+    """The shapes of a partition's inputs that it is to be compiled for now.
+
+    Args:
+        fused: With free dimensions.
+        options: With sets of shapes.
+        sizes: For each set the size of each named dimension of the whole model.
+
+    Raises:
+        EPFail: Some stay free, and other shapes are to be refused.
+    """
+    graph, asked = fused.graph, []
+    for known, given in zip(sizes, options.reshape, strict=True):
+        shapes = bound_shapes(graph, given, {**known, **sizes_of(graph, given)})
+        if shapes is not None:
+            asked.append(tuple(shapes.values()))
+            continue
+        names = ", ".join(info.name for info in graph.inputs)
+        problem = f"{fused.name}: reshape_input leaves dimensions of {names} free"
+        if options.closed:
+            raise EPFail(f"{problem}, and other_shapes=refuse lets none be")
+        log.warning("%s; it compiles at its first run", problem)
+    return asked
+
+
+def prepare(
+    partition: DynamicPartition, asked: Sequence[Shapes], progress: Progress | None
+) -> None:
+    """Compile for each of the shapes."""
+    for count, shapes in enumerate(asked):
+        if progress is not None:
+            progress(f"sets of shapes of {partition.name}", count, len(asked))
+        partition.prepare(shapes)

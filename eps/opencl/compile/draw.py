@@ -1,0 +1,119 @@
+"""From a partition and the shapes of its inputs to a blueprint; not on the way of a reload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
+from eps.opencl.compile.codegen.select import kernels_of
+from eps.opencl.compile.codegen.source import write_source
+from eps.opencl.compile.fuse import fuse
+from eps.opencl.compile.ir import Unsupported
+from eps.opencl.compile.layout import lay_out
+from eps.opencl.compile.memory_plan import MemoryPlan, nbytes, plan_memory
+from eps.opencl.compile.trace import trace
+from eps.opencl.compile.weights import Weight, weight_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from eps.opencl.compile.codegen.kernel import Kernel
+    from eps.opencl.compile.layout import Schedule
+    from eps.opencl.compile.views import Buffer, View
+    from eps.opencl.runtime.device import Target
+    from ort_lite.model.graph import Graph
+
+BUILD_OPTIONS = "-cl-mad-enable -w"
+"""No warnings: PoCL writes to stderr of each vector that is longer than a register."""
+MAX_ELEMENTS = (1 << 31) - (1 << 21)
+"""Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
+
+
+def arrange(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:
+    """Steps and places of a partition for inputs of the given shapes.
+
+    Raises:
+        Unsupported: With these shapes a node is not supported after all.
+    """
+    return lay_out(fuse(trace(graph, shapes)))
+
+
+def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) -> Blueprint:
+    """Compile a partition for inputs of the given shapes.
+
+    Raises:
+        Unsupported: With these shapes a node is not supported after all.
+    """
+    schedule = arrange(graph, shapes)
+    kernels = [kernel for step in schedule.steps for kernel in kernels_of(step, target)]
+    largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
+    if largest > MAX_ELEMENTS:
+        raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
+    plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
+    entry = target.one_entry and bool(kernels)
+    source, names = write_source(kernels, target, entry=entry)
+    weights = list(map(_weight, plan.constants))
+    distinct = {weight.digest: weight for weight in weights}
+    order = {digest: index for index, digest in enumerate(distinct)}
+    constants = {
+        id(buffer): Constant(order[weight.digest])
+        for buffer, weight in zip(plan.constants, weights, strict=True)
+    }
+    return Blueprint(
+        source=source,
+        options=BUILD_OPTIONS,
+        calls=tuple(_call(k, n, plan, constants) for k, n in zip(kernels, names, strict=True)),
+        arena=plan.arena,
+        weights=tuple(distinct.values()),
+        inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
+        outputs=_outputs(graph, schedule, plan),
+        fills=tuple(Fill(Place(at, size), value) for at, size, value in plan.fills),
+        entry=entry,
+        tuned={
+            k.problem: target.tuned[k.problem]
+            for k in kernels
+            if k.problem is not None and k.problem in target.tuned
+        },
+    )
+
+
+def _call(kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, Constant]) -> Call:
+    arguments = (
+        Place(plan.places[id(buffer)], nbytes(buffer))
+        if buffer.constant is None
+        else constants[id(buffer)]
+        for buffer in kernel.operands
+    )
+    return Call(
+        kernel=name,
+        tasks=kernel.tasks,
+        group=kernel.group,
+        arguments=tuple(arguments),
+        checks=kernel.checks,
+        work=kernel.work,
+    )
+
+
+def _weight(buffer: Buffer) -> Weight:
+    assert buffer.constant is not None, "the plan lists constants"
+    flat = np.ascontiguousarray(buffer.constant).reshape(-1).view(np.uint8)
+    return weight_of(flat.data)
+
+
+def _ports(names: Sequence[str], views: Sequence[View], plan: MemoryPlan) -> tuple[Port, ...]:
+    return tuple(
+        Port(
+            name=name,
+            dtype=view.buffer.dtype,
+            shape=view.shape,
+            offset=plan.places[id(view.buffer)]
+            + view.offset * int(np.dtype(view.buffer.dtype).itemsize),
+        )
+        for name, view in zip(names, views, strict=True)
+    )
+
+
+def _outputs(graph: Graph, schedule: Schedule, plan: MemoryPlan) -> tuple[Port, ...]:
+    return _ports([info.name for info in graph.outputs], schedule.outputs, plan)

@@ -1,0 +1,163 @@
+"""Merges elementwise operations into each other and into what makes their input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.compile.expression import (
+    Arg,
+    Expr,
+    arguments,
+    is_floating,
+    is_vectorisable,
+    size,
+    substitute,
+)
+from eps.opencl.compile.ir import (
+    Convolution,
+    Epilogue,
+    KernelGraph,
+    MatMul,
+    Op,
+    Pointwise,
+    Tensor,
+    TransposedConvolution,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MAX_EXPRESSION = 60
+"""Calls in one kernel: beyond, registers spill and compile time grows."""
+MAX_OPERANDS = 12
+
+Dense = Convolution | TransposedConvolution | MatMul
+
+
+def fuse(graph: KernelGraph) -> KernelGraph:
+    """The same values in fewer operations; what only fused operations used is gone."""
+    ops = _live(graph)
+    ops = _merge_pointwise(
+        ops, graph.outputs, lambda expr: (is_floating(expr), is_vectorisable(expr))
+    )
+    ops = _into_dense(ops, graph.outputs, _takes_floats)
+    ops = _merge_pointwise(ops, graph.outputs, is_vectorisable)
+    ops = _into_dense(ops, graph.outputs, _takes_integers)
+    return KernelGraph(graph.inputs, graph.outputs, ops)
+
+
+def _live(graph: KernelGraph) -> list[Op]:
+    """Operations that an output depends on."""
+    needed = {id(t) for t in graph.outputs}
+    kept = []
+    for op in reversed(graph.ops):
+        if id(op.output) in needed:
+            kept.append(op)
+            needed.update(id(t) for t in op.inputs)
+    return list(reversed(kept))
+
+
+def _uses(ops: Sequence[Op], outputs: Sequence[Tensor]) -> Counter[int]:
+    """How many operations, and outputs, use each tensor."""
+    uses = Counter(id(t) for op in ops for t in dict.fromkeys(op.inputs))
+    uses.update(id(t) for t in outputs)
+    return uses
+
+
+def _takes_floats(maker: Dense, expr: Expr) -> bool:
+    return maker.inputs[0].dtype == "float32" and is_floating(expr)
+
+
+def _takes_integers(maker: Dense, expr: Expr) -> bool:
+    return maker.inputs[0].dtype != "float32" and is_vectorisable(expr)
+
+
+def _merge_pointwise(
+    ops: Sequence[Op], outputs: Sequence[Tensor], kind: Callable[[Expr], object]
+) -> list[Op]:
+    """Put a pointwise operation into its only user, if that has its shape and is of its kind."""
+    uses = _uses(ops, outputs)
+    makers: dict[int, Pointwise] = {}
+    dropped: set[int] = set()
+    for op in ops:
+        if not isinstance(op, Pointwise):
+            continue
+        while maker := _mergeable(op, makers, uses):
+            merged = _substituted(op, maker) if kind(op.expr) == kind(maker.expr) else None
+            if merged is None:
+                break
+            for tensor in set(maker.inputs) & set(op.inputs):
+                uses[id(tensor)] -= 1
+            op.inputs, op.expr = merged
+            dropped.add(id(maker))
+        makers[id(op.output)] = op
+    return [op for op in ops if id(op) not in dropped]
+
+
+def _mergeable(op: Pointwise, makers: dict[int, Pointwise], uses: Counter[int]) -> Pointwise | None:
+    for tensor in op.inputs:
+        maker = makers.get(id(tensor))
+        if maker and uses[id(tensor)] == 1 and tensor.shape == op.output.shape:
+            return maker
+    return None
+
+
+def _substituted(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], Expr] | None:
+    """Inputs and expression of `op` with those of `maker` written in; None if too large."""
+    tensor = maker.output
+    inputs = [t for t in op.inputs if t is not tensor]
+    inputs += [t for t in maker.inputs if t not in inputs]
+    if len(inputs) > MAX_OPERANDS or size(op.expr) + size(maker.expr) > MAX_EXPRESSION:
+        return None
+    inner = substitute(maker.expr, _moved(maker.inputs, inputs))
+    mapping: dict[int, Expr] = _moved(op.inputs, inputs)
+    mapping[op.inputs.index(tensor)] = inner
+    return tuple(inputs), substitute(op.expr, mapping)
+
+
+def _moved(old: Sequence[Tensor], new: Sequence[Tensor]) -> dict[int, Expr]:
+    return {i: Arg(new.index(t), t.dtype) for i, t in enumerate(old) if t in new}
+
+
+def _into_dense(
+    ops: Sequence[Op], outputs: Sequence[Tensor], takes: Callable[[Dense, Expr], bool]
+) -> list[Op]:
+    """Apply a pointwise operation to a product or convolution before that is stored.
+
+    The fused operation runs where the pointwise one did: its other operands are made by then.
+    """
+    uses = _uses(ops, outputs)
+    makers: dict[int, Dense] = {}
+    moved: set[int] = set()
+    result: list[Op] = []
+    for op in ops:
+        fused: Op = op
+        if isinstance(op, Pointwise):
+            found = next((t for t in op.inputs if _fits(t, op, makers, uses)), None)
+            if found is not None and takes(makers[id(found)], op.expr):
+                maker = makers[id(found)]
+                moved.add(id(maker))
+                fused = _with_epilogue(maker, op, found)
+        if isinstance(fused, Dense) and fused.epilogue is None:
+            makers[id(fused.output)] = fused
+        result.append(fused)
+    return [op for op in result if id(op) not in moved]
+
+
+def _fits(tensor: Tensor, op: Pointwise, makers: dict[int, Dense], uses: Counter[int]) -> bool:
+    made = id(tensor) in makers and uses[id(tensor)] == 1
+    return made and tensor.shape == op.output.shape
+
+
+def _with_epilogue(maker: Dense, op: Pointwise, result: Tensor) -> Dense:
+    extra = [t for t in op.inputs if t is not result]
+    mapping: dict[int, Expr] = {
+        i: Arg(0 if t is result else extra.index(t) + 1, t.dtype) for i, t in enumerate(op.inputs)
+    }
+    used = arguments(op.expr)
+    assert op.inputs.index(result) in used, "lowering keeps no operand that it does not read"
+    epilogue = Epilogue(substitute(op.expr, mapping), len(maker.inputs))
+    inputs = (*maker.inputs, *extra)
+    return replace(maker, inputs=inputs, output=op.output, epilogue=epilogue)

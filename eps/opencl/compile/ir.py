@@ -1,0 +1,264 @@
+"""The kernel graph: tensors of static shape, and the operations that make them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
+from eps.opencl.compile.views import View, reshaped
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from eps.opencl.compile.expression import Expr
+    from eps.opencl.compile.ir_quantised import Quantised
+
+
+class Unsupported(Exception):  # noqa: N818 - a signal: the node goes to another EP
+    """A node that this EP does not run; the text says why, in one line."""
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A value of the kernel graph; compared by identity.
+
+    Attributes:
+        dtype: numpy's name of the element type.
+        constant: Its content, where that is known when compiling.
+        order: Axes as they lie in memory, outermost first; () for row-major.
+        name: Of the ONNX value that it is, for messages.
+        quantised: What it was dequantised from, if it was.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    constant: np.ndarray | None = None
+    order: tuple[int, ...] = ()
+    name: str = ""
+    quantised: Quantised | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One operation; `inputs` may hold a tensor twice."""
+
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+
+
+@dataclass(eq=False, slots=True)
+class Pointwise(Op):
+    """output[i] = expr(inputs[i]), inputs broadcast to the output's shape."""
+
+    expr: Expr
+
+
+@dataclass(eq=False, slots=True)
+class Epilogue:
+    """What a kernel applies to its result before it stores it.
+
+    Attributes:
+        expr: Arg(0) is the result; Arg(i) is input `first + i - 1` of the operation.
+        first: Index of the first extra input.
+    """
+
+    expr: Expr
+    first: int
+
+
+@dataclass(eq=False, slots=True)
+class MatMul(Op):
+    """output[..., m, n] = sum over k of inputs[0][..., m, k] * inputs[1][..., k, n].
+
+    Both are of the output's rank, batch axes broadcast. Integers are summed as int32.
+    """
+
+    epilogue: Epilogue | None = None
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Window:
+    """A sliding window over rows and columns of [N, C, H, W].
+
+    Attributes:
+        kernel, strides, dilations: (rows, columns).
+        pads: (top, left, bottom, right).
+    """
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    pads: tuple[int, int, int, int]
+
+
+@dataclass(eq=False, slots=True)
+class Convolution(Op):
+    """ONNX Conv of inputs[0] [N, C, H, W] with inputs[1] [O, C/groups, kh, kw], a constant.
+
+    Integers are summed as int32; padding holds `outside`.
+    """
+
+    window: Window
+    groups: int
+    epilogue: Epilogue | None = None
+    outside: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class TransposedConvolution(Op):
+    """ONNX ConvTranspose of inputs[0] [N, C, H, W] with inputs[1] [C, O/groups, kh, kw]."""
+
+    window: Window
+    groups: int
+    epilogue: Epilogue | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Pool(Op):
+    """Maximum or average over a window; padding takes no part but for `count_pads`."""
+
+    window: Window
+    kind: str
+    count_pads: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Reduce(Op):
+    """sum, mean, max, min or prod over `axes`, which the output has with size 1."""
+
+    kind: str
+    axes: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Softmax(Op):
+    """Softmax along `axis`, or its logarithm."""
+
+    axis: int
+    log: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class LayerNorm(Op):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias over the last `count` elements.
+
+    inputs: x, scale [count], and bias [count] if there are three; `root_mean_square` leaves
+    the mean out. The output is of x's shape; `count` is the product of its last axes.
+    """
+
+    count: int
+    epsilon: float
+    root_mean_square: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Gather(Op):
+    """ONNX Gather: slices of inputs[0] along `axis` that inputs[1], integers, picks."""
+
+    axis: int
+
+
+@dataclass(eq=False, slots=True)
+class GatherND(Op):
+    """ONNX GatherND: inputs[1] [..., k], integers, picks along the k axes from `batch` on."""
+
+    batch: int
+
+
+@dataclass(eq=False, slots=True)
+class Sample(Op):
+    """output[i] = sum over taps of weight * inputs[0][source(i)], along each axis by itself.
+
+    Attributes:
+        sources: For each axis, for each output index, the input indices it reads.
+        weights: For each axis, their weights, of the same lengths.
+    """
+
+    sources: tuple[tuple[tuple[int, ...], ...], ...]
+    weights: tuple[tuple[tuple[float, ...], ...], ...]
+
+
+@dataclass(eq=False, slots=True)
+class Concat(Op):
+    """Inputs one after another along `axis`."""
+
+    axis: int
+
+
+@dataclass(eq=False, slots=True)
+class Fill(Op):
+    """inputs[0] put into a constant: output[i + starts] = inputs[0][i], the rest `value`."""
+
+    starts: tuple[int, ...]
+    value: float | int | bool
+
+
+@dataclass(eq=False, slots=True)
+class Alias(Op):
+    """The elements of inputs[0] seen another way; no kernel where strides can say it."""
+
+    how: Reshape | Permute | Slice | Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Another shape, the same order of elements."""
+
+    shape: tuple[int, ...]
+
+    def apply(self, view: View) -> View | None:
+        """The view, or None where it takes a copy."""
+        return reshaped(view, self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Permute:
+    """Axis i of the result is axis axes[i]."""
+
+    axes: tuple[int, ...]
+
+    def apply(self, view: View) -> View | None:
+        """The view."""
+        shape = tuple(view.shape[a] for a in self.axes)
+        return View(view.buffer, shape, tuple(view.strides[a] for a in self.axes), view.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Elements starts[i] + n * steps[i] of axis i; steps may be negative."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def apply(self, view: View) -> View | None:
+        """The view."""
+        offset = sum(a * s for a, s in zip(self.starts, view.strides, strict=True))
+        strides = tuple(a * s for a, s in zip(self.steps, view.strides, strict=True))
+        return View(view.buffer, self.shape, strides, view.offset + offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """numpy's broadcasting to `shape`."""
+
+    shape: tuple[int, ...]
+
+    def apply(self, view: View) -> View | None:
+        """The view."""
+        return view.broadcast(self.shape)
+
+
+@dataclass(slots=True)
+class KernelGraph:
+    """Operations in an order in which they can run."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    ops: list[Op] = field(default_factory=list)

@@ -1,0 +1,261 @@
+"""Where every tensor lies: order of axes, borders of zeros, parts of concatenations, copies.
+
+Images lie channels last, so that a vector is one pixel's channels. A convolution's padding is
+a border around its input, of zeros or of an integer's zero point, so that its kernel tests no
+bounds. The parts of a concatenation are written where the whole lies. Everything else is strides.
+"""
+
+from __future__ import annotations
+
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.axis_orders import CHANNELS_LAST, assign_orders
+from eps.opencl.compile.expression import Arg
+from eps.opencl.compile.ir import (
+    Alias,
+    Concat,
+    Convolution,
+    KernelGraph,
+    LayerNorm,
+    MatMul,
+    Op,
+    Pointwise,
+    Slice,
+    Tensor,
+    TransposedConvolution,
+)
+from eps.opencl.compile.views import Buffer, View, ordered_strides, plain_strides
+
+Border = tuple[int, int, int, int]
+NO_BORDER: Border = (0, 0, 0, 0)
+FEW_CHANNELS = 4
+"""An image of so few channels is read where it lies: its pixels are no vectors anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation with the place of everything it touches."""
+
+    op: Op
+    inputs: tuple[View, ...]
+    output: View
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in the order in which they run; inputs and outputs are plain views."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[View, ...]
+    outputs: tuple[View, ...]
+
+
+def lay_out(graph: KernelGraph) -> Schedule:
+    """Give every tensor its place."""
+    assign_orders(graph)
+    return _Layout(graph).run()
+
+
+class _Layout:
+    def __init__(self, graph: KernelGraph) -> None:
+        self._graph = graph
+        self._makers = {id(op.output): op for op in graph.ops}
+        self._borders: dict[int, Border] = {}
+        self._outside: dict[int, int] = {}
+        self._parts: dict[int, tuple[Concat, int]] = {}
+        self._views: dict[int, View] = {}
+        self._steps: list[Step] = []
+
+    def run(self) -> Schedule:
+        for op in self._graph.ops:
+            if isinstance(op, Convolution | TransposedConvolution):
+                self._demand_border(op)
+        for op in reversed(self._graph.ops):
+            if isinstance(op, Concat):
+                self._adopt_parts(op)
+        for op in self._graph.ops:
+            if isinstance(op, Concat):
+                self._share_border(op)
+        for tensor in self._graph.inputs:
+            self._views[id(tensor)] = _plain(tensor.shape, tensor.dtype)
+        for op in self._graph.ops:
+            self._place(op)
+        taken: set[int] = set()
+        outputs = tuple(self._output(tensor, taken) for tensor in self._graph.outputs)
+        inputs = tuple(self._views[id(tensor)] for tensor in self._graph.inputs)
+        return Schedule(tuple(self._steps), inputs, outputs)
+
+    def _demand_border(self, op: Convolution | TransposedConvolution) -> None:
+        """Have the input made with a border, where a kernel of ours makes it as an image."""
+        x = op.inputs[0]
+        if self._is_made_here(x) and x.order == CHANNELS_LAST:
+            needed, outside = border_of(op), outside_of(op)
+            if needed == NO_BORDER or self._outside.setdefault(id(x), outside) != outside:
+                return
+            held = self._borders.get(id(x), NO_BORDER)
+            self._borders[id(x)] = tuple(map(max, needed, held))  # type: ignore[assignment]
+
+    def _is_made_here(self, tensor: Tensor) -> bool:
+        maker = self._makers.get(id(tensor))
+        return maker is not None and not isinstance(maker, Alias)
+
+    def _adopt_parts(self, op: Concat) -> None:
+        """Have parts made in their place; images only side by side in their channels."""
+        at = 0
+        for tensor in op.inputs:
+            fits = self._is_made_here(tensor) and tensor.order == op.output.order
+            free = id(tensor) not in self._parts and tensor not in self._graph.outputs
+            alone = op.inputs.count(tensor) == 1
+            if fits and free and alone and (op.axis == 1 or tensor.order != CHANNELS_LAST):
+                self._parts[id(tensor)] = (op, at)
+            at += tensor.shape[op.axis]
+
+    def _share_border(self, op: Concat) -> None:
+        """A part's border is the border of the whole."""
+        parts = [t for t in op.inputs if self._parts.get(id(t), (None, 0))[0] is op]
+        borders = [self._borders.get(id(t), NO_BORDER) for t in (op.output, *parts)]
+        self._borders[id(op.output)] = tuple(map(max, *borders, NO_BORDER))
+        wanted = (self._outside[id(t)] for t in (op.output, *parts) if id(t) in self._outside)
+        self._outside[id(op.output)] = next(wanted, 0)
+
+    def _view(self, tensor: Tensor) -> View:
+        """Where a tensor lies; made on first use."""
+        found = self._views.get(id(tensor))
+        if found is None:
+            found = self._views[id(tensor)] = self._new_view(tensor)
+        return found
+
+    def _new_view(self, tensor: Tensor) -> View:
+        if tensor.constant is not None:
+            buffer = Buffer(tensor.size, tensor.dtype, tensor.constant)
+            return View(buffer, tensor.shape, plain_strides(tensor.shape))
+        part = self._parts.get(id(tensor))
+        if part is not None:
+            return _part_of(self._view(part[0].output), part[0].axis, part[1], tensor.shape)
+        border = self._borders.get(id(tensor), NO_BORDER)
+        if border == NO_BORDER:
+            return _ordered(tensor)
+        return image_view(tensor, border, self._outside.get(id(tensor), 0))
+
+    def _place(self, op: Op) -> None:
+        if isinstance(op, Alias):
+            self._views[id(op.output)] = self._alias(op)
+        elif isinstance(op, Concat):
+            self._join(op)
+        else:
+            inputs = [self._view(t) for t in op.inputs]
+            if isinstance(op, Convolution | TransposedConvolution):
+                inputs[0] = self._image(op, inputs[0])
+            elif isinstance(op, MatMul):
+                if op.inputs[1].constant is None:
+                    inputs[1] = self._with_unit_stride(inputs[1])
+                if op.inputs[0].dtype != "float32":
+                    inputs[0] = self._with_unit_stride(inputs[0])
+            elif isinstance(op, LayerNorm) and not inputs[0].is_plain:
+                inputs[0] = self._copied(inputs[0])
+            self._steps.append(Step(op, tuple(inputs), self._view(op.output)))
+
+    def _alias(self, op: Alias) -> View:
+        source = self._view(op.inputs[0])
+        found = op.how.apply(source)
+        if found is None:
+            found = op.how.apply(self._copied(source))
+        assert found is not None, "a plain view can be reshaped"
+        return found
+
+    def _join(self, op: Concat) -> None:
+        whole, at = self._view(op.output), 0
+        for tensor in op.inputs:
+            owner = self._parts.get(id(tensor))
+            if owner is None or owner[0] is not op:
+                target = _part_of(whole, op.axis, at, tensor.shape)
+                self._copy(self._view(tensor), target)
+            at += tensor.shape[op.axis]
+
+    def _image(self, op: Convolution | TransposedConvolution, view: View) -> View:
+        """The input as the kernel needs it: channels last, with the border."""
+        x, needed = op.inputs[0], border_of(op)
+        fits = needed == NO_BORDER or view.buffer.border == outside_of(op)
+        if fits and self._is_made_here(x) and x.order == CHANNELS_LAST:
+            return view
+        few = x.shape[1] <= FEW_CHANNELS and op.groups == 1 and x.dtype == "float32"
+        if needed == NO_BORDER and (view.strides[1] == 1 or few):
+            return view
+        copy = Tensor(x.shape, x.dtype, order=CHANNELS_LAST)
+        target = image_view(copy, needed, outside_of(op))
+        self._copy(view, target)
+        return target
+
+    def _with_unit_stride(self, view: View) -> View:
+        return view if view.strides[-1] == 1 or view.shape[-1] == 1 else self._copied(view)
+
+    def _copied(self, view: View) -> View:
+        target = _plain(view.shape, view.buffer.dtype)
+        self._copy(view, target)
+        return target
+
+    def _copy(self, source: View, target: View) -> None:
+        dtype = source.buffer.dtype
+        op = Pointwise((), Tensor(source.shape, dtype), Arg(0, dtype))
+        self._steps.append(Step(op, (source,), target))
+
+    def _output(self, tensor: Tensor, taken: set[int]) -> View:
+        if not tensor.size:
+            return _plain(tensor.shape, tensor.dtype)
+        view = self._view(tensor)
+        held = view.buffer.constant is not None or id(view.buffer) in taken
+        given = any(view.buffer is self._views[id(x)].buffer for x in self._graph.inputs)
+        if held or given or not view.is_plain:
+            view = self._copied(view)
+        taken.add(id(view.buffer))
+        return view
+
+
+def outside_of(op: Convolution | TransposedConvolution) -> int:
+    """What the border holds."""
+    return op.outside if isinstance(op, Convolution) else 0
+
+
+def border_of(op: Convolution | TransposedConvolution) -> Border:
+    """What the kernel reads around its input: (top, left, bottom, right)."""
+    if isinstance(op, Convolution):
+        return op.window.pads
+    rows, columns = (
+        (reach, reach)
+        for reach in (
+            (op.window.kernel[axis] - 1) * op.window.dilations[axis] // op.window.strides[axis] + 1
+            for axis in (0, 1)
+        )
+    )
+    if op.window.kernel == op.window.strides and not any(op.window.pads):
+        return NO_BORDER
+    return rows[0], columns[0], rows[1], columns[1]
+
+
+def _plain(shape: tuple[int, ...], dtype: str) -> View:
+    tensor = Tensor(shape, dtype)
+    return _ordered(tensor)
+
+
+def _ordered(tensor: Tensor) -> View:
+    order = tensor.order or tuple(range(len(tensor.shape)))
+    buffer = Buffer(tensor.size, tensor.dtype)
+    return View(buffer, tensor.shape, ordered_strides(tensor.shape, order))
+
+
+def image_view(tensor: Tensor, border: Border, outside: int) -> View:
+    """[N, C, H, W] channels last, `border` around rows and columns that holds `outside`."""
+    n, channels, rows, columns = tensor.shape
+    top, left, bottom, right = border
+    wide, high = columns + left + right, rows + top + bottom
+    line = wide * channels
+    strides = (high * line, 1, line, channels)
+    geometry = (n, high, wide, channels, *border)
+    buffer = Buffer(n * high * line, tensor.dtype, geometry=geometry, border=outside)
+    return View(buffer, tensor.shape, strides, top * line + left * channels)
+
+
+def _part_of(whole: View, axis: int, start: int, shape: tuple[int, ...]) -> View:
+    starts = tuple(start if a == axis else 0 for a in range(len(shape)))
+    found = Slice(starts, (1,) * len(shape), shape).apply(whole)
+    assert found is not None, "a slice is always a view"
+    return found

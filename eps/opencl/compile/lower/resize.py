@@ -1,0 +1,137 @@
+"""Resize and Upsample as weighted sums of neighbours, each axis by itself."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import TYPE_CHECKING
+
+from eps.opencl.compile.ir import Sample, Tensor, Unsupported
+from eps.opencl.compile.lower.node import NodeView, normal_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Taps = list[tuple[int, float]]
+
+_NEAREST: Mapping[str, Callable[[float], float]] = {
+    "round_prefer_floor": lambda x: ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: floor(x + 0.5),
+    "floor": floor,
+    "ceil": ceil,
+}
+
+
+def _resize(node: NodeView) -> Tensor:
+    x = node.input(0)
+    node.require_float32(0)
+    for name, default in (("antialias", 0), ("exclude_outside", 0)):
+        if node.attr(name, default):
+            raise Unsupported(f"Resize with {name}")
+    if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise Unsupported("Resize that keeps the aspect ratio")
+    shape, scales = _target(node, x)
+    return _sampled(node, x, shape, scales)
+
+
+def _target(node: NodeView, x: Tensor) -> tuple[list[int], list[float]]:
+    """Output shape and scale of every axis: ONNX Resize-18."""
+    rank = len(x.shape)
+    first = 2 if node.opset >= 11 else 1
+    given = node.attr("axes")
+    axes = [normal_axis(int(a), rank) for a in given] if given else list(range(rank))
+    shape, scales = list(x.shape), [1.0] * rank
+    if node.has(first + 1) and node.input(first + 1).size:
+        for axis, size in zip(axes, node.integers(first + 1, "the sizes"), strict=True):
+            shape[axis], scales[axis] = size, size / x.shape[axis]
+    else:
+        values = node.constant(first, "the scales").reshape(-1)
+        for axis, scale in zip(axes, values, strict=True):
+            shape[axis], scales[axis] = floor(x.shape[axis] * float(scale)), float(scale)
+    return shape, scales
+
+
+def _upsample(node: NodeView) -> Tensor:
+    x = node.input(0)
+    node.require_float32(0)
+    scales = node.attr("scales")
+    if scales is None:
+        scales = node.constant(1, "the scales").reshape(-1)
+    values = [float(s) for s in scales]
+    shape = [floor(n * s) for n, s in zip(x.shape, values, strict=True)]
+    return _sampled(node, x, shape, values)
+
+
+def _sampled(node: NodeView, x: Tensor, shape: list[int], scales: list[float]) -> Tensor:
+    if tuple(shape) == x.shape and all(s == 1.0 for s in scales):
+        return x
+    taps = [
+        _axis_taps(node, n, m, scale) for n, m, scale in zip(x.shape, shape, scales, strict=True)
+    ]
+    output = Tensor(tuple(shape), x.dtype)
+    sources = tuple(tuple(tuple(i for i, _ in t) for t in axis) for axis in taps)
+    weights = tuple(tuple(tuple(w for _, w in t) for t in axis) for axis in taps)
+    node.emit(Sample((x,), output, sources, weights))
+    return output
+
+
+def _axis_taps(node: NodeView, n: int, m: int, scale: float) -> Sequence[Taps]:
+    """What each output index reads of an axis of n elements."""
+    if n == m and scale == 1.0:
+        return [[(i, 1.0)] for i in range(n)]
+    mode = node.attr("mode", "nearest")
+    found = []
+    for i in range(m):
+        at = _coordinate(node, i, n, m, scale)
+        if mode == "nearest":
+            rule = node.attr("nearest_mode", "round_prefer_floor")
+            if node.node.op_type == "Upsample" or node.opset < 11:
+                rule = "floor"
+            found.append([(min(max(int(_NEAREST[rule](at)), 0), n - 1), 1.0)])
+        elif mode == "linear":
+            found.append(_linear(at, n))
+        elif mode == "cubic":
+            found.append(_cubic(at, n, node.attr("cubic_coeff_a", -0.75)))
+        else:
+            raise Unsupported(f"mode {mode}")
+    return found
+
+
+def _coordinate(node: NodeView, i: int, n: int, m: int, scale: float) -> float:
+    old = node.node.op_type == "Upsample" or node.opset < 11
+    mode = "asymmetric" if old else node.attr("coordinate_transformation_mode", "half_pixel")
+    if mode == "asymmetric":
+        return i / scale
+    if mode == "align_corners":
+        return i * (n - 1) / (m - 1) if m > 1 else 0.0
+    if mode == "pytorch_half_pixel":
+        return (i + 0.5) / scale - 0.5 if m > 1 else 0.0
+    if mode == "half_pixel":
+        return (i + 0.5) / scale - 0.5
+    if mode == "half_pixel_symmetric":
+        centre = n / 2 * (1 - m / (scale * n))
+        return centre + (i + 0.5) / scale - 0.5
+    raise Unsupported(f"coordinates {mode}")
+
+
+def _linear(at: float, n: int) -> Taps:
+    low = floor(at)
+    rest = at - low
+    first, second = (min(max(k, 0), n - 1) for k in (low, low + 1))
+    if rest == 0.0 or first == second:
+        return [(first, 1.0)]
+    return [(first, 1.0 - rest), (second, rest)]
+
+
+def _cubic(at: float, n: int, a: float) -> Taps:
+    low = floor(at)
+    r = at - low
+    weights = (
+        ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a,
+        ((a + 2) * r - (a + 3)) * r * r + 1,
+        ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1,
+        ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a,
+    )
+    return [(min(max(low - 1 + k, 0), n - 1), w) for k, w in enumerate(weights)]
+
+
+LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {"Resize": _resize, "Upsample": _upsample}

@@ -1,0 +1,138 @@
+"""From an ONNX graph and the shapes of its inputs to a kernel graph, node by node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import TensorType
+from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.fold import evaluate
+from eps.opencl.compile.ir import KernelGraph, Op, Tensor, Unsupported
+from eps.opencl.compile.lower import LOWERINGS
+from eps.opencl.compile.lower.node import NodeView, constant
+from eps.opencl.compile.lower.quantised import dequantized
+from ort_lite.model.tensor_values import numpy_dtype, to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from ctx_formats.onnx_model import Node
+    from ort_lite.model.graph import Graph
+
+MAX_FOLDED = 1 << 26
+"""Elements of the largest constant that is made when compiling."""
+
+
+class Tracer:
+    """Lowers nodes in order; `values` has a tensor for each name that is known so far."""
+
+    def __init__(self, graph: Graph) -> None:
+        """Nothing is known but the graph's constants."""
+        self.graph = graph
+        self.values: dict[str, Tensor] = {}
+        self.ops: list[Op] = []
+
+    def value(self, name: str) -> Tensor | None:
+        """The tensor of a name; None where it is not known."""
+        found = self.values.get(name)
+        if found is None:
+            known = self.graph.constant(name)
+            if known is not None:
+                found = self.values[name] = constant(to_numpy(known))
+        return found
+
+    def lower(self, index: int) -> None:
+        """Lower one node; its outputs become known.
+
+        Raises:
+            Unsupported: No kernels for it; nothing was added.
+        """
+        node = self.graph.nodes[index]
+        inputs = tuple(self._input(name) for name in node.inputs)
+        before = len(self.ops)
+        try:
+            results = self._results(node, inputs)
+        except Unsupported:
+            del self.ops[before:]
+            raise
+        for name, result in zip(node.outputs, results, strict=False):
+            if name:
+                self.values[name] = result
+
+    def _input(self, name: str) -> Tensor | None:
+        if not name:
+            return None
+        found = self.value(name)
+        if found is None:
+            raise Unsupported(f"the shape of '{name}' is not known before the run")
+        return found
+
+    def _results(self, node: Node, inputs: Sequence[Tensor | None]) -> Sequence[Tensor]:
+        if all(x is None or x.constant is not None for x in inputs):
+            return self._folded(node, inputs)
+        lowering = LOWERINGS.get((node.domain, node.op_type))
+        if lowering is None:
+            raise Unsupported(f"no kernels for {node.domain or 'ai.onnx'}:{node.op_type}")
+        found = lowering(self._view(node, inputs))
+        results = [found] if isinstance(found, Tensor) else list(found)
+        if len([n for n in node.outputs if n]) > len(results):
+            raise Unsupported("an optional output")
+        return results
+
+    def _view(self, node: Node, inputs: Sequence[Tensor | None]) -> NodeView:
+        opset = self.graph.opset_imports.get(node.domain, 1)
+        return NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
+
+    def _folded(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+        if node.op_type == "DequantizeLinear":
+            held = dequantized(self._view(node, inputs))
+            if held is not None:
+                return [held]
+        values = [None if x is None else x.constant for x in inputs]
+        found = evaluate(node, values, self.graph.opset_imports)
+        if any(v.size > MAX_FOLDED for v in found):
+            raise Unsupported("its constant value is too large")
+        return [constant(v) for v in found]
+
+
+def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
+    """The kernel graph of a partition.
+
+    Args:
+        graph: Every node of which this EP has taken.
+        shapes: Of every input.
+
+    Raises:
+        Unsupported: With these shapes a node is not supported after all; has its name.
+    """
+    tracer = Tracer(graph)
+    inputs = []
+    for info in graph.inputs:
+        tensor = Tensor(shapes[info.name], input_dtype(graph, info.name), name=info.name)
+        tracer.values[info.name] = tensor
+        inputs.append(tensor)
+    for index, node in enumerate(graph.nodes):
+        try:
+            tracer.lower(index)
+        except Unsupported as exc:
+            raise Unsupported(f"{node.op_type} '{node.name}': {exc}") from exc
+    outputs = tuple(tracer.values[info.name] for info in graph.outputs)
+    for info, tensor in zip(graph.outputs, outputs, strict=True):
+        if tensor.dtype not in C_TYPES:
+            raise Unsupported(f"'{info.name}' has element type {tensor.dtype}, which no kernel has")
+    return KernelGraph(tuple(inputs), outputs, tracer.ops)
+
+
+def input_dtype(graph: Graph, name: str) -> str:
+    """numpy's name of an input's element type.
+
+    Raises:
+        Unsupported: It is no tensor, or its type is not known.
+    """
+    found = graph.type_of(name)
+    if not isinstance(found, TensorType):
+        raise Unsupported(f"the type of '{name}' is not known")
+    dtype: np.dtype[np.generic] = numpy_dtype(found.elem_type)
+    return dtype.name

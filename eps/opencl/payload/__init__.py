@@ -1,0 +1,1 @@
+"""Compiled partitions as bytes, written and read back."""

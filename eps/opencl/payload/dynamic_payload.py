@@ -1,0 +1,108 @@
+"""A partition with free dimensions as an ONNX model, its large constants apart from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.model_reader import read_model
+from ctx_formats.model_writer import model_bytes
+from ctx_formats.onnx_model import ExternalData, Model, TensorType
+from eps.opencl.compile.weights import Weight, weight_of
+from eps.opencl.payload.format import StoredGraph
+from ort_lite.model.graph import Graph
+from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import Tensor, ValueInfo
+    from eps.opencl.payload.ports import Signature
+
+IR_VERSION = 10
+AWAY = "away"
+"""Location of an initializer that no program will be compiled from."""
+APART_FROM = 1024
+"""Bytes of the smallest initializer that is stored apart."""
+
+
+def stored(graph: Graph, *, whole: bool) -> StoredGraph:
+    """The partition; the place of a large initializer is the location of its external data.
+
+    Args:
+        graph: With free dimensions.
+        whole: Whether it can be compiled again; without, large initializers stay away.
+
+    Raises:
+        EPFail: It is over protobuf's 2 GiB.
+    """
+    weights: dict[str, Weight] = {}
+    kept: dict[str, Tensor] = {}
+    for name, tensor in graph.definition.initializers.items():
+        kept[name] = tensor
+        if isinstance(tensor.data, memoryview) and tensor.data.nbytes >= APART_FROM:
+            place = AWAY
+            if whole:
+                weight = weight_of(tensor.data)
+                weights.setdefault(weight.digest, weight)
+                place = str(list(weights).index(weight.digest))
+            kept[name] = replace(tensor, data=ExternalData(place, 0, tensor.data.nbytes))
+    definition = replace(graph.definition, initializers=kept)
+    model = Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
+    try:
+        proto = memoryview(bytes(model_bytes(model)))
+    except FormatError as exc:
+        raise EPFail(f"a partition with free dimensions cannot be kept: {exc}") from exc
+    return StoredGraph(proto, tuple(weights.values()), whole=whole)
+
+
+def restored(kept: StoredGraph) -> Graph:
+    """What `stored` was given; initializers are views of the weights, or stayed away.
+
+    Raises:
+        InvalidGraph: It is no such thing.
+    """
+    try:
+        model = read_model(kept.proto)
+        initializers = {
+            name: _placed(tensor, kept) for name, tensor in model.graph.initializers.items()
+        }
+        graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
+        value_signatures((*graph.inputs, *graph.outputs))
+    except (FormatError, InvalidArgument) as exc:
+        raise InvalidGraph(
+            f"the payload's model is damaged: {exc} (reason: {Reason.FORMAT})",
+            reason=Reason.FORMAT,
+        ) from exc
+    return graph
+
+
+def _placed(tensor: Tensor, kept: StoredGraph) -> Tensor:
+    if not isinstance(tensor.data, ExternalData) or not kept.whole:
+        return tensor
+    place, weights = tensor.data.location, kept.weights
+    if not (place.isascii() and place.isdigit() and int(place) < len(weights)):
+        raise FormatError(f"initializer '{tensor.name}'", place[:40], f"one of {len(weights)}")
+    data = weights[int(place)].data
+    if data.nbytes != tensor.data.length:
+        raise FormatError(
+            f"initializer '{tensor.name}'", f"{data.nbytes} bytes", f"{tensor.data.length}"
+        )
+    return replace(tensor, data=data)
+
+
+def value_signatures(infos: Sequence[ValueInfo]) -> list[Signature]:
+    """Name, type and shape of inputs or outputs.
+
+    Raises:
+        FormatError: One is no tensor of a type that kernels take.
+    """
+    found = []
+    for info in infos:
+        if not isinstance(info.type, TensorType):
+            raise FormatError(f"value '{info.name}'", "no tensor type", "a tensor")
+        shape = info.type.shape or ()
+        found.append((info.name, numpy_dtype(info.type.elem_type).name, shape))
+    return found

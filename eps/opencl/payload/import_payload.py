@@ -1,0 +1,131 @@
+"""Whether a payload may be given to this driver, and its program in the device."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.payload.reader import identity_of, read_header, read_payload
+from eps.opencl.runtime.program import build, load
+from ort_lite.context.compatibility import compare_identities
+from ort_lite.execution_provider import CompiledModelCompatibility
+from ort_lite.status import EPFail, InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from eps.opencl.cl.objects import Context
+    from eps.opencl.cl.program import Program
+    from eps.opencl.payload.format import Payload, Variant
+    from ort_lite.execution_provider import Compatibility
+
+OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
+_INFO_KEY, _INFO_FORMAT = "ort_lite_opencl", "1"
+MAX_INFO = 1 << 16
+REBUILD = "build the payload's own source for this driver with provider option rebuild=true"
+
+
+def verdict(
+    recorded: HardwareIdentity, present: HardwareIdentity, *, rebuild: bool
+) -> Compatibility:
+    """Every field must agree but the driver's, for which the payload's source can be built.
+
+    That is refused without `rebuild`: nobody is to wait for a compiler unawares.
+    """
+    found = compare_identities(recorded, present, tolerated=("driver_version",))
+    if found.verdict == OPTIMAL or found.reason is not None or rebuild:
+        return found
+    return replace(found, reason=Reason.DRIVER_VERSION, hint=REBUILD)
+
+
+def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> Payload:
+    """The payload with its weights, some of which may lie in a shared file.
+
+    Raises:
+        InvalidGraph: It is damaged.
+    """
+    with _damage_told():
+        return read_payload(data, alignment, shared)
+
+
+def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuild: bool) -> bool:
+    """Whether binaries are of this driver.
+
+    Raises:
+        InvalidGraph: They are made for another device, or another driver without `rebuild`.
+    """
+    found = verdict(recorded, present, rebuild=rebuild)
+    if found.reason is not None:
+        told = f". To mend it: {found.hint}" if found.hint else ""
+        raise InvalidGraph(
+            f"{found.message} (reason: {found.reason}){told}",
+            reason=found.reason,
+            recorded=recorded,
+            present=present,
+            hint=found.hint,
+        )
+    return found.verdict == OPTIMAL
+
+
+def payload_identity(data: memoryview) -> HardwareIdentity:
+    """What a payload was made for, by its header alone.
+
+    Raises:
+        InvalidGraph: It is damaged.
+    """
+    with _damage_told():
+        return identity_of(read_header(data)[0])
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    try:
+        yield
+    except FormatError as exc:
+        raise InvalidGraph(
+            f"the payload is no OpenCL payload of ort_lite: {exc} (reason: {exc.reason})",
+            reason=exc.reason,
+        ) from exc
+
+
+def info_identity(info: str) -> HardwareIdentity | None:
+    """What `info_text` said; None for a text of another form or version."""
+    try:
+        fields = json.loads(info) if len(info) <= MAX_INFO else None
+        if not isinstance(fields, dict) or fields.get(_INFO_KEY) != _INFO_FORMAT:
+            return None
+        return HardwareIdentity.from_mapping(fields)
+    except (ValueError, RecursionError):
+        return None
+
+
+def info_text(identity: HardwareIdentity) -> str:
+    """The identity as JSON on one line, with the version of this form."""
+    fields = {_INFO_KEY: _INFO_FORMAT, **identity.to_mapping()}
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def program_of(context: Context, variant: Variant, *, own: bool) -> Program:
+    """The program, from the binary where this driver made it, else from the source.
+
+    Raises:
+        InvalidGraph: The driver refuses it.
+    """
+    try:
+        if own:
+            return load(context, bytes(variant.binary), variant.blueprint.options)
+        return build(context, variant.blueprint.source, variant.blueprint.options)
+    except EPFail as exc:
+        raise rejected(exc) from exc
+
+
+def rejected(exc: EPFail) -> InvalidGraph:
+    """The driver's refusal as the error of a payload."""
+    return InvalidGraph(
+        f"the driver refuses the payload: {exc.message} (reason: {Reason.VENDOR_REJECTED})",
+        reason=Reason.VENDOR_REJECTED,
+    )

@@ -1,0 +1,198 @@
+"""A blueprint's table as JSON and back, without trusting a number in it."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ctx_formats.errors import FormatError
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
+from eps.opencl.compile.element_types import C_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.compile.weights import Weight
+
+_KERNEL = re.compile(r"[a-z][a-z0-9_]{0,63}[0-9a-f]{12}")
+"""See `codegen/source.py`: a label, and the beginning of a digest."""
+MAX_TASKS = (1 << 31) - 1
+MAX_GROUP = 1 << 16
+MAX_RANK = 64
+MAX_BYTES = 1 << 46
+
+
+def table_of(blueprint: Blueprint) -> dict[str, object]:
+    """Everything of a blueprint but its source and weights."""
+    return {
+        "options": blueprint.options,
+        "arena": blueprint.arena,
+        "entry": blueprint.entry,
+        "inputs": [_port_row(port) for port in blueprint.inputs],
+        "outputs": [_port_row(port) for port in blueprint.outputs],
+        "fills": [[f.place.offset, f.place.size, f.value] for f in blueprint.fills],
+        "calls": [
+            [
+                call.kernel,
+                call.tasks,
+                call.group,
+                [_argument_row(argument) for argument in call.arguments],
+                call.checks,
+                call.work,
+            ]
+            for call in blueprint.calls
+        ],
+    }
+
+
+def _argument_row(argument: Place | Constant) -> int | list[int]:
+    """The index of a weight, or offset and size in the arena."""
+    if isinstance(argument, Constant):
+        return argument.index
+    return [argument.offset, argument.size]
+
+
+def _port_row(port: Port) -> list[object]:
+    return [port.name, port.dtype, list(port.shape), port.offset]
+
+
+def blueprint_of(
+    table: Mapping[str, object], source: str, weights: tuple[Weight, ...], alignment: int
+) -> Blueprint:
+    """What `table_of` wrote, every place inside the arena.
+
+    Args:
+        table: From a file.
+        source: The program's text.
+        weights: Constants that calls name by their index.
+        alignment: In bytes, that the device needs of a part of a buffer.
+
+    Raises:
+        FormatError: Something is not what it must be.
+    """
+    arena = number(table.get("arena"), "arena", 1, MAX_BYTES)
+    arguments = _Arguments(arena, alignment, len(weights))
+    return Blueprint(
+        source=source,
+        options=text(table.get("options"), "options"),
+        calls=tuple(_call(row, arguments) for row in array(table.get("calls"), "calls")),
+        arena=arena,
+        weights=weights,
+        inputs=tuple(_port(row, arena) for row in array(table.get("inputs"), "inputs")),
+        outputs=tuple(_port(row, arena) for row in array(table.get("outputs"), "outputs")),
+        fills=tuple(_fill(row, arguments) for row in array(table.get("fills"), "fills")),
+        entry=truth(table.get("entry"), "entry"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """Reads arguments of calls: parts of an arena of so many bytes, or one of the weights."""
+
+    arena: int
+    alignment: int
+    weights: int
+
+    def read(self, row: object) -> Place | Constant:
+        if isinstance(row, int):
+            return Constant(number(row, "call.weight", 0, self.weights - 1))
+        return self.place(row)
+
+    def place(self, row: object) -> Place:
+        start, length = array(row, "place", 2)
+        offset = number(start, "place.offset", 0, self.arena)
+        size = number(length, "place.size", 1, self.arena)
+        if offset + size > self.arena or offset % self.alignment:
+            raise FormatError(
+                "place",
+                f"[{offset}, +{size})",
+                f"inside {self.arena}, aligned to {self.alignment}",
+            )
+        return Place(offset, size)
+
+
+def _fill(row: object, arguments: _Arguments) -> Fill:
+    offset, size, value = array(row, "fill", 3)
+    return Fill(arguments.place([offset, size]), number(value, "fill.value", 0, 255))
+
+
+def _call(row: object, arguments: _Arguments) -> Call:
+    kernel, tasks, items, places, checks, work = array(row, "call", 6)
+    name = text(kernel, "call.kernel")
+    if not _KERNEL.fullmatch(name):
+        raise FormatError("call.kernel", name[:40], "a label and 12 hexadecimal digits")
+    group = number(items, "call.group", 1, MAX_GROUP)
+    whole = number(tasks, "call.tasks", 1, MAX_TASKS)
+    if whole % group:
+        raise FormatError("call.tasks", str(whole), f"a multiple of {group}")
+    return Call(
+        kernel=name,
+        tasks=whole,
+        group=group,
+        arguments=tuple(map(arguments.read, array(places, "call.arguments"))),
+        checks=truth(checks, "call.checks"),
+        work=number(work, "call.work", 0, 1 << 62),
+    )
+
+
+def _port(row: object, arena: int) -> Port:
+    name, kind, dims, start = array(row, "port", 4)
+    dtype = text(kind, "port.type")
+    if dtype not in C_TYPES:
+        raise FormatError("port.type", dtype[:40], "an element type")
+    rows = array(dims, "port.shape")
+    if len(rows) > MAX_RANK:
+        raise FormatError("port.shape", f"rank {len(rows)}", f"at most {MAX_RANK}")
+    shape = tuple(number(n, "port.shape", 0, MAX_BYTES) for n in rows)
+    offset = number(start, "port.offset", 0, arena)
+    if offset + prod(shape) * np.dtype(dtype).itemsize > arena:
+        raise FormatError("port", f"{dtype}{list(shape)} at {offset}", f"inside {arena}")
+    return Port(name=text(name, "port.name"), dtype=dtype, shape=shape, offset=offset)
+
+
+def number(value: object, field: str, low: int, high: int) -> int:
+    """A whole number in a range.
+
+    Raises:
+        FormatError: It is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise FormatError(field, str(value)[:40], f"a whole number from {low} to {high}")
+    return value
+
+
+def truth(value: object, field: str) -> bool:
+    """True or false.
+
+    Raises:
+        FormatError: It is neither.
+    """
+    if not isinstance(value, bool):
+        raise FormatError(field, str(value)[:40], "true or false")
+    return value
+
+
+def text(value: object, field: str) -> str:
+    """A text.
+
+    Raises:
+        FormatError: It is not.
+    """
+    if not isinstance(value, str):
+        raise FormatError(field, str(value)[:40], "text")
+    return value
+
+
+def array(value: object, field: str, length: int | None = None) -> list[object]:
+    """A list, of `length` if that is given.
+
+    Raises:
+        FormatError: It is not.
+    """
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise FormatError(field, str(value)[:40], f"a list of {length or 'any number of'} values")
+    return value

@@ -1,0 +1,1 @@
+"""Devices, programs and launches: what runs a compiled partition."""

@@ -1,0 +1,306 @@
+"""From partitions and payloads to programs on one open device."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.cl.objects import Context
+from eps.opencl.compile.shapes import sizes_of, static_shapes
+from eps.opencl.payload.import_payload import program_of, rejected
+from eps.opencl.payload.ports import Signature, order_of, orders_of
+from eps.opencl.runtime.device_weights import DeviceWeights
+from eps.opencl.runtime.launches import GroupTooLarge
+from eps.opencl.runtime.loaded_program import Executable
+from eps.opencl.runtime.partition import StaticPartition
+from eps.opencl.runtime.program import build, wake_compiler
+from eps.opencl.sdk_errors import opencl_errors
+from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ctx_formats.identity import HardwareIdentity
+    from eps.opencl.blueprint import Blueprint, Port
+    from eps.opencl.cl.program import Program
+    from eps.opencl.compile.shapes import Shapes
+    from eps.opencl.options import OpenCLOptions
+    from eps.opencl.payload.format import Payload, StoredGraph, Variant
+    from eps.opencl.runtime.device import Found, Target
+    from eps.opencl.runtime.dynamic import DynamicPartition
+    from eps.opencl.tuning.tune import Progress
+    from ort_lite.execution_provider import FusedNode, PartitionIo
+    from ort_lite.model.graph import Graph
+
+log = get_logger(__name__)
+
+IMPORTED = "an imported partition"
+
+
+class Builder:
+    """One device with its OpenCL context; partitions that it makes keep it open."""
+
+    def __init__(
+        self, found: Found, target: Target, options: OpenCLOptions, identity: HardwareIdentity
+    ) -> None:
+        """Open the device; `identity` is its.
+
+        Raises:
+            EPFail: The driver does not let it.
+        """
+        with opencl_errors("opening the device"):
+            self._context = Context(found.device)
+        self._target = target
+        self._options = options
+        self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
+        self._identity = identity
+
+    def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
+        """Note which sizes `reshape_input` gives the named dimensions of a whole model.
+
+        A partition in the middle of it has inputs with those names for dimensions.
+
+        Returns:
+            The sizes of the first set of shapes, to try nodes with.
+
+        Raises:
+            InvalidArgument: A shape is not one that the input can have.
+        """
+        for known, given in zip(self._sizes, self._options.reshape, strict=True):
+            known.update(sizes_of(graph, given))
+        return self._sizes[0] if self._sizes else {}
+
+    def expect_compile(self) -> None:
+        """Have the driver's compiler ready by the time that `compiled` needs it."""
+        wake_compiler(self._context)
+
+    def compiled(self, fused: FusedNode) -> CompiledPartition:
+        """The partition, with programs for every set of shapes that is known now.
+
+        Raises:
+            CompileRefused: Some of its nodes, or all, have no kernels after all.
+            EPFail: The driver fails.
+        """
+        graph = fused.graph
+        shapes = static_shapes(graph)
+        if shapes is None:
+            from eps.opencl.compile.compile_ahead import asked_shapes, prepare  # noqa: PLC0415 - a reload compiles nothing
+            from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
+
+            self._require_whole(fused)
+            make = self._maker(graph, fused.name, self._weights(), self._tuned)
+            asked = asked_shapes(fused, self._options, self._sizes)
+            partition = DynamicPartition(
+                graph,
+                fused.name,
+                make,
+                self._options.max_variants,
+                only=frozenset(asked) if self._options.closed else None,
+            )
+            prepare(partition, asked, fused.progress)
+            return partition
+        from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - a reload compiles nothing
+
+        try:
+            target = self._tuned(graph, shapes, fused.progress)
+            executable = self._drawn(graph, shapes, target, self._weights(), fused)
+        except Unsupported as exc:
+            raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
+        return StaticPartition(executable, fused.name)
+
+    def _require_whole(self, fused: FusedNode) -> None:
+        """Find nodes that need a shape which another partition computes now, not in a run.
+
+        Raises:
+            CompileRefused: There are such nodes.
+        """
+        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - see compiled
+
+        graph = fused.graph
+        answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
+        if answer.refused:
+            reason = next(iter(answer.refused.values()))
+            raise CompileRefused(fused.name, reason, answer.refused)
+
+    def imported(
+        self, payload: Payload, io: PartitionIo, *, own: bool, shared: bool
+    ) -> CompiledPartition:
+        """The partition of a payload that was made for this device.
+
+        Args:
+            payload: Checked.
+            io: As the EPContext node declares it.
+            own: Whether its binaries are of this driver; else its source is built.
+            shared: Whether its weights lie in a file that other partitions use.
+
+        Raises:
+            InvalidGraph: It is for another graph, or the driver refuses it.
+        """
+        weights = self._weights(shared=shared)
+        if payload.model is not None:
+            return self._imported_dynamic(payload, payload.model, io, weights, own=own)
+        (variant,) = payload.variants
+        blueprint = variant.blueprint
+        orders = orders_of(io, _signatures(blueprint.inputs), _signatures(blueprint.outputs))
+        return StaticPartition(self._loaded(variant, weights, own=own), IMPORTED, orders)
+
+    def _imported_dynamic(
+        self,
+        payload: Payload,
+        model: StoredGraph,
+        io: PartitionIo,
+        weights: DeviceWeights,
+        *,
+        own: bool,
+    ) -> DynamicPartition:
+        """Programs of the payload are loaded now, up to the bound, and again after it."""
+        from eps.opencl.payload.dynamic_payload import restored, value_signatures  # noqa: PLC0415 - as above
+        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
+
+        graph = restored(model)
+        orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
+        kept = {_shapes_of(v.blueprint, graph): v for v in payload.variants}
+        recorded = {p: t for v in payload.variants for p, t in v.blueprint.tuned.items()}
+        target = replace(self._target, tuned=recorded)
+        compiled = self._maker(graph, IMPORTED, weights, lambda *_: target)
+
+        def make(shapes: Shapes) -> Executable:
+            variant = kept.get(shapes)
+            return compiled(shapes) if variant is None else self._loaded(variant, weights, own=own)
+
+        only = None if model.whole else frozenset(kept)
+        partition = DynamicPartition(
+            graph, IMPORTED, make, self._options.max_variants, orders, only=only
+        )
+        for shapes in list(kept)[: self._options.max_variants]:
+            partition.prepare(shapes)
+        return partition
+
+    def _tuned(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, tuple[int, ...]],
+        progress: Progress | None = None,
+    ) -> Target:
+        """The target, with measured tilings for `graph` where the options ask for them."""
+        options = self._options
+        if options.tuning == "off":
+            return self._target
+        from eps.opencl.tuning.cache import TuningCache, tuning_folder  # noqa: PLC0415 - as above
+        from eps.opencl.tuning.tune import Tuner  # noqa: PLC0415 - a reload measures nothing
+
+        cache = TuningCache(tuning_folder(options.tuning_cache), self._identity)
+        return Tuner(self._context, cache, options.tuning).tuned(
+            graph, shapes, self._target, progress
+        )
+
+    def _maker(
+        self,
+        graph: Graph,
+        name: str,
+        weights: DeviceWeights,
+        target_for: Callable[[Graph, Mapping[str, tuple[int, ...]]], Target],
+    ) -> Callable[[Shapes], Executable]:
+        """Compiles a partition for the shapes of its inputs."""
+        names = [info.name for info in graph.inputs]
+
+        def make(shapes: Shapes) -> Executable:
+            from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - see compiled
+
+            named = dict(zip(names, shapes, strict=True))
+            try:
+                return self._drawn(graph, named, target_for(graph, named), weights)
+            except Unsupported as exc:
+                raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
+
+        return make
+
+    def _drawn(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, tuple[int, ...]],
+        target: Target,
+        weights: DeviceWeights,
+        fused: FusedNode | None = None,
+    ) -> Executable:
+        """Compiled; in smaller work-groups where a kernel needs too many registers for large ones.
+
+        Raises:
+            EPFail: The driver fails.
+            Unsupported: A node is not supported with these shapes.
+        """
+        from eps.opencl.compile.draw import draw  # noqa: PLC0415 - see compiled
+        from eps.opencl.compile.retry_smaller_groups import in_smaller_groups  # noqa: PLC0415 - see compiled
+
+        try:
+            return self._built(draw(graph, shapes, target), weights, fused)
+        except GroupTooLarge as exc:
+            smaller = in_smaller_groups(target, exc.most)
+            if smaller is None:
+                raise
+            log.info("%s: compiled once more, for smaller ones", exc.message)
+        return self._drawn(graph, shapes, smaller, weights, fused)
+
+    def _loaded(self, variant: Variant, weights: DeviceWeights, *, own: bool) -> Executable:
+        """A program that a payload holds.
+
+        Raises:
+            InvalidGraph: The driver refuses it.
+        """
+
+        def load() -> Program:
+            return program_of(self._context, variant, own=own)
+
+        try:
+            return self._executable(load, variant.blueprint, weights)
+        except EPFail as exc:
+            raise rejected(exc) from exc
+
+    def _built(
+        self, blueprint: Blueprint, weights: DeviceWeights, fused: FusedNode | None = None
+    ) -> Executable:
+        """A program that was drawn now, every kernel compiled; tells `fused` how far it is."""
+        executable = self._executable(
+            lambda: build(self._context, blueprint.source, blueprint.options), blueprint, weights
+        )
+        with ExitStack() as undo:
+            undo.callback(executable.release)
+            if self._target.late_binaries:
+                executable.warm(_told(fused) if fused is not None else None)
+            undo.pop_all()
+        return executable
+
+    def _weights(self, *, shared: bool = False) -> DeviceWeights:
+        mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
+        return DeviceWeights(self._context, self._target.alignment, mapped=mapped)
+
+    def _executable(
+        self, make_program: Callable[[], Program], blueprint: Blueprint, weights: DeviceWeights
+    ) -> Executable:
+        profiling = self._options.profiling
+        return Executable(self._context, make_program, blueprint, weights, profiling=profiling)
+
+
+def _told(fused: FusedNode) -> Callable[[int, int], None] | None:
+    """Tells whoever compiles `fused` how many of its kernels are done."""
+    progress = fused.progress
+    if progress is None:
+        return None
+    return lambda done, total: progress(f"kernels of {fused.name}", done, total)
+
+
+def _signatures(ports: Sequence[Port]) -> list[Signature]:
+    return [(port.name, port.dtype, port.shape) for port in ports]
+
+
+def _shapes_of(blueprint: Blueprint, graph: Graph) -> Shapes:
+    """Of the graph's inputs, in order.
+
+    Raises:
+        InvalidGraph: The program is for another graph.
+    """
+    order = order_of(graph.inputs, _signatures(blueprint.inputs))
+    return tuple(blueprint.inputs[i].shape for i in order)

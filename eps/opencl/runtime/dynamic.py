@@ -1,0 +1,185 @@
+"""A partition whose inputs have free dimensions: one program for each set of shapes it meets."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.execution_provider import CompiledPartition
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from eps.opencl.compile.shapes import Shapes
+    from eps.opencl.runtime.loaded_program import Executable
+    from ort_lite.execution_provider import Value
+    from ort_lite.model.graph import Graph
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Held:
+    """A program and how many runs are using it."""
+
+    executable: Executable
+    users: int = 0
+
+
+class DynamicPartition(CompiledPartition):
+    """Programs by input shapes, the least recently used given up beyond a bound."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        make: Callable[[Shapes], Executable],
+        limit: int,
+        orders: tuple[Sequence[int], Sequence[int]] | None = None,
+        *,
+        only: frozenset[Shapes] | None = None,
+    ) -> None:
+        """Compile nothing yet.
+
+        Args:
+            graph: The partition.
+            name: For messages.
+            make: Gives the program for the shapes of the inputs; several threads may be in it,
+                each for other shapes.
+            limit: Programs that are kept.
+            orders: Graph input of each input, graph output of each output, where they are
+                not in order.
+            only: Shapes that there are programs for, where no others may be compiled.
+        """
+        self.graph = graph
+        self.name = name
+        self._make = make
+        self._limit = limit
+        self._only = only
+        ins, outs = orders or (range(len(graph.inputs)), range(len(graph.outputs)))
+        self._taken = [list(ins).index(i) for i in range(len(graph.inputs))]
+        self._given = tuple(outs)
+        self._changed = threading.Condition()
+        self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
+        self._in_making: set[Shapes] = set()
+        self._released = False
+        self._keeps_weights = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether no program is compiled for other shapes."""
+        return self._only is not None
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs; the first run with new shapes compiles."""
+        shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
+        with self._program(shapes) as executable:
+            found = executable.run([inputs[i] for i in self._taken])
+        return [found[i] for i in self._given]
+
+    def is_ready(self, shapes: Shapes) -> bool:
+        """Whether a run with inputs of these shapes compiles nothing; see CompilesByShape."""
+        with self._changed:
+            return self._in_graph_order(shapes) in self._programs
+
+    def get_ready(self, shapes: Shapes) -> None:
+        """Compile for inputs of these shapes; see CompilesByShape."""
+        self.prepare(self._in_graph_order(shapes))
+
+    def prepare(self, shapes: Shapes) -> None:
+        """Have the program for the shapes of the graph's inputs ready before a run needs it."""
+        with self._program(shapes):
+            pass
+
+    def executables(self) -> tuple[Executable, ...]:
+        """The programs that are kept, the least recently used first."""
+        with self._changed:
+            return tuple(held.executable for held in self._programs.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The shapes that there is a program for, and how the last one used computes."""
+        with self._changed:
+            kept = [self._named(shapes) for shapes in self._programs]
+            last = next(reversed(self._programs.values()), None)
+        notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
+        how = last.executable.blueprint.notes if last is not None else ()
+        return (f"{notes}; other shapes are refused" if self.closed else notes, *how)
+
+    def forget_source(self) -> None:
+        """Let go of the weights that programs have copies of; the graph's are for new shapes."""
+        self._keeps_weights = False
+        for executable in self.executables():
+            executable.forget_weights()
+
+    @contextmanager
+    def _program(self, shapes: Shapes) -> Iterator[Executable]:
+        held = self._taken_up(shapes)
+        try:
+            yield held.executable
+        finally:
+            with self._changed:
+                held.users -= 1
+                self._give_up()
+
+    def _taken_up(self, shapes: Shapes) -> _Held:
+        """The program, with one user more; while one thread compiles, others run theirs."""
+        self._require_known(shapes)
+        with self._changed:
+            self._changed.wait_for(lambda: shapes not in self._in_making)
+            if self._released:
+                raise EPFail(f"{self.name} is run after it was released")
+            held = self._programs.get(shapes)
+            if held is not None:
+                self._programs.move_to_end(shapes)
+                held.users += 1
+                return held
+            self._in_making.add(shapes)
+        try:
+            held = _Held(self._make(shapes), users=1)
+            if not self._keeps_weights:
+                held.executable.forget_weights()
+            with self._changed:
+                self._programs[shapes] = held
+                log.info("%s: compiled for %s", self.name, self._named(shapes))
+            return held
+        finally:
+            with self._changed:
+                self._in_making.discard(shapes)
+                self._changed.notify_all()
+
+    def _in_graph_order(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        return tuple(shapes[i] for i in self._taken)
+
+    def _require_known(self, shapes: Shapes) -> None:
+        if self._only is None or shapes in self._only:
+            return
+        known = "; ".join(sorted(map(self._named, self._only))) or "none"
+        raise InvalidArgument(
+            f"{self.name}: a run has {self._named(shapes)}, and it was compiled with "
+            f"other_shapes=refuse for these alone: {known}"
+        )
+
+    def _named(self, shapes: Shapes) -> str:
+        pairs = zip(self.graph.inputs, shapes, strict=True)
+        return ", ".join(f"{info.name}{list(shape)}" for info, shape in pairs)
+
+    def _give_up(self) -> None:
+        """Release programs over the bound, and all once the partition is released."""
+        kept = 0 if self._released else self._limit
+        for shapes in list(self._programs):
+            if len(self._programs) <= kept:
+                break
+            if not self._programs[shapes].users:
+                self._programs.pop(shapes).executable.release()
+
+    def release(self) -> None:
+        """Give device memory back; what still runs goes when it is done."""
+        with self._changed:
+            self._released = True
+            self._give_up()

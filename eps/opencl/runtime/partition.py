@@ -1,0 +1,63 @@
+"""A compiled partition whose inputs have fixed shapes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite.execution_provider import CompiledPartition
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.runtime.loaded_program import Executable
+    from ort_lite.execution_provider import Value
+
+
+class StaticPartition(CompiledPartition):
+    """One program; threads take turns."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        name: str,
+        orders: tuple[Sequence[int], Sequence[int]] | None = None,
+    ) -> None:
+        """Take over the executable.
+
+        Args:
+            executable: What runs.
+            name: For messages.
+            orders: Port of each input and of each output, where they are not in order.
+        """
+        self.executable = executable
+        self.name = name
+        ports = executable.blueprint.inputs, executable.blueprint.outputs
+        ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
+        self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
+        self._given = tuple(outs)
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """Compute the outputs."""
+        values = [inputs[i] for i in self._taken]
+        for port, value in zip(self.executable.blueprint.inputs, values, strict=True):
+            if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:
+                raise EPFail(
+                    f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
+                    f"for {port.dtype}{list(port.shape)}"
+                )
+        found = self.executable.run(values)
+        return [found[i] for i in self._given]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How some operations are computed."""
+        return self.executable.blueprint.notes
+
+    def forget_source(self) -> None:
+        """Let go of the weights that the device has copies of."""
+        self.executable.forget_weights()
+
+    def release(self) -> None:
+        """Give device memory back."""
+        self.executable.release()

@@ -1,0 +1,39 @@
+"""What OpenCL finds on this machine."""
+
+from __future__ import annotations
+
+from eps.opencl.cl.loader import loader_note
+from eps.opencl.runtime.device import find_devices
+from eps.opencl.runtime.identity import read_identity
+from eps.opencl.trials.trial import problem_of
+from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.status import EPFail
+
+_TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
+
+
+def probe_devices() -> Probe:
+    """Every device that passes its trial, with the extensions that matter in its description."""
+    try:
+        note = loader_note()
+    except EPFail as exc:
+        return Probe(reason=exc.message)
+    try:
+        found = find_devices()
+    except EPFail as exc:
+        return Probe(reason=exc.message, tried=(note,))
+    problems = {one: problem_of(one) for one in found}
+    devices = tuple(
+        DeviceInfo(
+            name=one.name,
+            kind=one.kind,
+            description=f"{one.label} {' '.join(x for x in _TOLD if x in one.device.extensions)}",
+            identity=read_identity(one),
+            options={"device": one.name},
+        )
+        for one, problem in problems.items()
+        if not problem
+    )
+    failing = "; ".join(filter(None, problems.values()))
+    reason = failing if found else "every OpenCL platform is without a device"
+    return Probe(devices, reason, (f"OpenCL: {note}",))

@@ -1,0 +1,120 @@
+"""The driver's program: built from source, or loaded from a binary that it made itself."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from eps.opencl.cl.c_api import OpenCLError
+from eps.opencl.cl.program import Program
+from eps.opencl.runtime.intel_binary import is_intels, with_code_of
+from eps.opencl.runtime.pocl_target import define_of
+from eps.opencl.sdk_errors import opencl_errors, sdk_text
+from ort_lite.session_log import get_logger
+from ort_lite.shortages import start_helper
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from threading import Thread
+
+    from eps.opencl.cl.objects import Context
+
+log = get_logger(__name__)
+
+_SMALL = "__kernel void wake(__global int* x) { x[0] = 0; }"
+_WAKING: dict[str, Thread] = {}
+"""By platform: a driver loads its compiler once in a process."""
+_waking = Lock()
+
+
+def build(context: Context, source: str, options: str) -> Program:
+    """Compile a program's source; after `wake_compiler` is done, where it was called.
+
+    Intel's driver numbers a process's builds and writes the number into its binaries: builds in the
+    same order give the same bytes.
+
+    Raises:
+        EPFail: The driver refuses it; has the beginning of the build log.
+    """
+    waking = _WAKING.get(_platform(context))
+    if waking is not None:
+        waking.join()
+    return _built(context, source, options)
+
+
+def _built(context: Context, source: str, options: str) -> Program:
+    with opencl_errors("building a program"):
+        program = Program.of_source(context, source)
+        program.build(options + define_of(context.device))
+    return program
+
+
+def wake_compiler(context: Context) -> None:
+    """Have the driver load its compiler while the caller goes on to what it will compile.
+
+    A driver's first build takes 0.3 s (Intel's) to 2 s (PoCL's) longer than any later one.
+    Nothing is reported: what the driver refuses here, `build` says why.
+    """
+    with _waking:
+        platform = _platform(context)
+        if platform not in _WAKING:
+            thread = start_helper(_wake, "ort_lite OpenCL compiler", context)
+            if thread is not None:
+                _WAKING[platform] = thread
+
+
+def _wake(context: Context) -> None:
+    with suppress(EPFail):
+        _built(context, _SMALL, "")
+
+
+def _platform(context: Context) -> str:
+    return context.device.platform.name
+
+
+def load(context: Context, binary: bytes, options: str) -> Program:
+    """A program from the driver's own binary; the caller has checked digest and identity.
+
+    Raises:
+        EPFail: The driver refuses it.
+    """
+    with opencl_errors("loading a program binary"):
+        program = Program.of_binary(context, binary)
+        program.build(options)
+    return program
+
+
+def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> bytes:
+    """The driver's binary; PoCL's is complete only after each kernel has run.
+
+    Intel's is given with the code of a small program beside it, where its driver takes it so.
+
+    Args:
+        context: Of the program.
+        program: Built.
+        kernels: Their names.
+
+    Raises:
+        EPFail: The driver gives none.
+    """
+    with opencl_errors("reading a program binary"):
+        binary = program.binary()
+        if not is_intels(binary):
+            return binary
+        small = _built(context, _SMALL, "").binary()
+    lean = with_code_of(binary, small)
+    return lean if lean is not None and _loads(context, lean, kernels) else binary
+
+
+def _loads(context: Context, binary: bytes, kernels: Sequence[str]) -> bool:
+    try:
+        program = Program.of_binary(context, binary)
+        program.build("")
+        for name in kernels:
+            program.kernel(name)
+    except OpenCLError as exc:
+        log.debug("the driver's binary stays as it is: %s", sdk_text(exc))
+        return False
+    return True

@@ -1,0 +1,125 @@
+"""How trials of devices went, kept in the user's cache folder: one JSON file a device.
+
+    {"format": 1, "device": {...}, "problem": "..."}
+
+An empty problem is a device that works; the file of another ends with .failed.json, so that a
+reload sees at a glance that there is none. A file is written whole; one that is damaged, or for
+something else, counts for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from eps.opencl.runtime.pocl_target import chosen_cpu
+from ort_lite.model_cache.user_folder import user_cache_folder
+from ort_lite.session_log import get_logger
+from ort_lite.status import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.runtime.device import Found
+
+log = get_logger(__name__)
+
+FORMAT = 1
+FOLDER = "opencl_trials"
+VARIABLES = ("POCL_", "CL_CONFIG_", "OCL_")
+"""Beginnings of environment variables that drivers read."""
+_FAILED = ".failed.json"
+_ENDINGS = (_FAILED, ".json")
+_MOST_BYTES = 1 << 16
+_MODALIAS = "/sys/devices/system/cpu/modalias"
+
+
+def facts_of(found: Found, environ: Mapping[str, str]) -> dict[str, str]:
+    """All that decides how a trial goes: driver, device, CPU, and the drivers' variables."""
+    device, platform = found.device, found.platform
+    settings = sorted(f"{k}={v}" for k, v in environ.items() if k.startswith(VARIABLES))
+    return {
+        "platform": platform.name,
+        "platform_version": platform.version,
+        "device": device.name,
+        "device_version": device.version,
+        "driver": device.driver_version,
+        "kind": found.kind,
+        "vector": f"{device.native_vector_width_float} {device.native_vector_width_int}",
+        "compiles_for": chosen_cpu(device),
+        "cpu": _cpu(),
+        "environment": " ".join(settings),
+    }
+
+
+def has_failures(folder: str) -> bool:
+    """Whether some device has failed its trial."""
+    try:
+        return any(name.endswith(_FAILED) for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def read_problem(facts: Mapping[str, str], folder: str) -> str | None:
+    """What a trial found: "" for nothing, None where none is known of."""
+    stem = _stem(facts, folder)
+    for ending in _ENDINGS:
+        problem = _problem_in(stem + ending, facts)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _problem_in(path: str, facts: Mapping[str, str]) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            content = json.loads(file.read(_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return None
+    problem = content.get("problem")
+    return problem if isinstance(problem, str) and content.get("device") == facts else None
+
+
+def write_problem(facts: Mapping[str, str], folder: str, problem: str) -> None:
+    """Keep what a trial found; where that cannot be, the next process tries again."""
+    from pathlib import Path  # noqa: PLC0415 - a reload writes nothing
+
+    from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - as above
+
+    content = {"format": FORMAT, "device": dict(facts), "problem": problem}
+    stem = _stem(facts, folder)
+    ours, other = _ENDINGS if problem else _ENDINGS[::-1]
+    try:
+        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(Path(stem + ours), json.dumps(content, indent=1).encode(), replace=True)
+        Path(stem + other).unlink(missing_ok=True)
+    except OSError as exc:
+        log.debug("%s is not written, the device will be tried again: %s", stem + ours, exc)
+
+
+def records_folder(environ: Mapping[str, str]) -> str:
+    """In the user's cache folder; "" for a user without one."""
+    try:
+        return os.path.join(user_cache_folder(environ), FOLDER)
+    except InvalidArgument:
+        return ""
+
+
+def _stem(facts: Mapping[str, str], folder: str) -> str:
+    digest = blake3(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return os.path.join(folder, digest[:24])
+
+
+def _cpu() -> str:
+    """Vendor, family, model and features, as the system names them for its own modules."""
+    try:
+        with open(_MODALIAS, "rb") as file:
+            return file.read(_MOST_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return os.environ.get("PROCESSOR_IDENTIFIER", sys.platform)

@@ -1,0 +1,181 @@
+"""Tries a device in a child process before nodes are given to it.
+
+A driver may list a device that it cannot compile for, fail at its first kernel, or bring the
+process down, then or at exit. The trial builds a small program, runs it and compares its numbers.
+It is made where a session is about to compile, or devices are listed, and remembered
+(eps/opencl/trials/record.py); a reload of a context makes none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from eps.opencl.runtime.device import POCL, find_devices
+from eps.opencl.trials.record import (
+    facts_of,
+    has_failures,
+    read_problem,
+    records_folder,
+    write_problem,
+)
+from ort_lite.session_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.runtime.device import Found
+
+log = get_logger(__name__)
+
+CHILD = "eps.opencl.trials.child"
+BEGUN = "ort_lite trial"
+"""What the child says before it touches a driver."""
+LIMIT = 120.0
+"""Seconds; PoCL's first program takes two on a machine that is not busy."""
+_MOST_TOLD = 600
+_SHORTAGES = (
+    *("OUT_OF_HOST_MEMORY", "MemoryError", "bad_alloc", "can't start new thread"),
+    *("out of memory", "not enough memory", "cannot allocate memory", "allocate section memory"),
+    *("allocate memory for thread-local data", "resource temporarily unavailable"),
+    *("too many open files", "failed to map segment"),
+)
+"""What drivers and libraries say where the system has no more of something."""
+_ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGXCPU")
+"""The system's, where memory is short, a limit's or a person's: not the driver's doing."""
+
+_in_this_process: dict[str, str] = {}
+"""Problems by device and by limits of this process, for the case that nothing can be kept."""
+
+
+def remembered_problem(found: Found) -> str | None:
+    """What an earlier trial of a device found: "" for nothing, None where there was none."""
+    facts = facts_of(found, os.environ)
+    known = _in_this_process.get(_key(facts))
+    if known is None:
+        known = read_problem(facts, records_folder(os.environ))
+    return None if known is None else _explain_problem(found, known)
+
+
+def nothing_failed() -> bool:
+    """Whether no trial that is remembered has failed, of any device."""
+    return not any(_in_this_process.values()) and not has_failures(records_folder(os.environ))
+
+
+def problem_of(found: Found) -> str:
+    """Why a device cannot be used, with the driver's words and a remedy; "" if it can be.
+
+    Tried now where no earlier trial is known of, which takes a second or two.
+    """
+    known = remembered_problem(found)
+    if known is not None:
+        return known
+    facts = facts_of(found, os.environ)
+    log.info("trying %s, once for this driver and CPU", found.label)
+    problem, final = _try_in_child(found.name, facts)
+    if _is_shortage(problem):
+        return _explain_problem(found, problem)
+    _in_this_process[_key(facts)] = problem
+    folder = records_folder(os.environ)
+    if final and folder and not (problem and _limits()):
+        write_problem(facts, folder, problem)
+    return _explain_problem(found, problem)
+
+
+def working_devices() -> tuple[Found, ...]:
+    """Every device that passes its trial.
+
+    Raises:
+        EPFail: There is no loader, or it finds no platform.
+    """
+    return tuple(found for found in find_devices() if not problem_of(found))
+
+
+def _is_shortage(problem: str) -> bool:
+    """Whether the next trial may go another way, since the system lacked something."""
+    text = problem.lower()
+    return any(words.lower() in text for words in _SHORTAGES)
+
+
+def _limits() -> str:
+    """The limits of memory that this process hands on to a trial; "" for none."""
+    if sys.platform == "win32":
+        return ""
+    import resource  # noqa: PLC0415 - trials are rare
+
+    kinds = {"RLIMIT_AS": resource.RLIMIT_AS, "RLIMIT_DATA": resource.RLIMIT_DATA}
+    soft = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}
+    return " ".join(f"{k}={v}" for k, v in soft.items() if v != resource.RLIM_INFINITY)
+
+
+def _key(facts: Mapping[str, str]) -> str:
+    return f"{dict(facts)} {_limits()}"
+
+
+def _explain_problem(found: Found, problem: str) -> str:
+    if not problem:
+        return ""
+    remedy = "update its driver"
+    if found.platform.name == POCL:
+        remedy = (
+            "install Intel's runtime, which runs on AMD's CPUs, too (pip install "
+            "'ort-lite[opencl-intel]'), or a newer PoCL, whose environment variable "
+            "POCL_LLVM_CPU_NAME names the CPU that it compiles for"
+        )
+    return f"{found.label} fails a trial: {problem}. To mend it: {remedy}"
+
+
+def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
+    """What is wrong with a device, and whether that would be so the next time."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        log.debug("%s is not tried: there is no Python to start", name)
+        return "", False
+    import json  # noqa: PLC0415 - trials are rare
+    import subprocess  # noqa: PLC0415 - as above
+
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    command = [sys.executable, "-W", "ignore", "-m", CHILD, name, json.dumps(dict(facts))]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIMIT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"a program of two lines did not come back within {LIMIT:.0f} seconds", False
+    except OSError as exc:
+        log.debug("%s is not tried: %s", name, exc)
+        return "", False
+    lines = done.stdout.decode(errors="replace").splitlines()
+    if BEGUN not in lines:
+        log.debug("%s is not tried: %s is no Python of ours", name, sys.executable)
+        return "", False
+    answer = lines[lines.index(BEGUN) + 1 :]
+    if done.returncode == 0 and answer:
+        problem, final = json.loads(answer[0])
+        return _shown(problem), bool(final)
+    ending = _ending(done.returncode)
+    said = [json.loads(answer[0])[0]] if answer else []
+    words = done.stderr.decode(errors="replace").split()
+    parts = (f"a small program {ending}", *said, " ".join(words)[:300])
+    final = not any(name in ending for name in _ENDED_BY_OTHERS)
+    return _shown(": ".join(filter(None, parts))), final
+
+
+def _ending(code: int) -> str:
+    import signal  # noqa: PLC0415 - trials are rare
+
+    if code >= 0:
+        return f"ended the process with code {code}"
+    names = {int(one): one.name for one in signal.Signals}
+    return f"killed the process ({names.get(-code, f'signal {-code}')})"
+
+
+def _shown(text: str) -> str:
+    """On one line: a vendor's text may hold anything."""
+    line = " ".join(text.split())[:_MOST_TOLD].rstrip(". ")
+    return "".join(c if c.isprintable() else "?" for c in line)

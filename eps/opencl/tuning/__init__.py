@@ -1,0 +1,1 @@
+"""Kernel parameters chosen by measuring, and where the measurements are kept."""

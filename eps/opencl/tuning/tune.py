@@ -1,0 +1,134 @@
+"""Kernel parameters by measuring: once for each different contraction of a device's models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from eps.opencl.compile.codegen.select import kernels_of
+from eps.opencl.compile.codegen.tiling import choose_tiling, ranked_tiles
+from eps.opencl.compile.draw import arrange
+from eps.opencl.compile.tilings import Tiling
+from eps.opencl.tuning.kernel_timing import time_kernels
+from ort_lite.session_log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.opencl.cl.objects import Context
+    from eps.opencl.compile.codegen.kernel import Kernel
+    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.tilings import Problem
+    from eps.opencl.runtime.device import Target
+    from eps.opencl.tuning.cache import TuningCache
+    from ort_lite.model.graph import Graph
+
+    Progress = Callable[[str, int, int], None]
+
+log = get_logger(__name__)
+
+SMALLEST_WORK = 1_000_000
+"""Operations below which a launch takes longer than the kernel."""
+MARGIN = 0.97
+"""A measured time must be under this share of the rule's to be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried: so many tiles, shares of the tasks for the first, launches of each."""
+
+    tiles: int
+    shares: tuple[float, ...]
+    passes: int
+
+
+EFFORTS: Mapping[str, Effort] = {
+    "fast": Effort(3, (), 3),
+    "full": Effort(8, (0.25, 0.5, 2.0), 8),
+}
+
+
+class Tuner:
+    """Measures on one device what its cache does not know yet."""
+
+    def __init__(self, context: Context, cache: TuningCache, effort: str) -> None:
+        """`effort` is one of `EFFORTS`."""
+        self._context = context
+        self._cache = cache
+        self._effort = EFFORTS[effort]
+
+    def tuned(
+        self,
+        graph: Graph,
+        shapes: Mapping[str, tuple[int, ...]],
+        target: Target,
+        progress: Progress | None = None,
+    ) -> Target:
+        """`target` with measured tilings for the contractions of `graph`.
+
+        Args:
+            graph: A partition.
+            shapes: Of its inputs.
+            target: The device by the rule.
+            progress: Called with (what is done, how many are done, how many there are).
+
+        Raises:
+            EPFail: The driver failed.
+            Unsupported: A node is not supported with these shapes.
+        """
+        problems = _problems(graph, shapes, target)
+        known = self._cache.read()
+        missing = [problem for problem in problems if problem not in known]
+        found = {}
+        for count, problem in enumerate(missing):
+            if progress is not None:
+                progress("tuning kernels", count, len(missing))
+            found[problem] = self._best(problem, problems[problem], target)
+        if found:
+            self._cache.add(found)
+        log.info(
+            "tuned %d contractions, %d of them measured now, the others from %s",
+            *(len(problems), len(found), self._cache.path),
+        )
+        chosen = {problem: {**known, **found}[problem] for problem in problems}
+        return replace(target, tuned={**target.tuned, **chosen})
+
+    def _best(self, problem: Problem, step: Step, target: Target) -> Tiling:
+        """The fastest tiling; the rule's, which is the first, where none is clearly faster."""
+        tilings = candidates(problem, target, self._effort)
+        kernels = [_kernel(problem, step, tiling, target) for tiling in tilings]
+        times = time_kernels(self._context, kernels, target, self._effort.passes)
+        best = min(range(len(times)), key=times.__getitem__)
+        chosen = best if times[best] < MARGIN * times[0] else 0
+        log.debug(
+            "%s: %s in %.1f us, the rule's %s in %.1f us",
+            *(problem, tilings[chosen], times[chosen] / 1e3, tilings[0], times[0] / 1e3),
+        )
+        return tilings[chosen]
+
+
+def candidates(problem: Problem, target: Target, effort: Effort) -> list[Tiling]:
+    """What is tried, the rule's choice first."""
+    rule = choose_tiling(problem, target)
+    tiles = ranked_tiles(problem, target)
+    tried = [rule, *(Tiling(tile, rule.tasks) for tile in tiles)]
+    shared = [Tiling(rule.tile, max(1, int(rule.tasks * share))) for share in effort.shares]
+    return [*list(dict.fromkeys(tried))[: effort.tiles], *shared]
+
+
+def _problems(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target
+) -> dict[Problem, Step]:
+    """Each different contraction that is worth it, and the first step that has it."""
+    found: dict[Problem, Step] = {}
+    for step in arrange(graph, shapes).steps:
+        for kernel in kernels_of(step, target):
+            if kernel.problem is not None and kernel.problem.work >= SMALLEST_WORK:
+                found.setdefault(kernel.problem, step)
+    return found
+
+
+def _kernel(problem: Problem, step: Step, tiling: Tiling, target: Target) -> Kernel:
+    """The first kernel of `step` for `problem`, with `tiling`."""
+    tuned = replace(target, tuned={**target.tuned, problem: tiling})
+    return next(k for k in kernels_of(step, tuned) if k.problem == problem)

@@ -1,0 +1,1 @@
+"""OpenVINO blobs as payloads: what they record, what they require, whether they fit."""

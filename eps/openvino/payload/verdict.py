@@ -1,0 +1,129 @@
+"""Whether a blob fits this OpenVINO and this device."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ctx_formats.errors import Reason
+from ctx_formats.lean_dataclass import replace
+from eps.openvino.options import device_kind
+from eps.openvino.payload.blob_header import parse_requirements
+from ort_lite.context.compatibility import compare_identities, unsupported
+from ort_lite.status import InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctx_formats.identity import HardwareIdentity
+    from eps.openvino.options import OpenVINOOptions
+    from ort_lite.execution_provider import Compatibility
+
+
+class Verdicts:
+    """Compares what a payload was built for with what is here."""
+
+    def __init__(
+        self,
+        ask: Callable[[], str],
+        options: OpenVINOOptions,
+        basic: HardwareIdentity,
+    ) -> None:
+        """Compare with `basic`.
+
+        Args:
+            ask: Gives the present requirement text; "" where the device has none.
+            options: The execution provider's.
+            basic: The identity without that text, which costs a compile.
+        """
+        self._ask = ask
+        self._options = options
+        self._basic = basic
+        self._known = ""
+
+    @cached_property
+    def identity(self) -> HardwareIdentity:
+        """The whole identity; the first use compiles a one-operator model (about 25 ms)."""
+        return replace(self._basic, requirements=self._known or self._ask())
+
+    def compare(self, recorded: HardwareIdentity) -> Compatibility:
+        """The verdict on a recorded identity, without looking at the payload.
+
+        ONNX Runtime's OpenVINO EP records `2026.4` alone: then major and minor must agree.
+        An SDK of the same version and another build is not the same: blobs are not portable
+        between builds by any promise of the vendor's.
+        """
+        short = _is_prefix(recorded.sdk_version, self._basic.sdk_version)
+        if short:
+            recorded = replace(recorded, sdk_version="")
+        other = recorded.device.partition(":")[0]
+        if other and other != self._options.device and device_kind(other) != self._options.kind:
+            return unsupported(
+                Reason.HARDWARE_ARCHITECTURE,
+                f"built for {recorded.device}, this session runs on {self._basic.device}",
+            )
+        same_device = recorded.device == self._basic.device
+        if self._options.kind == "NPU":
+            # Names compiler and platform, of which a driver may take others than its own.
+            recorded = replace(recorded, requirements="")
+        if self._options.kind == "CPU":
+            recorded = replace(recorded, device="", vendor="")  # the requirement text decides
+        same_build = recorded.sdk_build == self._basic.sdk_build
+        if (same_device and same_build) or not recorded.requirements:
+            return compare_identities(replace(recorded, requirements=""), self._basic)
+        problem = self._requirement_problem(recorded.requirements)
+        if problem is not None and recorded.sdk_version in ("", self._basic.sdk_version):
+            return problem
+        return compare_identities(replace(recorded, requirements=""), self._basic)
+
+    def require_version(self, recorded: str) -> None:
+        """Compare the OpenVINO version in a payload's requirement text with this one.
+
+        Raises:
+            InvalidGraph: They differ.
+        """
+        built = parse_requirements(recorded).get("ov", "")
+        if built and built != self._basic.sdk_version:
+            raise self._refusal(
+                unsupported(
+                    Reason.SDK_VERSION,
+                    f"the payload requires '{recorded}', this is OpenVINO "
+                    f"{self._basic.sdk_version}",
+                )
+            )
+
+    def explain_rejection(self, recorded: str) -> InvalidGraph | None:
+        """Why OpenVINO refused a payload, where its requirement text says so.
+
+        OpenVINO compares the text as a whole before it looks at anything else, so there is no
+        need to learn the present one, which costs a compile, for a payload that it takes.
+        """
+        problem = self._requirement_problem(recorded) if recorded else None
+        return self._refusal(problem) if problem is not None else None
+
+    def learn(self, present: str) -> None:
+        """Take the present requirement text from something that was compiled anyway."""
+        self._known = present
+
+    def _refusal(self, problem: Compatibility) -> InvalidGraph:
+        return InvalidGraph(
+            f"{problem.message} (reason: {problem.reason})",
+            reason=problem.reason,
+            present=self._basic,
+        )
+
+    def _requirement_problem(self, recorded: str) -> Compatibility | None:
+        present = self.identity.requirements
+        if recorded == present or not present:
+            return None
+        built, here = parse_requirements(recorded), parse_requirements(present)
+        sdk = built.get("ov") != here.get("ov")
+        reason = Reason.SDK_VERSION if sdk else Reason.HARDWARE_ARCHITECTURE
+        return unsupported(
+            reason, f"the payload requires '{recorded}', this OpenVINO and device are '{present}'"
+        )
+
+
+def _is_prefix(recorded: str, present: str) -> bool:
+    """Whether `recorded` is `major.minor` of `present`."""
+    return recorded.count(".") == 1 and present.startswith(f"{recorded}.")

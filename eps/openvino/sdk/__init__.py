@@ -1,0 +1,1 @@
+"""OpenVINO's two bindings behind one protocol: libraries, calls, ports and errors."""

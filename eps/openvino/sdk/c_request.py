@@ -1,0 +1,107 @@
+"""One inference of a model imported through OpenVINO's C API, from and to numpy arrays.
+
+Inputs and outputs stay where they are: nothing is copied but small inputs, which are written into
+a request's own memory, and outputs, which OpenVINO overwrites with the next run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eps.openvino.sdk import c_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from eps.openvino.sdk.c_api import CApi, Handle
+    from eps.openvino.sdk.ports import Port
+    from eps.openvino.sdk.runtime import Array
+
+_DTYPES = {
+    "boolean": np.dtype(np.bool_),
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    **{
+        f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)
+    },
+}
+_NUMBERS = {dtype: c_api.ELEMENT_TYPES.index(name) for name, dtype in _DTYPES.items()}
+
+
+class CRequest:
+    """One infer request."""
+
+    def __init__(self, api: CApi, request: Handle, outputs: Sequence[Port]) -> None:
+        """Find the outputs that stay where they are: those of a known size."""
+        self._api = api
+        self._request = request
+        self._tensors: list[Handle] = []
+        self._outputs = [
+            self._own(api.ov_infer_request_get_output_tensor_by_index, index, port)
+            if port.is_static
+            else None
+            for index, port in enumerate(outputs)
+        ]
+        self._dtypes = [_DTYPES[port.element_type] for port in outputs]
+
+    def own_input(self, index: int, port: Port) -> Array:
+        """See Request."""
+        return self._own(self._api.ov_infer_request_get_input_tensor_by_index, index, port)
+
+    def lend_input(self, index: int, value: Array) -> Array:
+        """See Request."""
+        shape = c_api.Shape(value.ndim, (ctypes.c_int64 * value.ndim)(*value.shape))
+        tensor = self._api.made(
+            self._api.ov_tensor_create_from_host_ptr,
+            *(_NUMBERS[value.dtype], shape, _address(value)),
+            free=self._api.ov_tensor_free,
+        )
+        self._api.ov_infer_request_set_input_tensor_by_index(self._request, index, tensor)
+        return value
+
+    def infer(self) -> Sequence[Array]:
+        """See Request."""
+        self._api.ov_infer_request_infer(self._request)
+        return [
+            self._read(index) if own is None else own.copy()
+            for index, own in enumerate(self._outputs)
+        ]
+
+    def _own(self, get: Callable[..., Any], index: int, port: Port) -> Array:
+        assert port.shape is not None, "asked for static ports alone"
+        tensor = self._tensor(get, index)
+        self._tensors.append(tensor)
+        return self._view(tensor, _DTYPES[port.element_type], port.shape)
+
+    def _read(self, index: int) -> Array:
+        """A copy of an output whose size and place the last run decided."""
+        tensor = self._tensor(self._api.ov_infer_request_get_output_tensor_by_index, index)
+        found = c_api.Shape()
+        self._api.ov_tensor_get_shape(tensor, found)
+        try:
+            shape = [found.dims[axis] for axis in range(found.rank)]
+        finally:
+            self._api.ov_shape_free(found)
+        return self._view(tensor, self._dtypes[index], shape).copy()
+
+    def _tensor(self, get: Callable[..., Any], index: int) -> Handle:
+        return self._api.made(get, self._request, index, free=self._api.ov_tensor_free)
+
+    def _view(self, tensor: Handle, dtype: np.dtype[Any], shape: Sequence[Any]) -> Array:
+        """A tensor's memory as an array, which must not outlive the tensor."""
+        size = dtype.itemsize * prod(shape)
+        if not size:
+            return np.empty(shape, dtype)
+        place = ctypes.c_void_p()
+        self._api.ov_tensor_data(tensor, place)
+        assert place.value is not None, "a tensor with a size has memory"
+        memory = (ctypes.c_char * size).from_address(place.value)
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,78 @@
+"""What the execution provider needs of OpenVINO to reload and to run, in either binding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    import numpy as np
+
+    from eps.openvino.sdk.ports import Port, Ports
+
+    Array = np.ndarray[Any, Any]
+
+
+class Request(Protocol):
+    """One inference at a time of a model; every method may raise one of `SDK_ERRORS`."""
+
+    def own_input(self, index: int, port: Port) -> Array:
+        """The request's own memory of a static input, to be written to; not to outlive it."""
+        ...
+
+    def lend_input(self, index: int, value: Array) -> Array:
+        """Let `infer` read an input from a C-contiguous array.
+
+        Returns:
+            `value`, or a copy: what must live until `infer` is done.
+        """
+        ...
+
+    def infer(self) -> Sequence[Array]:
+        """Compute; the outputs in the model's order, in memory of their own."""
+        ...
+
+
+class Model(Protocol):
+    """A compiled or imported model, which its requests keep alive."""
+
+    inputs: Ports
+    outputs: Ports
+
+    def request(self) -> Request:
+        """A new request."""
+        ...
+
+    def property(self, key: str) -> str:
+        """A property as text, a list as `a, b`."""
+        ...
+
+    def export(self, out: BinaryIO) -> None:
+        """Write what `Runtime.import_model` reads."""
+        ...
+
+
+class Runtime(Protocol):
+    """OpenVINO, started; every method may raise one of `SDK_ERRORS`.
+
+    Attributes:
+        version: As `openvino.__version__`.
+        without_lock: Whether importing leaves Python's lock to others.
+    """
+
+    version: str
+    without_lock: bool
+
+    def available_devices(self) -> Sequence[str]:
+        """Names of the devices that are here."""
+        ...
+
+    def property(self, device: str, key: str) -> str | None:
+        """A property as text; None where the plug-in does not report it."""
+        ...
+
+    def import_model(self, payload: memoryview, device: str, config: Mapping[str, object]) -> Model:
+        """Import a blob where it lies; the result keeps `payload` for as long as it is read."""
+        ...

@@ -1,0 +1,124 @@
+"""The two ways into OpenVINO that one execution provider has, each opened when it is needed.
+
+Reloading goes through the C API where it can (c_runtime.py): it starts in a third of the time
+that the Python extension takes to register its classes. Compiling goes through the extension.
+docs/adr/0020-openvino-through-its-c-api.md
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eps.openvino.payload.blob_header import has_constants
+from eps.openvino.sdk.c_api import VERSIONS, open_library
+from eps.openvino.sdk.config import import_config
+from eps.openvino.sdk.early_loading import c_library
+from eps.openvino.sdk_errors import openvino_errors
+from ort_lite.session_log import get_logger
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    import openvino
+
+    from eps.openvino.options import OpenVINOOptions
+    from eps.openvino.sdk.runtime import Runtime
+
+log = get_logger(__name__)
+
+
+class Sdk:
+    """OpenVINO, started."""
+
+    def __init__(self, options: OpenVINOOptions) -> None:
+        """Start it.
+
+        Raises:
+            EPFail: It does not start.
+        """
+        self._core: Any = None
+        self._released = False
+        self._runtime: Runtime = _through_c_api(options) or self.binding()
+
+    @property
+    def runtime(self) -> Runtime:
+        """What names devices and imports blobs.
+
+        Raises:
+            EPFail: `release` was called.
+        """
+        self._require_open()
+        return self._runtime
+
+    def importer(self, payload: memoryview) -> Runtime:
+        """What imports a blob.
+
+        The C API refuses one without constants ("Empty weights data", seen with 2026.4.1), which
+        the extension takes.
+
+        Raises:
+            EPFail: As `core`.
+        """
+        return self.runtime if has_constants(payload) else self.binding()
+
+    def core(self) -> openvino.Core:
+        """The extension's Core, made when it is first asked for.
+
+        Raises:
+            EPFail: It cannot be loaded, or `release` was called.
+        """
+        self._require_open()
+        if self._core is None:
+            try:
+                from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - not for a reload
+            except ImportError as exc:  # a library that it needs is missing or of another system
+                raise EPFail(f"the openvino package cannot be loaded: {exc}") from exc
+
+            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - as above
+
+            with openvino_errors("starting"), uncut:
+                self._core = ov.Core()
+        return self._core
+
+    def binding(self) -> Runtime:
+        """What names devices and imports blobs through the extension.
+
+        Raises:
+            EPFail: As `core`.
+        """
+        core = self.core()
+        from eps.openvino.sdk.binding_runtime import BindingRuntime  # noqa: PLC0415 - not for a reload
+
+        return BindingRuntime(core)
+
+    def release(self) -> None:
+        """Let go; what was compiled or imported goes on working."""
+        self._released = True
+        self._core = None
+
+    def _require_open(self) -> None:
+        if self._released:
+            raise EPFail("OpenVINOExecutionProvider is used after it was released")
+
+
+def _through_c_api(options: OpenVINOOptions) -> Runtime | None:
+    """OpenVINO through its C API; None where that does not do.
+
+    It was tried on the CPU alone. It takes properties as text, and some for addresses, so a
+    user's own (`load_config`) go through the extension.
+    """
+    library = c_library() if options.device == "CPU" and not options.load_config else None
+    if library is None:
+        return None
+    try:
+        api = open_library(library)
+    except OSError as exc:
+        log.debug("OpenVINO's C API cannot be loaded, its Python extension is used: %s", exc)
+        return None
+    from eps.openvino.sdk.c_runtime import CRuntime  # noqa: PLC0415 - see sdk.Sdk
+
+    with openvino_errors("starting"):
+        version = api.version()
+        if not version.startswith(VERSIONS):
+            log.debug("OpenVINO %s was not tried through its C API", version)
+            return None
+        return CRuntime(api, options.device, import_config(options))

@@ -1,0 +1,1 @@
+"""Which nodes OpenVINO computes right: tables of operators and their conditions."""

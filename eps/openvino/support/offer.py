@@ -1,0 +1,93 @@
+"""Which nodes OpenVINO runs right: a table of operators, their conditions, their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.onnx_model import DataType, TensorType
+from eps.openvino.support.bounded import bounded_values
+from eps.openvino.support.conditions import CONDITIONS, WRONG
+from eps.openvino.support.integers import integer_problem
+from eps.openvino.support.node_facts import NodeFacts
+from ort_lite.execution_provider import Capability
+from ort_lite.model.type_text import element_text, type_text
+
+if TYPE_CHECKING:
+    from eps.openvino.support.table import SupportTable
+    from ort_lite.execution_provider import GraphView
+
+TYPES = frozenset(
+    (
+        DataType.FLOAT,
+        DataType.FLOAT16,
+        DataType.BOOL,
+        DataType.INT8,
+        DataType.UINT8,
+        DataType.INT16,
+        DataType.UINT16,
+        DataType.INT32,
+        DataType.INT64,
+    )
+)
+"""Element types that OpenVINO's CPU plug-in computes in at least their own width. It computes
+float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""
+
+
+def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> Capability:
+    """Every candidate, supported or with the reason why not; with `ieee` if it keeps NaN, too."""
+    supported = set()
+    refused = {}
+    bounded = bounded_values(view.graph)
+    release = tuple(int(part) for part in table.openvino.split(".")[:2])
+    for index in view.candidates:
+        facts = NodeFacts(view.graph, index, bounded, release)
+        reason = refusal(facts, table)
+        if ieee and not reason:
+            from eps.openvino.ieee import ieee_problem  # noqa: PLC0415 - few sessions ask for it
+
+            reason = ieee_problem(facts)
+        if reason:
+            refused[index] = reason
+        else:
+            supported.add(index)
+    return Capability(frozenset(supported), refused)
+
+
+def refusal(facts: NodeFacts, table: SupportTable) -> str:
+    """Why OpenVINO does not get this node; "" if it does."""
+    node = facts.node
+    if facts.graph.bodies(facts.index):
+        return "control flow runs through the session, its bodies are offered by themselves"
+    if node.domain == "" and node.op_type in WRONG:
+        return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
+    return (
+        table.problem(node.domain, node.op_type, facts.opset)
+        or _type_problem(facts)
+        or integer_problem(facts)
+        or _condition(facts)
+    )
+
+
+def _condition(facts: NodeFacts) -> str:
+    node = facts.node
+    check = CONDITIONS.get(node.op_type) if node.domain == "" else None
+    problem = check(facts) if check is not None else ""
+    return f"OpenVINO: {problem}" if problem else ""
+
+
+def _type_problem(facts: NodeFacts) -> str:
+    graph, node = facts.graph, facts.node
+    for name in (*node.inputs, *node.outputs):
+        if not name:
+            continue
+        constant = graph.constant(name)
+        if constant is not None:
+            if constant.data_type not in TYPES:
+                return f"constant '{name}' is {element_text(constant.data_type)}"
+            continue
+        found = graph.type_of(name)
+        if found is None:
+            continue  # a com.microsoft neighbour; OpenVINO's own conversion decides
+        if not isinstance(found, TensorType) or found.elem_type not in TYPES:
+            return f"'{name}' is {type_text(found)}"
+    return ""

@@ -1,0 +1,1 @@
+"""From a model to a session that can run: loading, compiling, background compiles, reports."""

@@ -1,0 +1,285 @@
+"""Compiles behind a session that answers already, and swaps what it runs when that is done.
+
+docs/adr/0016-background-compile.md says why it is a thread, and what closing means.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
+from ort_lite.context.nodes import has_context_nodes
+from ort_lite.context.target import session_target
+from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.start.interim import InterimGraph, open_interim, quick_eps
+from ort_lite.start.load_clock import LoadClock
+from ort_lite.start.load_report import BackgroundCompile
+from ort_lite.start.opening import BACKGROUND_KEY
+from ort_lite.start.shape_compiles import ShapeCompiles, answers_meanwhile
+from ort_lite.status import InvalidArgument, ModelLoadCanceled
+from ort_lite.status import NotImplemented as NotImplementedByAny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.options import SessionOptions
+    from ort_lite.start.opening import ModelSource, Opened, Opening
+
+    Install = Callable[[Opened], None]
+
+log = get_logger(__name__)
+
+CONTRADICTIONS = {
+    "session.disable_cpu_ep_fallback": "nodes run on the CPU EP until the compile is done",
+    "session.disable_model_compile": "one asks for a compile and the other forbids it",
+    SHARE_KEY: "the files of a session group are written when the group ends",
+}
+
+
+def check_options(options: SessionOptions) -> None:
+    """Find what cannot be had together with a compile in the background.
+
+    Raises:
+        InvalidArgument: Such an entry is set; whatever the model and the cache are.
+    """
+    for key, why in CONTRADICTIONS.items():
+        if options.flag(key):
+            raise InvalidArgument(
+                f"Conflicting session configuration: {BACKGROUND_KEY}=1 and {key}=1: {why}. "
+                "Leave one of them out."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """A session's first answer to "what do I run?".
+
+    Attributes:
+        job: What compiles behind it; None where there is nothing to compile behind.
+        reason: Why there is no job.
+    """
+
+    opened: Opened
+    job: BackgroundJob | None = None
+    reason: str = ""
+
+
+def open_at_once(source: ModelSource, opening: Opening) -> AtOnce:
+    """What is compiled already, else what needs no compile with a job for the rest.
+
+    A model that the interim EPs cannot run is compiled before the session is there, as without
+    the option: nothing that works without it fails with it.
+
+    Raises:
+        OrtLiteError: As a session.
+    """
+    found = source.find(opening)
+    if found is not None:
+        return AtOnce(found, reason="what is compiled already was loaded")
+    loaded, interim = source.plain(), quick_eps(opening)
+    if has_context_nodes(loaded.model.graph):
+        return AtOnce(source.make(opening), reason="a context model compiles nothing")
+    if len(interim.eps) == len(opening.eps):
+        return AtOnce(source.make(opening), reason="no execution provider of the session compiles")
+    if opening.options.flag(ENABLE_KEY):
+        session_target(loaded.path, opening.options)  # what cannot be written is an error now
+    try:
+        first = replace(open_interim(loaded, interim), cache=source.cache_so_far())
+    except NotImplementedByAny as exc:
+        log.info("%s: nothing runs it while it is compiled: %s", loaded.described, exc.message)
+        return AtOnce(source.make(opening), reason=f"nothing runs it meanwhile: {exc.message}")
+    return AtOnce(first, BackgroundJob(source, opening, first))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What the thread works on, and holds while it does.
+
+    Attributes:
+        source: Makes the compiled form.
+        opening: With all EPs; those that `first` does not run on are the thread's until they
+            are installed.
+        first: What runs meanwhile; the session's.
+    """
+
+    source: ModelSource
+    opening: Opening
+    first: Opened
+
+    def let_go(self, opened: Opened | None, *, everything: bool) -> None:
+        """Release what the session does not get; `everything` is what it runs on, too."""
+        first = self.first
+        if opened is not None:
+            opened.prepared.release()
+            if opened.loaded is not first.loaded:
+                opened.loaded.close()
+        for ep in self.opening.eps:
+            if ep not in first.eps:
+                ep.release()
+        if everything:
+            first.release()
+
+
+class BackgroundJob:
+    """One compile in a thread; it holds no session, so a session that is dropped ends it.
+
+    The thread is no daemon: Python waits for it at exit. One that is stopped inside a vendor's
+    compiler ends the process with SIGABRT now and then (1 of 14 with OpenVINO 2026.4.1).
+    """
+
+    def __init__(self, source: ModelSource, opening: Opening, first: Opened) -> None:
+        """Prepare; `start` begins. For the arguments see _Task."""
+        opening = replace(opening, clock=LoadClock(), given_up=self._given_up)
+        self._task: _Task | None = _Task(source, opening, first)
+        self._log_scope = scope_of(opening.options)
+        self._lock = threading.RLock()  # a log handler may ask for the outcome
+        self._left = False
+        self._has_let_go = False
+        self._install: weakref.WeakMethod[Install] | None = None
+        names = tuple(ep.name for ep in first.eps)
+        self._outcome = BackgroundCompile(state="compiling", interim=names)
+        self._thread: threading.Thread | None = None
+        self._shapes = ShapeCompiles(self._given_up, self._log_scope)
+
+    def start(self, install: Install, around: Surroundings) -> None:
+        """Begin to compile; once.
+
+        Args:
+            install: A session's method, called once, in the thread, if the compile succeeds and
+                the session is still there; the session runs what it is given from then on.
+            around: For the event in the session's profile.
+        """
+        task, self._task = self._task, None  # what is over must not keep the first graph alive
+        assert task is not None, "a job is started once"
+        self._install = weakref.WeakMethod(install)
+        name = "ort_lite-background-compile"
+        thread = threading.Thread(target=self._work, args=(task, around), name=name, daemon=False)
+        self._thread = thread
+        try:
+            thread.start()
+        except RuntimeError as exc:  # no more threads, or the interpreter is on its way out
+            self._thread = None
+            self._end(task, None, exc)
+
+    def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
+        """What it came to, after at most `timeout` seconds; None waits until it has ended."""
+        end = None if timeout is None else monotonic() + timeout
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+        self._shapes.wait(None if end is None else max(0.0, end - monotonic()))
+        with self._lock:
+            if self._outcome.state == "compiling" and not self._at_work():
+                return replace(self._outcome, state="canceled", reason="the process was forked")
+            return self._with_shapes(self._outcome)
+
+    def _with_shapes(self, done: BackgroundCompile) -> BackgroundCompile:
+        """What became of the compiles for shapes that came after the swap."""
+        if done.state != "done":
+            return done
+        if self._shapes.is_busy():
+            return replace(done, state="compiling", reason="for shapes that it has met")
+        failed = self._shapes.failure
+        return done if failed is None else replace(_failure(failed), interim=done.interim)
+
+    def leave(self) -> bool:
+        """Cancel, for a session that closes.
+
+        Returns:
+            Whether what the session runs on is the thread's to let go of, now or when the
+            compiler that it is in comes back; the session must not.
+        """
+        with self._lock:
+            self._left = True
+            at_it = self._outcome.state == "compiling" and self._at_work()
+            return self._has_let_go or at_it
+
+    def _at_work(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()  # it is not, after a fork
+
+    def _wanted_by(self) -> Install | None:
+        """The session's method; None once it was closed or dropped, or Python is on its way out."""
+        leaving = not threading.main_thread().is_alive()  # Python joins threads, then exits
+        return self._install() if self._install and not self._left and not leaving else None
+
+    def _given_up(self) -> bool:
+        return self._wanted_by() is None
+
+    def _work(self, task: _Task, around: Surroundings) -> None:
+        opened: Opened | None = None
+        problem: Exception | None = None
+        try:
+            with logging_as(self._log_scope), around.span("background_compile"):
+                opened = task.source.make(task.opening)
+            _require_same_interface(task.first, opened)
+            prepared = answers_meanwhile(opened.prepared, task.first.eps, self._shapes)
+            opened = replace(opened, prepared=prepared, origin=task.source.stamps())
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
+            problem = exc
+        self._end(task, opened, problem)
+
+    def _end(self, task: _Task, opened: Opened | None, problem: Exception | None) -> None:
+        """Swap, or let go of what the session does not get."""
+        with self._lock:
+            install = self._wanted_by()
+            clock = task.opening.clock
+            came_to = replace(
+                self._outcome, phases=dict(clock.phases), payload_bytes=clock.payload_bytes
+            )
+            if install is not None and opened is not None and problem is None:
+                _swap(task.first, opened, install)
+                self._outcome = replace(came_to, state="done")
+                return
+            told = _failure(problem) if install is not None else _CLOSED
+            self._outcome = replace(came_to, state=told.state, reason=told.reason, error=told.error)
+            self._has_let_go = install is None
+        task.let_go(opened, everything=install is None)
+        if install is not None:
+            self._warn(task.first.loaded.described)
+
+    def _warn(self, model: str) -> None:
+        told = self._outcome
+        with logging_as(self._log_scope):
+            log.warning(
+                "%s: the compile in the background %s; %s goes on: %s",
+                model,
+                _VERBS[told.state],
+                ", ".join(told.interim),
+                told.reason,
+            )
+
+
+def _swap(first: Opened, opened: Opened, install: Install) -> None:
+    assert isinstance(first.prepared, InterimGraph), "open_interim makes one"
+    install(opened)
+    first.prepared.hand_over(opened.prepared)
+    for one in (first, opened):
+        one.loaded.close()
+
+
+_CLOSED = BackgroundCompile(state="canceled", reason="the session was closed")
+_VERBS = {"failed": "failed", "canceled": "was canceled"}
+
+
+def _failure(problem: Exception | None) -> BackgroundCompile:
+    if isinstance(problem, ModelLoadCanceled):
+        return BackgroundCompile(state="canceled", reason=problem.message)
+    reason = f"{type(problem).__name__}: {problem}"
+    return BackgroundCompile(state="failed", reason=reason, error=problem)
+
+
+def _require_same_interface(first: Opened, opened: Opened) -> None:
+    """Feeds were checked, and results are named, by the first graph."""
+
+    def names(one: Opened) -> list[list[str]]:
+        graph = one.prepared.graph
+        return [
+            [i.name for i in infos] for infos in (graph.inputs, graph.overridable, graph.outputs)
+        ]
+
+    assert names(first) == names(opened), f"{names(first)} became {names(opened)}"

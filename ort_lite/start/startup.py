@@ -1,0 +1,67 @@
+"""One start of a session, timed from inside: `python -m ort_lite.start.startup JSON`.
+
+The argument is {began, model, config, providers, dimensions, policy, feed}: `began` is the parent's
+`perf_counter`, which on Linux counts for all processes alike; `feed` an .npz file, or "". Prints
+one JSON object: what `LoadReport.to_json` gives, with what came before and after the session
+in its phases, which add up to `ready_s`.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+STARTED = perf_counter()
+
+TYPE_CHECKING = False  # typing itself takes a millisecond to import
+if TYPE_CHECKING:
+    from ort_lite.session import InferenceSession
+
+
+def main(asked: str) -> int:
+    """Make the session, run it once, print what it took."""
+    import json  # noqa: PLC0415 - its import counts, too
+    import sys  # noqa: PLC0415 - see above
+
+    from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
+    from ort_lite.session import InferenceSession  # noqa: PLC0415 - see above
+
+    wanted = json.loads(asked)
+    options = SessionOptions()
+    for key, value in wanted["config"].items():
+        options.add_session_config_entry(key, value)
+    for name, size in wanted["dimensions"].items():
+        options.add_free_dimension_override_by_name(name, size)
+    if wanted["policy"]:
+        from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy  # noqa: PLC0415 - see above
+
+        policy = OrtExecutionProviderDevicePolicy[wanted["policy"]]
+        options.set_provider_selection_policy(policy)
+    made_of = (wanted["model"], options, wanted["providers"])
+    with InferenceSession(*made_of, enable_fallback=0) as session:
+        opened = perf_counter()
+        if wanted["feed"]:
+            _run(session, wanted["feed"])
+        ready = perf_counter()
+        report = session.load_report().to_json()
+    phases = {"interpreter": STARTED - wanted["began"], **report["phases_s"]}
+    phases["imports"] += opened - STARTED - report["total_s"]  # imports of this module, too
+    if wanted["feed"]:
+        phases["feed"] = ready - opened - phases["first run"]
+        phases["first run"] = phases.pop("first run")
+    report["phases_s"] = phases
+    report["ready_s"] = ready - wanted["began"]
+    sys.stdout.write(json.dumps(report) + "\n")
+    return 0
+
+
+def _run(session: InferenceSession, path: str) -> None:
+    import numpy as np  # noqa: PLC0415 - see main
+
+    with np.load(path) as arrays:
+        session.run(None, {name: arrays[name] for name in arrays.files})
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.exit(main(sys.argv[1]))
