@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum, IntFlag
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,25 +28,22 @@ from ort_lite.context.writer import (
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.options import GraphOptimizationLevel
-from ort_lite.planning.optimization import optimized, settings_of
-from ort_lite.planning.placement import check_placement
-from ort_lite.planning.preparation import prepare
-from ort_lite.planning.workshop import Workshop
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import Request, heeded_options, open_all, wanted_by
 from ort_lite.shortages import shortage_as_status
+from ort_lite.start.load_clock import LoadClock
+from ort_lite.start.opening import Opening, compile_model
 from ort_lite.start.optimized_model import optimized_model
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
-from ort_lite.transforms.fusions import Fuser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ort_lite.context.data import WriteFunc
     from ort_lite.context.external_initializers import LocationFunc
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.start.opening import Opened
 
 STREAM_CHUNK = 1 << 16
 
@@ -83,11 +80,7 @@ class _Settings:
     initializers: ExternalInitializers | None
     flags: int
     locate: LocationFunc | None
-    level: GraphOptimizationLevel
     write_data: WriteFunc | None = None
-    progress: Callable[[str, int, int], None] | None = None
-    provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
-    transforms: dict[str, int] = field(default_factory=dict)
 
 
 class ModelCompiler:
@@ -131,6 +124,7 @@ class ModelCompiler:
             )
         self._source = _checked_source(input_model_path_or_bytes)
         self._options = sess_options.snapshot()
+        self._options.graph_optimization_level = GraphOptimizationLevel(graph_optimization_level)
         name = external_initializers_file_path
         self._settings = _Settings(
             embed=embed_compiled_data_into_model,
@@ -141,7 +135,6 @@ class ModelCompiler:
             ),
             flags=int(flags),
             locate=get_initializer_location_func,
-            level=GraphOptimizationLevel(graph_optimization_level),
         )
 
     def set_ep_context_data_write_func(self, write_func: WriteFunc) -> None:
@@ -154,7 +147,7 @@ class ModelCompiler:
 
     def set_progress_func(self, func: Callable[[str, int, int], None]) -> None:
         """Call `func(partition, how many are done, how many there are)` before each partition."""
-        self._settings.progress = func
+        self._options.set_progress_func(func)
 
     @shortage_as_status("the model cannot be compiled")
     def compile_to_file(self, output_model_path: str | os.PathLike[str] | None = None) -> None:
@@ -250,13 +243,11 @@ class ModelCompiler:
             self._stop_if_canceled()
             refuse_compiled(loaded)
             target = open_things.enter_context(staged(target, self._options))
-            prepared = open_things.enter_context(self._prepared(loaded, target))
-            if not context_partitions(prepared):
-                yield self._plain(loaded, prepared, target), target
+            compiled, provider_options = open_things.enter_context(self._compiled(loaded, target))
+            if not context_partitions(compiled.prepared):
+                yield self._plain(compiled, target), target
                 return
-            pieces = context_pieces(
-                prepared, source_of(loaded), target, self._settings.provider_options
-            )
+            pieces = context_pieces(compiled.prepared, source_of(loaded), target, provider_options)
             encoded = open_things.enter_context(pieces)
             self._stop_if_canceled()
             yield encoded, target
@@ -266,38 +257,28 @@ class ModelCompiler:
             raise load_canceled()
 
     @contextmanager
-    def _prepared(self, loaded: LoadedModel, target: ContextTarget) -> Iterator[PreparedGraph]:
+    def _compiled(
+        self, loaded: LoadedModel, target: ContextTarget
+    ) -> Iterator[tuple[Opened, Mapping[str, Mapping[str, str]]]]:
+        """The compiled model, and the provider options that its EPs were opened with."""
         free = not self._options.has_providers() and not self._options.selects_devices
         named = [Request(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
         wanted = wanted_by(self._options, named, lambda: ModelMetadata.of(loaded.model))
         eps = open_all(wanted, kernels=self._options.custom_kernels)
-        self._settings.provider_options = heeded_options(wanted, eps)
-        try:
-            settings = settings_of(self._options, eps, self._settings.level)
-            graph, done = optimized(loaded.model, self._options.free_dimensions, settings)
-            self._settings.transforms = dict(done.fired)
-            shop = Workshop(
-                eps=eps,
-                progress=self._settings.progress or self._options.progress,
-                canceled=self._options.canceled,
-                fuse=Fuser(self._settings.level, settings.disabled).fused,
-                names={} if target.stage is None else target.stage.names,
-            )
-            prepared = prepare(graph, shop)
-            try:
-                loaded.require_unchanged()
-                self._stop_if_canceled()
-                check_placement(prepared, self._options)
-                yield prepared
-            finally:
-                prepared.release()
-        finally:
+        with ExitStack() as undo:
             for ep in eps:
-                ep.release()
+                undo.callback(ep.release)
+            opening = Opening(
+                options=self._options,
+                eps=eps,
+                provider_options=heeded_options(wanted, eps),
+                clock=LoadClock(),
+            )
+            compiled = compile_model(loaded, opening, target.stage)
+            undo.callback(compiled.prepared.release)
+            yield compiled, opening.provider_options
 
-    def _plain(
-        self, loaded: LoadedModel, prepared: PreparedGraph, target: ContextTarget
-    ) -> Sequence[bytes | memoryview]:
+    def _plain(self, compiled: Opened, target: ContextTarget) -> Sequence[bytes | memoryview]:
         """The model where no EP compiled anything: transformed, if something was, or as it is."""
         if self._settings.flags & OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED:
             raise Fail(
@@ -305,8 +286,9 @@ class ModelCompiler:
                 "can execute at least one subgraph in the model."
             )
         try:
-            transformed = any(self._settings.transforms.values())
-            model = optimized_model(prepared, loaded.model) if transformed else loaded.model
+            model = compiled.loaded.model
+            if any(compiled.transforms.values()):
+                model = optimized_model(compiled.prepared, model)
             metadata = without_signatures(model.metadata_props)
             pieces = encode_model(replace(model, metadata_props=metadata))
             return signed_pieces(pieces, model, target)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.context.shared_generation import Stage
     from ort_lite.context.target import ContextTarget
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
@@ -266,9 +267,7 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
 
 
 def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None) -> Opened:
-    stage = target.stage if target is not None else None
-    opened = _compiled(loaded, opening, {} if stage is None else stage.names)
-    opened = placed(opened, opening.options)
+    opened = compile_model(loaded, opening, target.stage if target is not None else None)
     try:
         with opening.clock.phase("write"):
             _write(opened, target, opening)
@@ -278,7 +277,20 @@ def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None
     return opened
 
 
-def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> Opened:
+def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = None) -> Opened:
+    """Transform, partition and compile a plain model: every road to a compiled graph is this one.
+
+    Nothing is written.
+
+    Args:
+        loaded: The plain model.
+        opening: With the level of optimizations and the session's rules in its options.
+        stage: Where a session group keeps its contexts; gives names to partitions.
+
+    Raises:
+        ModelLoadCanceled: A cancellation came, be it during the last compile.
+        OrtLiteError: As a session.
+    """
     from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
     from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - not for contexts
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
@@ -289,6 +301,7 @@ def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> O
     with opening.clock.phase("transform"):
         graph, done = optimized(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
+    names = {} if stage is None else stage.names
     with opening.clock.phase("compile"):
         prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused, names=names))
     with ExitStack() as undo:
@@ -297,12 +310,13 @@ def _compiled(loaded: LoadedModel, opening: Opening, names: dict[str, int]) -> O
         if opening.canceled():
             raise load_canceled()
         undo.pop_all()
-    return Opened(
+    opened = Opened(
         loaded=loaded,
         prepared=prepared,
         eps=tuple(opening.eps),
         transforms={**done.fired, **fuser.fired},
     )
+    return placed(opened, options)
 
 
 def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> None:

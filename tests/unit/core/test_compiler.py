@@ -329,6 +329,13 @@ def test_a_cancellation_during_the_last_compile_counts(tmp_path: Path) -> None:
         assert names(tmp_path) == []
 
 
+def test_compiling_can_be_forbidden_as_for_a_session() -> None:
+    used = options(session__disable_model_compile="1")
+    compiler = ort.ModelCompiler(used, mlp().SerializeToString(), EMBED)
+    with pytest.raises(ort.ModelRequiresCompilation, match="User disabled EP compilation"):
+        compiler.compile_to_bytes()
+
+
 def test_models_are_glued_together_with_prefixes(tmp_path: Path) -> None:
     """Two compiled models in a row, joined by hand: one container each, one session."""
     protos = [
