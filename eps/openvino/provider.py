@@ -42,7 +42,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     survives_fork: ClassVar[bool] = False
     widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
     modules_after_import: ClassVar[Sequence[str]] = (
-        "eps.openvino.compiled",
+        "eps.openvino.partition",
         "eps.openvino.sdk.c_request",
     )
 
@@ -57,7 +57,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         runtime = self._sdk.runtime
         self.imports_without_lock = runtime.without_lock
         if options.npu_platform:
-            from eps.openvino.offline import offline_identity  # noqa: PLC0415 - few compile so
+            from eps.openvino.compile.offline import offline_identity  # noqa: PLC0415 - few compile so
 
             core = self._sdk.core()
             self._identity = offline_identity(core, options.npu_platform, runtime.version)
@@ -107,15 +107,15 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Convert and compile each partition."""
-        from eps.openvino.compiling import compile_partition  # noqa: PLC0415 - not for a reload
+        from eps.openvino.compile.compile_partition import compile_partition  # noqa: PLC0415 - not for a reload
 
         core = self._sdk.core()
         return [compile_partition(core, self.options, self._verdicts, one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
-        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
-        from eps.openvino.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
+        from eps.openvino.compile.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
 
         assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
             "the core gives back what compile gave"
@@ -152,7 +152,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
-        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
         from eps.openvino.payload.shared_weights import weightless  # noqa: PLC0415 - not for a reload
 
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
@@ -189,7 +189,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 reason=Reason.VENDOR_REJECTED,
                 present=self._identity,
             ) from exc
-        from eps.openvino.compiled import OpenVINOPartition  # noqa: PLC0415 - see modules_after_import
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - see modules_after_import
         from eps.openvino.sdk.ports import import_order  # noqa: PLC0415 - as above
 
         return OpenVINOPartition(model, "an imported partition", import_order(io, model))

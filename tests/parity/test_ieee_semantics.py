@@ -12,7 +12,7 @@ from against_onnxruntime import onnxruntime_answers
 from onnx import helper, numpy_helper
 
 import ort_lite as ort
-from eps.openvino.ieee import _REPLACED, LEFT
+from eps.openvino.compile.ieee import _REPLACED, LEFT
 
 OPENVINO = "OpenVINOExecutionProvider"
 ON = {"ieee_semantics": "true"}

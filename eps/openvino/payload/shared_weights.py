@@ -18,7 +18,7 @@ import openvino
 from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
-from eps.openvino.build import ConversionError, fix_shapes, read_model
+from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.payload.blob_header import constants_of
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk.config import compile_config, weightless_config

@@ -1,7 +1,7 @@
 """Integers that leave the width in which OpenVINO's CPU plug-in holds them.
 
 It holds int64 in 32 bits, and saturates sums of 8 and 16 bits where ONNX wraps. An int64 input of
-a partition is checked at every run (`compiled.py`); here nodes are kept away that could make a
+a partition is checked at every run (`partition.py`); here nodes are kept away that could make a
 larger number inside: arithmetic on what is not known to be small, casts, constants.
 """
 

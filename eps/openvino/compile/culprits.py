@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
-from eps.openvino.build import ConversionError, read_model
+from eps.openvino.compile.convert import ConversionError, read_model
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:

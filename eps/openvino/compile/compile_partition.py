@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.openvino.build import ConversionError, fix_shapes, read_model
-from eps.openvino.compiled import OpenVINOPartition
-from eps.openvino.fallback import find_culprits
-from eps.openvino.offline import OfflinePartition
+from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
+from eps.openvino.partition import OpenVINOPartition
+from eps.openvino.compile.culprits import find_culprits
+from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.payload.requirements import requirements_of
 from eps.openvino.sdk.binding_runtime import BindingModel
 from eps.openvino.sdk.config import compile_config
