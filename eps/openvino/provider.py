@@ -9,7 +9,13 @@ from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
 from eps.openvino.options import TRUE
 from eps.openvino.payload.blob_header import read_requirements
-from eps.openvino.payload.identity import read_identity
+from eps.openvino.payload.identity import (
+    compatibility_json,
+    info_identity,
+    present_requirements,
+    read_identity,
+    requirement_identity,
+)
 from eps.openvino.payload.verdict import Verdicts
 from eps.openvino.sdk.config import import_config, weightless_config
 from eps.openvino.sdk.runtimes import Sdk
@@ -68,8 +74,6 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         sdk = self._sdk
 
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
-            from eps.openvino.payload.requirements import present_requirements  # noqa: PLC0415 - not for a reload
-
             core = sdk.core()
             from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - not for a reload
 
@@ -114,8 +118,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
-        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
         from eps.openvino.compile.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
 
         assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
             "the core gives back what compile gave"
@@ -210,20 +214,14 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         Raises:
             InvalidGraph: A damaged one.
         """
-        from eps.openvino.payload.records import requirement_identity  # noqa: PLC0415 - not for a reload
-
         return requirement_identity(_recorded(payload))
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
         """The requirement text in the JSON of ONNX Runtime's OpenVINO EP."""
-        from eps.openvino.payload.records import info_identity  # noqa: PLC0415 - not for a reload
-
         return info_identity(info)
 
     def compatibility_info(self) -> str:
         """The JSON of ONNX Runtime's OpenVINO EP, so that its tools read our files."""
-        from eps.openvino.payload.records import compatibility_json  # noqa: PLC0415 - not for a reload
-
         return compatibility_json(self.identity)
 
     def release(self) -> None:

@@ -33,8 +33,8 @@ from eps.opencl.payload.import_payload import info_text
 from eps.opencl.payload.reader import read_header
 from eps.opencl.trials.record import read_problem
 from eps.opencl.tuning.cache import TuningCache
-from eps.openvino.payload.records import compatibility_json
-from eps.openvino.payload.records import info_identity as openvino_info
+from eps.openvino.payload.identity import compatibility_json
+from eps.openvino.payload.identity import info_identity as openvino_info
 from eps.openvino.support import table as table_module
 from ort_lite.hw.cross_result import read_cross
 from ort_lite.hw.errors import MatrixError

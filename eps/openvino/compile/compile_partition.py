@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
-from eps.openvino.partition import OpenVINOPartition
 from eps.openvino.compile.culprits import find_culprits
 from eps.openvino.compile.offline import OfflinePartition
-from eps.openvino.payload.requirements import requirements_of
+from eps.openvino.partition import OpenVINOPartition
+from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding_runtime import BindingModel
 from eps.openvino.sdk.config import compile_config
 from eps.openvino.sdk.ports import PortError, port_order

@@ -1,4 +1,9 @@
-"""Which device and SDK this is, from the device's own properties."""
+"""Identities of a device and of payloads, from whatever states one.
+
+A device reports properties. A blob begins with a requirement text (blob_header.py), which OpenVINO
+2026.4 and later also reports for a compiled model, as does the NPU's compiler without a device.
+ONNX Runtime's OpenVINO EP keeps that text as JSON in a model's metadata.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,20 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino.options import device_kind
-from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
+from eps.openvino.payload.blob_header import parse_requirements
+from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
+    import openvino
+
+    from eps.openvino.options import OpenVINOOptions
     from eps.openvino.sdk.runtime import Runtime
+
+INFO_VERSION = "1.0"
+_MAX_INFO = 1 << 16
+_REQUIREMENTS = "RUNTIME_REQUIREMENTS"
+_WITH_REQUIREMENTS = ("CPU", "GPU", "NPU")
 
 _DRIVER = {"NPU": ("NPU_DRIVER_VERSION", "NPU_COMPILER_VERSION")}
 
@@ -67,3 +81,73 @@ def missing_device(runtime: Runtime, device: str) -> str:
         f"OpenVINO has no device '{device}' on this machine; it has: {available}. "
         "ort-lite doctor looks for drivers and permissions."
     )
+
+
+def requirement_identity(text: str) -> HardwareIdentity:
+    """`meta=1.0;ov=2026.4.1;isa=...` as an identity; all "" for an empty text."""
+    return HardwareIdentity(sdk_version=parse_requirements(text).get("ov", ""), requirements=text)
+
+
+def compatibility_json(identity: HardwareIdentity) -> str:
+    """`ep_compatibility_info` in the form of ONNX Runtime's OpenVINO EP 1.8."""
+    import json  # noqa: PLC0415 - not for a reload
+
+    from ort_lite.version import VERSION  # noqa: PLC0415 - not for a reload
+
+    return json.dumps(
+        {
+            "ovep_compat_ver": INFO_VERSION,
+            "ovep_ver": f"ort_lite-{VERSION}",
+            "ovep_bin_ver": "1.1",
+            "ov_compat_string": identity.requirements,
+        },
+        separators=(",", ":"),
+    )
+
+
+def info_identity(info: str) -> HardwareIdentity | None:
+    """What such a text says; None for one of another form or version.
+
+    The version of the EP that wrote it does not matter: the container and OpenVINO's own
+    requirement text decide what loads.
+    """
+    import json  # noqa: PLC0415 - not for a reload
+
+    try:
+        fields = json.loads(info) if len(info) <= _MAX_INFO else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict) or fields.get("ovep_compat_ver") != INFO_VERSION:
+        return None
+    text = fields.get("ov_compat_string")
+    return requirement_identity(text) if isinstance(text, str) else None
+
+
+def requirements_of(compiled: openvino.CompiledModel, options: OpenVINOOptions) -> str:
+    """The text of a compiled model; "" where its plug-in has none (before 2026.4)."""
+    if options.kind not in _WITH_REQUIREMENTS:
+        return ""
+    try:
+        return str(compiled.get_property(_REQUIREMENTS))
+    except PROPERTY_ERRORS:
+        return ""
+
+
+def present_requirements(core: openvino.Core, options: OpenVINOOptions) -> str:
+    """The text for the device, of a one-operator model compiled for it (25 ms or so)."""
+    if options.kind not in _WITH_REQUIREMENTS:
+        return ""
+    absent = {"NPU_PLATFORM": options.npu_platform} if options.npu_platform else {}
+    try:
+        compiled = core.compile_model(_smallest_model(), options.device, absent)
+    except PROPERTY_ERRORS:
+        return ""
+    return requirements_of(compiled, options)
+
+
+def _smallest_model() -> openvino.Model:
+    """A model that only hands on its input."""
+    from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - not for a reload
+
+    parameter = ov.op.Parameter(ov.Type.f32, ov.Shape([1]))
+    return ov.Model([ov.op.Result(parameter.output(0))], [parameter], "smallest")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
-from eps.openvino.support.bounded import bounded_values
 from eps.openvino.support.conditions import CONDITIONS, WRONG
-from eps.openvino.support.integers import integer_problem
+from eps.openvino.support.integers import bounded_values, integer_problem
 from eps.openvino.support.node_facts import NodeFacts
 from ort_lite.execution_provider import Capability
 from ort_lite.model.type_text import element_text, type_text

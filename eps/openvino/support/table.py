@@ -103,8 +103,3 @@ def claimed_versions(evidence: Mapping[int, Mapping[str, int]]) -> dict[int, boo
         v: v in shown or (first < v < last and not seen.get("wrong"))
         for v, seen in evidence.items()
     }
-
-
-def known_releases() -> list[str]:
-    """OpenVINO releases that have a table, e.g. ["2025.4", "2026.4"]."""
-    return sorted(file.stem for file in TABLES.glob("*.json"))

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ort_lite as ort
-from eps.openvino import build
+from eps.openvino.compile import convert
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +74,8 @@ def test_where_no_mapped_file_can_be_removed_the_file_goes_after_the_compile(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Windows, and with a limit that does not take a model of a gigabyte."""
-    monkeypatch.setattr(build, "MAPS_WHAT_IS_REMOVED", False)
-    monkeypatch.setattr(build, "IN_MEMORY_LIMIT", build.FILE_FROM)
+    monkeypatch.setattr(convert, "MAPS_WHAT_IS_REMOVED", False)
+    monkeypatch.setattr(convert, "IN_MEMORY_LIMIT", convert.FILE_FROM)
     x = np.arange(ROWS, dtype=np.float32)[None]
     weights = table(np.float32)
     with ort.InferenceSession(multiplying(weights), providers=[OPENVINO]) as session:
@@ -121,6 +121,6 @@ def test_what_memory_cannot_take_either_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
-    monkeypatch.setattr(build, "IN_MEMORY_LIMIT", build.FILE_FROM)
+    monkeypatch.setattr(convert, "IN_MEMORY_LIMIT", convert.FILE_FROM)
     with pytest.raises(ort.EPFail, match="TMPDIR"):
         ort.InferenceSession(picking(table(np.float32)), providers=[OPENVINO])

@@ -11,7 +11,7 @@ from eps.opencl.payload import format as payload
 from eps.opencl.payload import import_payload as reload
 from eps.opencl.trials import record as trial_record
 from eps.opencl.tuning import cache as tuning_cache
-from eps.openvino.payload import records
+from eps.openvino.payload import identity
 from eps.openvino.support import table
 from ort_lite.cli import output
 from ort_lite.hw import cross_result, report, result
@@ -24,7 +24,7 @@ VERSIONS = {
     "payload container": container.VERSION,
     "signature of a model": signatures.FORMAT,
     "OpenCL payload": payload.VERSION,
-    "`ep_compatibility_info` of OpenVINO": records.INFO_VERSION,
+    "`ep_compatibility_info` of OpenVINO": identity.INFO_VERSION,
     "`ep_compatibility_info` of OpenCL": reload._INFO_FORMAT,
     "folder of the model cache": store.LAYOUT,
     "entry of the model cache": entry.FORMAT,
