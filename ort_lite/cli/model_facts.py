@@ -15,7 +15,8 @@ from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.context.examination import recorded_identity
-from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.context.nodes import is_context_node
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.info import NodeArg
 from ort_lite.model.loader import load
 from ort_lite.options import SessionOptions
@@ -97,8 +98,8 @@ def read_facts(path: Path) -> ModelFacts:
 
 def _facts(loaded: LoadedModel, path: Path) -> ModelFacts:
     model, graph = loaded.model, loaded.model.graph
-    nodes = Counter(_operator(node) for node in all_nodes(graph))
-    contexts = [node for node in all_nodes(graph) if is_context_node(node)]
+    nodes = Counter(_operator(node) for node in walk_nodes(graph))
+    contexts = [node for node in walk_nodes(graph) if is_context_node(node)]
     return ModelFacts(
         path=str(path),
         file_bytes=len(loaded.data),

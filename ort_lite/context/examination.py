@@ -12,7 +12,8 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.notes import read_notes
 from ort_lite.context.keys import PATH_KEY
 from ort_lite.context.mending import refused
-from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.context.nodes import is_context_node
+from ort_lite.model.bodies import walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,7 @@ def context_nodes(loaded: LoadedModel) -> tuple[tuple[Node, EpContextNode], ...]
     """
     return tuple(
         (node, parse_node(node, loaded.described))
-        for node in all_nodes(loaded.model.graph)
+        for node in walk_nodes(loaded.model.graph)
         if is_context_node(node)
     )
 

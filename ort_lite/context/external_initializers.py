@@ -7,14 +7,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.atomic_write import publish, written_beside
-from ctx_formats.onnx_model import ExternalData, GraphDef
+from ctx_formats.onnx_model import ExternalData
+from ort_lite.model.bodies import map_bodies, walk
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ctx_formats.onnx_model import Node, Tensor
+    from ctx_formats.onnx_model import GraphDef, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def write_external(
         Fail: The file exists and is not to be overwritten.
         OSError: It cannot be written.
     """
-    if not any(map(chosen.takes, _tensors(graph))):
+    if not any(chosen.takes(t) for part in walk(graph) for t in part.initializers.values()):
         return graph
     path = folder / chosen.file_name
     with written_beside(path) as (file, temporary):
@@ -99,36 +100,13 @@ def write_external(
     return changed
 
 
-def _tensors(graph: GraphDef) -> Iterator[Tensor]:
-    """Initializers of the graph and of every body in it."""
-    yield from graph.initializers.values()
-    for node in graph.nodes:
-        for attribute in node.attributes.values():
-            values = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
-            for body in values:
-                if isinstance(body, GraphDef):
-                    yield from _tensors(body)
-
-
 def _mapped(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
     """`graph` with every initializer, those of bodies included, passed through `change`."""
     return replace(
         graph,
         initializers={name: change(tensor) for name, tensor in graph.initializers.items()},
-        nodes=tuple(_mapped_node(node, change) for node in graph.nodes),
+        nodes=tuple(map_bodies(node, lambda body: _mapped(body, change)) for node in graph.nodes),
     )
-
-
-def _mapped_node(node: Node, change: Callable[[Tensor], Tensor]) -> Node:
-    changed = {}
-    for name, attribute in node.attributes.items():
-        value = attribute.value
-        if isinstance(value, GraphDef):
-            changed[name] = replace(attribute, value=_mapped(value, change))
-        elif isinstance(value, tuple) and value and isinstance(value[0], GraphDef):
-            bodies = tuple(_mapped(b, change) for b in value if isinstance(b, GraphDef))
-            changed[name] = replace(attribute, value=bodies)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
 
 
 def located(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import GraphDef, ValueInfo
+from ctx_formats.onnx_model import ValueInfo
+from ort_lite.model.bodies import bodies, with_bodies
 from ort_lite.model.graph import free_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ctx_formats.onnx_model import Node
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.planning.preparation import Partition, PreparedGraph
 
 
@@ -82,19 +83,15 @@ def _nodes(part: Partition, context_node: Callable[[Partition], Node | None]) ->
 def _with_bodies(
     node: Node, local: int, part: Partition, context_node: Callable[[Partition], Node | None]
 ) -> Node:
-    changed = {}
-    for name, attribute in node.attributes.items():
-        if isinstance(attribute.value, GraphDef) and (local, name) in part.bodies:
-            body: object = context_graph(part.bodies[local, name], context_node)
-        elif isinstance(attribute.value, tuple) and (local, f"{name}#0") in part.bodies:
-            body = tuple(
-                context_graph(part.bodies[local, f"{name}#{i}"], context_node)
-                for i in range(len(attribute.value))
-            )
-        else:
-            continue
-        changed[name] = replace(attribute, value=body)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+    return with_bodies(
+        node,
+        [
+            context_graph(part.bodies[local, key], context_node)
+            if (local, key) in part.bodies
+            else body
+            for key, body in bodies(node)
+        ],
+    )
 
 
 def _value_info(prepared: PreparedGraph, nodes: tuple[Node, ...]) -> dict[str, ValueInfo]:

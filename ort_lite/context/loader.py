@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Part
-    from ort_lite.planning.preparation import Partition, PreparedGraph
-    from ort_lite.planning.workshop import Workshop
+    from ort_lite.planning.preparation import Partition, PreparationRules, PreparedGraph
     from ort_lite.start.load_clock import LoadClock
 
     class Terms(Protocol):
@@ -53,12 +52,11 @@ if TYPE_CHECKING:
         def early(self) -> EarlyExamination | None:
             """What was examined meanwhile, under the same options; stays the caller's."""
 
-        def workshop(self) -> Workshop:
+        def preparation_rules(self) -> PreparationRules:
             """The EPs and the session's rules, for preparing."""
 
 
 NEEDED_AFTER_IMPORT = (
-    "ort_lite.planning.workshop",
     "ort_lite.planning.preparation",
     "ort_lite.planning.placement",
 )
@@ -151,15 +149,15 @@ def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
     try:
         from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - while payloads are imported
 
-        first, shop = _partitions(graph, imported), terms.workshop()
+        first, rules = _partitions(graph, imported), terms.preparation_rules()
     except BaseException:
         release_all(imported)
         raise
 
-    def settle(one: Graph) -> Mapping[Part, Partition]:
-        return first if one is graph else _partitions(one, importer.import_all(one))
+    def import_partitions(part: Graph) -> Mapping[Part, Partition]:
+        return first if part is graph else _partitions(part, importer.import_all(part))
 
-    return prepare(graph, replace(shop, settle=settle))
+    return prepare(graph, replace(rules, import_partitions=import_partitions))
 
 
 def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partition]:

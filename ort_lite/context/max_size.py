@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.notes import read_notes
-from ort_lite.context.nodes import all_nodes, is_context_node, map_nodes
+from ort_lite.context.nodes import is_context_node, map_nodes
+from ort_lite.model.bodies import walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ def largest_in(models: Iterable[Model]) -> dict[str, int]:
     return largest(
         EpContextNode.from_node(node)
         for model in models
-        for node in all_nodes(model.graph)
+        for node in walk_nodes(model.graph)
         if is_context_node(node)
     )
 

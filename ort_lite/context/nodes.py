@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType
+from ctx_formats.onnx_model import TensorType
 from ort_lite.execution_provider import PartitionIo
+from ort_lite.model.bodies import map_bodies, walk_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from ctx_formats.onnx_model import Attribute, Node
+    from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.model.graph import Graph
 
 OP_TYPE = "EPContext"
@@ -25,19 +27,7 @@ def is_context_node(node: Node) -> bool:
 
 def has_context_nodes(graph: GraphDef) -> bool:
     """Whether the graph or a body in it has one."""
-    return any(is_context_node(node) for node in all_nodes(graph))
-
-
-def all_nodes(graph: GraphDef) -> Iterator[Node]:
-    """Nodes of the graph and of every body in it."""
-    for node in graph.nodes:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == AttributeType.GRAPH and isinstance(attribute.value, GraphDef):
-                yield from all_nodes(attribute.value)
-            elif attribute.type == AttributeType.GRAPHS and isinstance(attribute.value, tuple):
-                for body in attribute.value:
-                    yield from all_nodes(body)
+    return any(map(is_context_node, walk_nodes(graph)))
 
 
 def interface(graph: Graph, node: Node) -> PartitionIo:
@@ -68,23 +58,9 @@ def without_output_shapes(io: PartitionIo, graph: Graph) -> PartitionIo:
 
 def map_nodes(graph: GraphDef, change: Callable[[Node], Node]) -> GraphDef:
     """`graph` with every node changed, those of bodies first; itself if none is."""
-    nodes = tuple(change(_with_bodies(node, change)) for node in graph.nodes)
-    same = all(new is old for new, old in zip(nodes, graph.nodes, strict=True))
-    return graph if same else replace(graph, nodes=nodes)
 
+    def inside(body: GraphDef) -> GraphDef:
+        return map_nodes(body, change)
 
-def _with_bodies(node: Node, change: Callable[[Node], Node]) -> Node:
-    changed: dict[str, Attribute] = {}
-    for name, attribute in node.attributes.items():
-        value = attribute.value
-        if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-            body: object = map_nodes(value, change)
-            same = body is value
-        elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
-            body = tuple(map_nodes(one, change) for one in value)
-            same = all(new is old for new, old in zip(body, value, strict=True))
-        else:
-            continue
-        if not same:
-            changed[name] = replace(attribute, value=body)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+    nodes = tuple(change(map_bodies(node, inside)) for node in graph.nodes)
+    return graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes)

@@ -16,7 +16,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import PROTOBUF_LIMIT
 from ctx_formats.notes import read_notes
-from ctx_formats.onnx_model import ExternalData, GraphDef, SparseTensor, Tensor
+from ctx_formats.onnx_model import ExternalData, SparseTensor, Tensor
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.signatures import (
     SignatureRecord,
@@ -28,9 +28,10 @@ from ctx_formats.signatures import (
 from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
 from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
 from ort_lite.context.mending import refused
-from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.context.nodes import is_context_node
 from ort_lite.context.payload_store import PayloadStore, read_payload_container
 from ort_lite.model import loader
+from ort_lite.model.bodies import walk, walk_nodes
 from ort_lite.options import TRUST_KEY, SessionOptions
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.trust.verification import record_problem, signed_file_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ctx_formats.model_file import ModelBytes
-    from ctx_formats.onnx_model import Model
+    from ctx_formats.onnx_model import GraphDef, Model
     from ctx_formats.signatures import SignedFile
     from ort_lite.trust.private_keys import Signer
     from ort_lite.trust.verification import Proof
@@ -208,7 +209,7 @@ def _covered(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
 
 def _unproven_payloads(model: Model) -> set[str]:
     """Payload files of a model that has a node whose notes do not say every byte of it."""
-    nodes = [EpContextNode.from_node(n) for n in all_nodes(model.graph) if is_context_node(n)]
+    nodes = [EpContextNode.from_node(n) for n in walk_nodes(model.graph) if is_context_node(n)]
     found = [read_notes(node) for node in nodes]
     if all(notes is not None and not notes.weights_blake3 for notes in found):
         return set()
@@ -217,10 +218,11 @@ def _unproven_payloads(model: Model) -> set[str]:
 
 def _tensors(graph: GraphDef) -> Iterator[Tensor]:
     """Every tensor of a graph and of its bodies, in whichever place."""
-    yield from graph.initializers.values()
-    for sparse in graph.sparse_initializers.values():
-        yield from (sparse.values, sparse.indices)
-    for node in graph.nodes:
+    for part in walk(graph):
+        yield from part.initializers.values()
+        for sparse in part.sparse_initializers.values():
+            yield from (sparse.values, sparse.indices)
+    for node in walk_nodes(graph):
         for attribute in node.attributes.values():
             value = attribute.value
             for one in value if isinstance(value, tuple) else (value,):
@@ -228,5 +230,3 @@ def _tensors(graph: GraphDef) -> Iterator[Tensor]:
                     yield one
                 elif isinstance(one, SparseTensor):
                     yield from (one.values, one.indices)
-                elif isinstance(one, GraphDef):
-                    yield from _tensors(one)

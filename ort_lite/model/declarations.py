@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import GraphDef, SparseTensorType, TensorType, ValueInfo
+from ort_lite.model.bodies import map_bodies, map_paired_bodies
 from ort_lite.model.declared_types import (
     believed,
     contradict,
-    paired_bodies,
     same_sizes,
     shape_text,
     shown,
@@ -46,7 +46,7 @@ def filled_in(found: GraphDef, declared: GraphDef) -> GraphDef:
         if kept is not None and kept != known.get(name):
             better[name] = ValueInfo(name, kept)
     nodes = tuple(
-        paired_bodies(mine, theirs, filled_in)
+        map_paired_bodies(mine, theirs, filled_in)
         for mine, theirs in zip(found.nodes, declared.nodes, strict=True)
     )
     if not better and all(new is old for new, old in zip(nodes, found.nodes, strict=True)):
@@ -133,7 +133,7 @@ def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) ->
         return loosened(mine, theirs, known)
 
     nodes = tuple(
-        _loosened_node(paired_bodies(mine, theirs, inside), theirs, known)
+        _loosened_node(map_paired_bodies(mine, theirs, inside), known)
         for mine, theirs in zip(declared.nodes, found.nodes, strict=True)
     )
     same = all(new is old for new, old in zip(nodes, declared.nodes, strict=True))
@@ -144,11 +144,11 @@ def _constants(graph: GraphDef) -> dict[str, ValueType]:
     return {n: TensorType(t.data_type, t.dims) for n, t in graph.initializers.items()}
 
 
-def _loosened_node(node: Node, found: Node, known: Types) -> Node:
+def _loosened_node(node: Node, known: Types) -> Node:
     if node.op_type != "Loop" or node.domain != "":
         return node
 
-    def change(body: GraphDef, _: GraphDef) -> GraphDef:
+    def change(body: GraphDef) -> GraphDef:
         inputs = list(body.inputs)
         for index in range(_FED, min(len(inputs), len(node.inputs))):
             mine, fed = inputs[index].type, known.get(node.inputs[index])
@@ -159,4 +159,4 @@ def _loosened_node(node: Node, found: Node, known: Types) -> Node:
                 inputs[index] = replace(inputs[index], type=right)
         return body if inputs == list(body.inputs) else replace(body, inputs=tuple(inputs))
 
-    return paired_bodies(node, found, change)
+    return map_bodies(node, change)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from operator import is_
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType, ValueInfo
-from ort_lite.model.graph import body_definitions
+from ctx_formats.onnx_model import TensorType, ValueInfo
+from ort_lite.model.bodies import map_graph_bodies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ctx_formats.onnx_model import Attribute, Dim, Node, ValueType
+    from ctx_formats.onnx_model import Dim, GraphDef, ValueType
 
     Shape = tuple[Dim, ...]
 
-_BODIES = (AttributeType.GRAPH, AttributeType.GRAPHS)
 GENERATED = "unk__"
 """Beginning of the symbols that onnx's inference makes for sizes that it does not know."""
 
@@ -24,40 +22,7 @@ GENERATED = "unk__"
 def undeclared(graph: GraphDef) -> GraphDef:
     """`graph` and its bodies without types of values that are neither inputs nor constants."""
     outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
-    return map_bodies(replace(graph, value_info={}, outputs=outputs), undeclared)
-
-
-def map_bodies(graph: GraphDef, change: Callable[[GraphDef], GraphDef]) -> GraphDef:
-    """`graph` with every body of its nodes changed."""
-    if not any(map(body_definitions, graph.nodes)):
-        return graph
-
-    def once(body: GraphDef, _: GraphDef) -> GraphDef:
-        return change(body)
-
-    return replace(graph, nodes=tuple(paired_bodies(n, n, once) for n in graph.nodes))
-
-
-def paired_bodies(
-    node: Node, other: Node, change: Callable[[GraphDef, GraphDef], GraphDef]
-) -> Node:
-    """`node` with its bodies changed, each seen together with that of a node like it."""
-    changed: dict[str, Attribute] = {}
-    for name, attribute in node.attributes.items():
-        if attribute.ref_attr_name or attribute.type not in _BODIES:
-            continue
-        mine, theirs = attribute.value, other.attributes[name].value
-        if isinstance(mine, GraphDef) and isinstance(theirs, GraphDef):
-            new: object = change(mine, theirs)
-            same = new is mine
-        elif isinstance(mine, tuple) and isinstance(theirs, tuple):
-            new = tuple(map(change, mine, theirs))
-            same = all(map(is_, new, mine))
-        else:
-            continue
-        if not same:
-            changed[name] = replace(attribute, value=new)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+    return map_graph_bodies(replace(graph, value_info={}, outputs=outputs), undeclared)
 
 
 def symbols_of(infos: Iterable[ValueInfo]) -> frozenset[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, GraphDef
+from ort_lite.model.bodies import map_bodies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.onnx_model import Node, Tensor
+    from ctx_formats.onnx_model import GraphDef, Node, Tensor
 
 FIRST_WITH_TRAINING_INPUT = 12
 """Dropout-12: `training_mode` became an input. Before it a model for inference has none."""
@@ -41,14 +41,7 @@ def _node(node: Node, opset: int, read: set[str], constants: Mapping[str, Tensor
                 attributes={},
             )
         return node
-    changed = {}
-    for name, attribute in node.attributes.items():
-        value = attribute.value
-        if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-            body = drop_dropout(value, opset)
-            if body is not value:
-                changed[name] = replace(attribute, value=body)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
+    return map_bodies(node, lambda body: drop_dropout(body, opset))
 
 
 def _trains(node: Node, opset: int, constants: Mapping[str, Tensor]) -> bool:

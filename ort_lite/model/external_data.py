@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, ExternalData, GraphDef, Tensor
+from ctx_formats.onnx_model import ExternalData, GraphDef, Tensor
 from ctx_formats.safe_path import resolve_payload
+from ort_lite.model.bodies import map_bodies
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -203,17 +204,14 @@ def _each_external(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> Graph
         return change(tensor) if isinstance(tensor.data, ExternalData) else tensor
 
     def in_node(node: Node) -> Node:
-        found = {}
-        for name, attribute in node.attributes.items():
-            value = attribute.value
-            if isinstance(value, Tensor) and isinstance(value.data, ExternalData):
-                found[name] = replace(attribute, value=change(value))
-            elif attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-                found[name] = replace(attribute, value=_each_external(value, change))
-            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
-                bodies = tuple(_each_external(body, change) for body in value)
-                found[name] = replace(attribute, value=bodies)
-        return replace(node, attributes={**node.attributes, **found}) if found else node
+        tensors = {
+            name: replace(attribute, value=change(value))
+            for name, attribute in node.attributes.items()
+            if isinstance(value := attribute.value, Tensor) and isinstance(value.data, ExternalData)
+        }
+        if tensors:
+            node = replace(node, attributes={**node.attributes, **tensors})
+        return map_bodies(node, lambda body: _each_external(body, change))
 
     return replace(
         graph,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import AttributeType, GraphDef, Node, ValueInfo
+from ort_lite.model.bodies import bodies
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
@@ -223,9 +224,7 @@ class Graph:
         )
 
     def _resolve_bodies(self, node: Node) -> dict[str, Graph]:
-        return {
-            key: Graph(body, self.opset_imports, outer=self) for key, body in body_definitions(node)
-        }
+        return {key: Graph(body, self.opset_imports, outer=self) for key, body in bodies(node)}
 
     def _resolve_names(self) -> tuple[str, ...]:
         """Check that every name has a maker; adopt outer constants, list the rest."""
@@ -283,24 +282,18 @@ class Graph:
         ]
         if all(j < i for i, need in enumerate(needs) for j in need):
             return tuple(nodes)
-        return tuple(nodes[i] for i in _topological(needs))
+        from ort_lite.model.topological import topological_order  # noqa: PLC0415 - most models are sorted
+
+        order = topological_order(needs)
+        if len(order) != len(nodes):
+            raise InvalidGraph("This is an invalid model. Error: the graph is not acyclic.")
+        return tuple(nodes[i] for i in order)
 
 
 def _duplicate(names: Sequence[str]) -> InvalidGraph:
     """The error for the first name that is there twice."""
     name = next(name for at, name in enumerate(names) if name in names[:at])
     return InvalidGraph(f"This is an invalid model. Error: Duplicate definition of name ({name}).")
-
-
-def body_definitions(node: Node) -> tuple[tuple[str, GraphDef], ...]:
-    """The subgraphs in a node's attributes, keyed as `Graph.bodies` keys them."""
-    found: list[tuple[str, GraphDef]] = []
-    for attribute in node.attributes.values():
-        if attribute.type == AttributeType.GRAPH and isinstance(attribute.value, GraphDef):
-            found.append((attribute.name, attribute.value))
-        elif attribute.type == AttributeType.GRAPHS and isinstance(attribute.value, tuple):
-            found += [(f"{attribute.name}#{i}", g) for i, g in enumerate(attribute.value)]
-    return tuple(found)
 
 
 def _without_constants(node: Node) -> Node:
@@ -314,7 +307,7 @@ def _without_constants(node: Node) -> Node:
 def free_names(node: Node) -> tuple[str, ...]:
     """Names that the bodies of a node use and do not define, in order of first use."""
     free: dict[str, None] = {}
-    for _, body in body_definitions(node):
+    for _, body in bodies(node):
         defined = {i.name for i in body.inputs} | body.initializers.keys()
         defined |= body.sparse_initializers.keys()
         defined |= {name for inner in body.nodes for name in inner.outputs}
@@ -332,26 +325,3 @@ def declared_types(definition: GraphDef) -> dict[str, ValueType]:
         for info in infos
         if info.type is not None
     }
-
-
-def _topological(needs: Sequence[set[int]]) -> list[int]:
-    """Kahn's algorithm, lowest index first among the ready."""
-    import heapq  # noqa: PLC0415 - most models are sorted and never come here
-
-    users: dict[int, list[int]] = {}
-    missing = [len(need) for need in needs]
-    for i, need in enumerate(needs):
-        for j in need:
-            users.setdefault(j, []).append(i)
-    ready = [i for i, count in enumerate(missing) if not count]
-    order = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for user in users.get(i, ()):
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
-    if len(order) != len(needs):
-        raise InvalidGraph("This is an invalid model. Error: the graph is not acyclic.")
-    return order

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import DataType, SparseTensorType, Tensor, TensorType
-from ort_lite.model.graph import body_definitions, declared_types
+from ort_lite.model.bodies import bodies
+from ort_lite.model.graph import declared_types
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:
@@ -113,9 +114,9 @@ def _walk(graph: GraphDef, found: Bounds) -> None:
 
 def _ranks_with_bodies(node: Node, found: Bounds) -> tuple[int, ...]:
     """Ranks of the outputs of a node with bodies; empty for other nodes."""
-    bodies = body_definitions(node)
+    inside = bodies(node)
     ranks = [0] * len(node.outputs)
-    for _, body in bodies:
+    for _, body in inside:
         # An If has no inputs for its bodies; those of other operators are in the node's order.
         fed = [found.ranks.get(name, 0) for name in node.inputs]
         if node.op_type == "Loop":
@@ -128,7 +129,7 @@ def _ranks_with_bodies(node: Node, found: Bounds) -> tuple[int, ...]:
         carried = len(ranks) if node.op_type == "If" else max(len(fed) - _LOOP_INPUTS, 0)
         for index, rank in enumerate(made[: len(ranks)]):
             ranks[index] = max(ranks[index], rank + (index >= carried or node.op_type == "Scan"))
-    return tuple(ranks) if bodies else ()
+    return tuple(ranks) if inside else ()
 
 
 def _declared_rank(value_type: ValueType | None) -> int:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import (
     Attribute,
-    AttributeType,
     DataType,
-    GraphDef,
     Node,
     SparseTensor,
     Tensor,
 )
+from ort_lite.model.bodies import map_bodies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ctx_formats.onnx_model import GraphDef
 
 
 def lift_constants(graph: GraphDef) -> GraphDef:
@@ -37,7 +38,7 @@ def lift_constants(graph: GraphDef) -> GraphDef:
         if node.op_type == "Constant" and node.domain == "" and len(node.outputs) == 1:
             tensor = _constant(node)
         if tensor is None or node.outputs[0] in outputs:
-            kept.append(_with_lifted_bodies(node))
+            kept.append(map_bodies(node, lift_constants))
         else:
             lifted[node.outputs[0]] = tensor
     sparse = graph.sparse_initializers
@@ -51,21 +52,6 @@ def lift_constants(graph: GraphDef) -> GraphDef:
         initializers={**graph.initializers, **lifted},
         sparse_initializers={name: s for name, s in sparse.items() if name not in made},
     )
-
-
-def _with_lifted_bodies(node: Node) -> Node:
-    changed = {}
-    for name, attribute in node.attributes.items():
-        value = attribute.value
-        if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-            body: object = lift_constants(value)
-        elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
-            body = tuple(lift_constants(item) for item in value)
-        else:
-            continue
-        if body is not value:
-            changed[name] = replace(attribute, value=body)
-    return replace(node, attributes={**node.attributes, **changed}) if changed else node
 
 
 def _constant(node: Node) -> Tensor | None:

@@ -12,8 +12,9 @@ from ctx_formats.model_file import ModelBytes, read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import GraphDef
 from ctx_formats.stamped_file import StampedFile
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.external_data import ExternalFiles
-from ort_lite.model.graph import Graph, body_definitions
+from ort_lite.model.graph import Graph
 from ort_lite.options import TRUST_KEY
 from ort_lite.status import (
     Fail,
@@ -291,19 +292,13 @@ def _with_missing_imports(model: Model) -> Model:
     """The model with a version of each official domain, if it imports any, as in onnxruntime."""
     if not model.opset_imports or IMPLIED_VERSIONS.keys() <= model.opset_imports.keys():
         return model
-    used = _domains(model.graph)
+    used = {node.domain for node in walk_nodes(model.graph)}
     missing = {
         domain: version
         for domain, version in IMPLIED_VERSIONS.items()
         if domain in used and domain not in model.opset_imports
     }
     return replace(model, opset_imports={**model.opset_imports, **missing}) if missing else model
-
-
-def _domains(graph: GraphDef) -> set[str]:
-    """Domains of the graph's operators, bodies included."""
-    inside = (body for node in graph.nodes for _, body in body_definitions(node))
-    return {node.domain for node in graph.nodes}.union(*map(_domains, inside))
 
 
 def with_definition(model: Model, graph: Graph) -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.status import InvalidGraph
 
@@ -25,15 +25,8 @@ def require_arity(graph: GraphDef, opset_imports: Mapping[str, int]) -> None:
     Raises:
         InvalidGraph: There is one; onnxruntime's text.
     """
-    _require(graph, opset_imports, {})
-
-
-def _require(
-    graph: GraphDef,
-    opset_imports: Mapping[str, int],
-    known: dict[tuple[str, str], tuple[str, Range] | None],
-) -> None:
-    for node in graph.nodes:
+    known: dict[tuple[str, str], tuple[str, Range] | None] = {}
+    for node in walk_nodes(graph):
         if node.domain in _DOMAINS:
             key = (node.domain, node.op_type)
             if key not in known:
@@ -41,8 +34,6 @@ def _require(
             schema = known[key]
             if schema is not None:
                 _compare(node, *schema)
-        for _, body in body_definitions(node):
-            _require(body, opset_imports, known)
 
 
 def _schema(node: Node, opset_imports: Mapping[str, int]) -> tuple[str, Range] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.status import Fail, InvalidGraph
 
@@ -61,13 +61,11 @@ class _Schemas:
         self._known: dict[tuple[str, str], Attributes | None] = {}
 
     def check(self, graph: GraphDef) -> None:
-        for node in graph.nodes:
+        for node in walk_nodes(graph):
             if node.domain in self._versions:
                 known = self._attributes(node)
                 if known is not None:
                     _check_node(node, known)
-            for _, body in body_definitions(node):
-                self.check(body)
 
     def _attributes(self, node: Node) -> Attributes | None:
         key = (node.domain, node.op_type)

@@ -10,10 +10,11 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.type_reader import GraphTypes, read_types
+from ort_lite.model.bodies import bodies, map_paired_bodies
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import filled_in, loosened, weighed
-from ort_lite.model.declared_types import believed, contradict, paired_bodies, undeclared
-from ort_lite.model.graph import body_definitions, declared_types
+from ort_lite.model.declared_types import believed, contradict, undeclared
+from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
 from ort_lite.model.inference_errors import inference_error
 from ort_lite.model.node_schemas import check_attributes
@@ -216,7 +217,7 @@ def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     outputs = {info.name: info for info in inferred.outputs if _is_known(info)}
     values = {name: info for name, info in inferred.value_info.items() if _is_known(info)}
     nodes = tuple(
-        paired_bodies(mine, inferred.node(index), _merged_body) if body_definitions(mine) else mine
+        map_paired_bodies(mine, inferred.node(index), _merged_body) if bodies(mine) else mine
         for index, mine in enumerate(graph.nodes)
     )
     return replace(

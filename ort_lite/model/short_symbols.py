@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import SparseTensorType, TensorType
-from ort_lite.model.declared_types import map_bodies
+from ort_lite.model.bodies import map_graph_bodies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,11 +29,7 @@ def with_short_symbols(graph: GraphDef) -> GraphDef:
 
     One name always becomes the same other one. Returns `graph` itself where all are short.
     """
-
-    def walk(graph: GraphDef) -> GraphDef:
-        return map_bodies(_renamed(graph, _shorter), walk)
-
-    return walk(graph)
+    return map_graph_bodies(_renamed(graph, _shorter), with_short_symbols)
 
 
 def with_original_symbols(graph: GraphDef, original: GraphDef) -> GraphDef:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ctx_formats.onnx_model import AttributeType, GraphDef, TensorType
-from ort_lite.model.declared_types import contradict, map_bodies
+from ctx_formats.onnx_model import TensorType
+from ort_lite.model.bodies import bodies, map_graph_bodies
+from ort_lite.model.declared_types import contradict
 from ort_lite.model.graph import declared_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ctx_formats.onnx_model import Node, ValueInfo, ValueType
+    from ctx_formats.onnx_model import GraphDef, Node, ValueInfo, ValueType
 
     Types = Mapping[str, ValueType]
     Bodies = tuple[GraphDef, GraphDef]
@@ -60,7 +61,7 @@ def without_shapes(graph: GraphDef, names: frozenset[str]) -> GraphDef:
         outputs=tuple(map(less, graph.outputs)),
         value_info={name: less(info) for name, info in graph.value_info.items()},
     )
-    return map_bodies(shapeless, lambda body: without_shapes(body, names))
+    return map_graph_bodies(shapeless, lambda body: without_shapes(body, names))
 
 
 def _spread(graphs: Bodies, names: set[str], outer: Types, *, looped: bool) -> None:
@@ -69,20 +70,20 @@ def _spread(graphs: Bodies, names: set[str], outer: Types, *, looped: bool) -> N
     types = {**outer, **declared_types(bare)}
     types.update({n: TensorType(t.data_type, t.dims) for n, t in bare.initializers.items()})
     for mine, theirs in zip(found.nodes, bare.nodes, strict=True):
-        bodies = list(_bodies(mine, theirs))
-        if not bodies:
+        pairs = [(a, b) for (_, a), (_, b) in zip(bodies(mine), bodies(theirs), strict=True)]
+        if not pairs:
             if not names.isdisjoint(mine.inputs):
                 names.update(n for n in mine.outputs if n and not _is_settled(types.get(n)))
             continue
         is_loop = mine.op_type == "Loop" and mine.domain == ""
-        for pair in bodies:
+        for pair in pairs:
             _enter(mine, pair[0], names, is_loop=is_loop)
             _spread(pair, names, types, looped=looped or is_loop)
             for name, info in _results(mine, pair[0]):
                 if info.name in names and not _is_settled(types.get(name)):
                     names.add(name)
         if looped and mine.op_type == "If" and mine.domain == "":
-            names.update(_unlike(mine, [pair[1] for pair in bodies], types))
+            names.update(_unlike(mine, [pair[1] for pair in pairs], types))
     names.discard("")
 
 
@@ -114,14 +115,6 @@ def _unlike(node: Node, branches: list[GraphDef], outer: Types) -> Iterator[str]
     for name, a, b in zip(node.outputs, branches[0].outputs, branches[1].outputs, strict=False):
         if contradict(first.get(a.name), second.get(b.name)):
             yield name
-
-
-def _bodies(mine: Node, theirs: Node) -> Iterator[Bodies]:
-    for name, attribute in mine.attributes.items():
-        if attribute.type == AttributeType.GRAPH:
-            one, other = attribute.value, theirs.attributes[name].value
-            if isinstance(one, GraphDef) and isinstance(other, GraphDef):
-                yield one, other
 
 
 def _is_settled(value_type: ValueType | None) -> bool:

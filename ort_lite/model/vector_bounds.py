@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import DataType, TensorType
-from ort_lite.model.graph import body_definitions, declared_types
+from ort_lite.model.bodies import bodies
+from ort_lite.model.graph import declared_types
 from ort_lite.model.tensor_values import to_numpy
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Walk:
             self.longest = max([self.longest, *_sizes(value_type)])
         self.types.update(types)
         for node in graph.nodes:
-            for _, body in body_definitions(node):
+            for _, body in bodies(node):
                 self.graph(body)
             self.node(node)
 
@@ -133,7 +134,7 @@ def is_settled(graph: GraphDef) -> bool:
     """Whether every value of a graph without bodies has a known shape: nothing is left to find."""
     known = declared_types(graph)
     for node in graph.nodes:
-        if body_definitions(node):
+        if bodies(node):
             return False
         for name in node.outputs:
             found = known.get(name)

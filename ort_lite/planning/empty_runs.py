@@ -17,7 +17,7 @@ import numpy as np
 
 from ctx_formats.onnx_model import TensorType
 from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.planning.workshop import Workshop
+from ort_lite.planning.preparation import PreparationRules
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, OrtLiteError
 
@@ -82,7 +82,7 @@ class EmptyRuns:
         from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - few runs are empty
 
         try:
-            return prepare(self._graph, Workshop(eps=self._eps))
+            return prepare(self._graph, PreparationRules(eps=self._eps))
         except OrtLiteError as exc:
             self._problem = f" ({exc.message})"
             log.info("%s: nothing computes it without elements: %s", self._name, exc.message)

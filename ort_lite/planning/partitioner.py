@@ -207,29 +207,15 @@ def _groups(graph: Graph, units: _Units, mine: set[int]) -> Iterable[list[int]]:
 
 
 def _unit_order(graph: Graph, units: _Units) -> list[int]:
-    """A topological order of the units: Kahn, lowest first node first."""
-    import heapq  # noqa: PLC0415 - a context model of one node never comes here
+    """A topological order of the units, of several the one with the lowest first node first."""
+    from ort_lite.model.topological import topological_order  # noqa: PLC0415 - a context model of one node never comes here
 
     before = _predecessors(graph, units)
-    alive = [u for u, members in enumerate(units.members) if members]
-    users: dict[int, list[int]] = {}
-    missing: dict[int, int] = {}
-    for unit in alive:
-        needs = before(unit)
-        missing[unit] = len(needs)
-        for need in needs:
-            users.setdefault(need, []).append(unit)
-    ready = [u for u in alive if not missing[u]]
-    order = []
-    while ready:
-        unit = heapq.heappop(ready)
-        order.append(unit)
-        for user in users.get(unit, ()):
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
+    alive = [unit for unit, members in enumerate(units.members) if members]
+    places = {unit: place for place, unit in enumerate(alive)}
+    order = topological_order([[places[need] for need in before(unit)] for unit in alive])
     assert len(order) == len(alive), "partitions of equal depth are convex"
-    return order
+    return [alive[place] for place in order]
 
 
 def _require_all(

@@ -15,7 +15,7 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.onnx_model import Tensor
     from ort_lite.execution_provider import (
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     )
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
-    from ort_lite.planning.workshop import Workshop
 
 log = get_logger(__name__)
 
 ROUNDS = 200
-"""Bound on "an EP cannot compile this after all": each round takes nodes from an EP."""
+"""Most repartitions of a graph after an EP declined nodes at compile time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +165,41 @@ class PreparedGraph:
             self.watch.close()
 
 
-def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationRules:
+    """The EPs of a session, and how partitions for them are compiled.
+
+    Attributes:
+        eps: In order of preference, the default EP last.
+        forbid_compile: `session.disable_model_compile`.
+        progress: Called with (partition name, how many are done, how many there are at this
+            level) before each compile; an exception from it cancels.
+        canceled: Whether the caller has asked to stop; asked before each compile.
+        import_partitions: Imports the partitions of a graph that are EPContext nodes; None where
+            the model is no context. EPs that keep contexts are then offered nothing else.
+        fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
+        names: How often each `<EP>_<metadef>` was given out in this session.
+    """
+
+    eps: Sequence[ExecutionProvider]
+    forbid_compile: bool = False
+    progress: Callable[[str, int, int], None] | None = None
+    canceled: Callable[[], bool] = lambda: False
+    import_partitions: Callable[[Graph], Mapping[Part, Partition]] | None = None
+    fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
+    names: dict[str, int] = field(default_factory=dict)
+
+    def partition_name(self, ep: str, subgraph: Graph) -> str:
+        """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
+        from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - for what is compiled
+
+        base = f"{ep}_{metadef_id(subgraph)}"
+        count = self.names.get(base, 0)
+        self.names[base] = count + 1
+        return f"{base}_{count}"
+
+
+def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
     """Partition `graph` among the EPs and compile every partition.
 
     An EP that turns out not to be able to compile some nodes loses them to the next EP; the
@@ -174,7 +207,7 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
 
     Args:
         graph: Resolved, with the types that inference found.
-        shop: The EPs and the session's rules.
+        rules: The EPs, and how they are used.
 
     Raises:
         NotImplemented: No EP runs some node.
@@ -182,17 +215,18 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
         ModelLoadCanceled: The caller asked to stop.
         ModelRequiresCompilation: `forbid_compile`, and an EP with a compiled form would.
     """
-    done: dict[Part, Partition] = dict(shop.settle(graph)) if shop.settle else {}
-    settled = tuple(done)
+    importing = rules.import_partitions
+    done: dict[Part, Partition] = dict(importing(graph)) if importing else {}
+    fixed = tuple(done)
     declined: dict[int, dict[int, str]] = {}
-    unasked = _unasked(shop)
+    unasked = _unasked(rules)
     for _ in range(ROUNDS):
         try:
-            assignment = assign(graph, shop.eps, declined=declined, fixed=settled, unasked=unasked)
+            assignment = assign(graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked)
             wanted = set(assignment.parts)
             for part in [p for p in done if p not in wanted]:
                 done.pop(part).release()
-            _compile_missing(graph, shop, assignment.parts, done)
+            _compile_missing(graph, rules, assignment.parts, done)
         except _Declined as exc:
             declined.setdefault(exc.part.owner, {}).update(exc.reasons)
             continue
@@ -205,12 +239,12 @@ def prepare(graph: Graph, shop: Workshop) -> PreparedGraph:
     raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
 
 
-def _unasked(shop: Workshop) -> dict[int, str]:
+def _unasked(rules: PreparationRules) -> dict[int, str]:
     """In a context model, EPs that keep contexts: what they could compile is in it."""
-    if shop.settle is None:
+    if rules.import_partitions is None:
         return {}
     reason = "not part of a context; loading a context model compiles nothing"
-    return {i: reason for i, ep in enumerate(shop.eps) if isinstance(ep, SupportsEpContext)}
+    return {i: reason for i, ep in enumerate(rules.eps) if isinstance(ep, SupportsEpContext)}
 
 
 class _Declined(Exception):  # noqa: N818 - a signal inside this module, not an error
@@ -226,29 +260,29 @@ def _release(done: Mapping[Part, Partition]) -> None:
 
 
 def _compile_missing(
-    graph: Graph, shop: Workshop, parts: Sequence[Part], done: dict[Part, Partition]
+    graph: Graph, rules: PreparationRules, parts: Sequence[Part], done: dict[Part, Partition]
 ) -> None:
     missing = [part for part in parts if part not in done]
     # Bodies last: a partition that is declined changes its neighbours, and preparing the
     # bodies of control flow again at every level would multiply with each level.
-    missing.sort(key=lambda part: shop.eps[part.owner].runs_bodies_through_session)
+    missing.sort(key=lambda part: rules.eps[part.owner].runs_bodies_through_session)
     for count, part in enumerate(missing):
-        ep = shop.eps[part.owner]
-        if shop.forbid_compile and isinstance(ep, SupportsEpContext):
+        ep = rules.eps[part.owner]
+        if rules.forbid_compile and isinstance(ep, SupportsEpContext):
             raise ModelRequiresCompilation(
                 f"User disabled EP compilation but EP '{ep.name}' needs to compile one or more "
                 "nodes."
             )
         subgraph = graph.extract(part.nodes, f"{ep.name}_{part.nodes[0]}")
-        name = shop.partition_name(ep.name, subgraph)
-        if shop.canceled():
+        name = rules.partition_name(ep.name, subgraph)
+        if rules.canceled():
             raise load_canceled()
-        if shop.progress is not None:
-            shop.progress(name, count, len(missing))
-        changed = shop.fuse(ep, subgraph) if shop.fuse is not None else subgraph
-        bodies = _bodies(ep, changed, shop)
+        if rules.progress is not None:
+            rules.progress(name, count, len(missing))
+        changed = rules.fuse(ep, subgraph) if rules.fuse is not None else subgraph
+        bodies = _bodies(ep, changed, rules)
         try:
-            fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=shop.progress)
+            fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=rules.progress)
             compiled = _compile_one(ep, fused, part)
         except _Declined:
             if changed is subgraph:
@@ -256,7 +290,7 @@ def _compile_missing(
             # Reasons are about nodes of the fused graph; ask again about those of the model.
             for body in bodies.values():
                 body.release()
-            changed, bodies = subgraph, _bodies(ep, subgraph, shop)
+            changed, bodies = subgraph, _bodies(ep, subgraph, rules)
             compiled = _compile_one(ep, replace(fused, graph=changed, bodies=bodies), part)
         done[part] = Partition(
             ep=ep,
@@ -267,7 +301,7 @@ def _compile_missing(
             inputs=tuple(info.name for info in subgraph.inputs),
             outputs=tuple(info.name for info in subgraph.outputs),
             bodies=bodies,
-            empty=guard(ep, name, subgraph, shop.eps),
+            empty=guard(ep, name, subgraph, rules.eps),
         )
 
 
@@ -301,12 +335,12 @@ def may_be_empty(graph: Graph) -> bool:
 
 
 def _bodies(
-    ep: ExecutionProvider, subgraph: Graph, shop: Workshop
+    ep: ExecutionProvider, subgraph: Graph, rules: PreparationRules
 ) -> dict[tuple[int, str], PreparedGraph]:
     if not ep.runs_bodies_through_session:
         return {}
     return {
-        (i, key): prepare(body, shop)
+        (i, key): prepare(body, rules)
         for i in range(len(subgraph.nodes))
         for key, body in subgraph.bodies(i).items()
     }

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.planning.preparation import PreparedGraph
-    from ort_lite.planning.workshop import Workshop
+    from ort_lite.planning.preparation import PreparationRules, PreparedGraph
     from ort_lite.providers.provider_list import Request
 
 
@@ -54,11 +53,11 @@ class Opening:
         """Whether to stop before the next step."""
         return self.options.canceled() or self.given_up()
 
-    def workshop(self) -> Workshop:
+    def preparation_rules(self) -> PreparationRules:
         """What preparing needs."""
-        from ort_lite.planning.workshop import Workshop  # noqa: PLC0415 - contexts are imported first
+        from ort_lite.planning.preparation import PreparationRules  # noqa: PLC0415 - contexts are imported first
 
-        return Workshop(
+        return PreparationRules(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
             canceled=self.canceled,
@@ -302,8 +301,9 @@ def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = N
         graph, done = optimized(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
     names = {} if stage is None else stage.names
+    rules = replace(opening.preparation_rules(), fuse=fuser.fused, names=names)
     with opening.clock.phase("compile"):
-        prepared = prepare(graph, replace(opening.workshop(), fuse=fuser.fused, names=names))
+        prepared = prepare(graph, rules)
     with ExitStack() as undo:
         undo.callback(prepared.release)
         loaded.require_unchanged()

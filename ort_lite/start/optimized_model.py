@@ -13,7 +13,7 @@ from ctx_formats.onnx_model import TensorType
 from ctx_formats.signatures import without_signatures
 from ort_lite.context.external_initializers import ExternalInitializers, write_external
 from ort_lite.context.graph import context_graph
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.status import NotImplemented as NotImplementedHere
 
@@ -75,7 +75,7 @@ def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
     """The graph that `prepared` runs as a plain model, with what `source` says besides."""
     graph = context_graph(prepared, lambda _: None)
     opsets = dict(prepared.graph.opset_imports)
-    if _uses_contrib(graph):
+    if any(node.domain == CONTRIB for node in walk_nodes(graph)):
         opsets.setdefault(CONTRIB, 1)
     return replace(
         source,
@@ -103,13 +103,6 @@ def _open_dimensions(graph: GraphDef) -> GraphDef:
 
 def _size(dim: Dim) -> Dim:
     return None if isinstance(dim, int) and dim < 0 else dim
-
-
-def _uses_contrib(graph: GraphDef) -> bool:
-    return any(
-        node.domain == CONTRIB or any(_uses_contrib(body) for _, body in body_definitions(node))
-        for node in graph.nodes
-    )
 
 
 def _externalised(graph: GraphDef, path: Path, options: SessionOptions) -> GraphDef:

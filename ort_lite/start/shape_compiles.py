@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.execution_provider import CompiledPartition, CompilesByShape
-from ort_lite.planning.preparation import PreparedGraph, prepare
-from ort_lite.planning.workshop import Workshop
+from ort_lite.planning.preparation import PreparationRules, PreparedGraph, prepare
 from ort_lite.session_log import get_logger, logging_as
 from ort_lite.status import OrtLiteError
 
@@ -210,7 +209,7 @@ def _with_answer(
     if not isinstance(part.compiled, CompilesByShape) or graph.overridable or graph.captured:
         return part
     try:
-        interim = prepare(graph, Workshop(eps=eps))
+        interim = prepare(graph, PreparationRules(eps=eps))
     except OrtLiteError as exc:
         log.info("%s: nothing runs it while it is compiled for shapes: %s", part.name, exc.message)
         return part

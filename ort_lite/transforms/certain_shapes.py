@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType, ValueInfo
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import bodies
 from ort_lite.transforms.draft import ONNX_DOMAINS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _undeclared(graph: GraphDef) -> GraphDef:
 def _fixed(graph: GraphDef) -> dict[str, tuple[int, ...]]:
     sure = {info.name for info in graph.inputs} | graph.initializers.keys()
     for node in graph.nodes:
-        known = node.domain in ONNX_DOMAINS and not body_definitions(node)
+        known = node.domain in ONNX_DOMAINS and not bodies(node)
         if known and all(not name or name in sure for name in node.inputs):
             sure.update(node.outputs)
     infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)

@@ -9,7 +9,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.tensor_size import element_bits
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import bodies
 from ort_lite.model.tensor_values import from_numpy
 from ort_lite.session_log import get_logger
 from ort_lite.transforms.draft import ONNX_DOMAINS
@@ -165,7 +165,7 @@ def _may_fold(draft: Draft, node: Node) -> bool:
         node.domain in ONNX_DOMAINS
         and node.op_type not in NONDETERMINISTIC
         and node.op_type not in KEPT
-        and not body_definitions(node)
+        and not bodies(node)
         and not any(name in draft.finals for name in node.outputs)
     )
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ctx_formats.onnx_model import DataType, GraphDef, Node, TensorType, ValueInfo
+from ctx_formats.onnx_model import DataType, Node, TensorType, ValueInfo
+from ort_lite.model.bodies import map_bodies
 from ort_lite.model.graph import free_names
 from ort_lite.model.tensor_values import from_numpy, to_numpy
 from ort_lite.transforms.attributes import integer
 from ort_lite.transforms.draft import ONNX_DOMAINS
 
 if TYPE_CHECKING:
-    from ctx_formats.onnx_model import Tensor, ValueType
+    from ctx_formats.onnx_model import GraphDef, Tensor, ValueType
 
 NAME = "InsertCastTransformer"
 """ONNX Runtime's name for it."""
@@ -192,22 +193,13 @@ class _Widening:
         """`node` with casts in its bodies."""
         if self.depth >= MAX_DEPTH:
             return node
-        changed = {}
-        for name, attribute in node.attributes.items():
-            value = attribute.value
-            bodies = value if isinstance(value, tuple) else (value,)
-            done = [
-                _inserted(body, self.types, self, self.depth + 1)
-                for body in bodies
-                if isinstance(body, GraphDef)
-            ]
-            count = sum(made for _, made in done)
-            if count:
-                graphs = tuple(graph for graph, _ in done)
-                new = graphs if isinstance(value, tuple) else graphs[0]
-                changed[name] = replace(attribute, value=new)
-                self.count += count
-        return replace(node, attributes={**node.attributes, **changed}) if changed else node
+
+        def inserted(body: GraphDef) -> GraphDef:
+            graph, count = _inserted(body, self.types, self, self.depth + 1)
+            self.count += count
+            return graph
+
+        return map_bodies(node, inserted)
 
     def _narrow(self, name: str) -> None:
         """Make a value in its own type, where it exists in float32 only."""

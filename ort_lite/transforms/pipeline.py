@@ -6,8 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
-from ctx_formats.onnx_model import AttributeType, GraphDef
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import map_bodies, walk_nodes
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.session_log import get_logger
 from ort_lite.transforms import (
@@ -26,7 +25,7 @@ from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ctx_formats.onnx_model import Model, Node
+    from ctx_formats.onnx_model import GraphDef, Model
     from ort_lite.transforms.certain_shapes import InferTypes
     from ort_lite.transforms.fold_constants import Evaluate
 
@@ -87,7 +86,7 @@ def transform(model: Model, settings: Settings) -> Transformed:
         settings: At ORT_DISABLE_ALL only CastLike becomes Cast.
     """
     plain = settings.level < GraphOptimizationLevel.ORT_ENABLE_BASIC
-    if plain and not _has(model.graph, cast_like.OPERATOR):
+    if plain and all(node.op_type != cast_like.OPERATOR for node in walk_nodes(model.graph)):
         return Transformed(model)
     graph = model.graph
     certain = None
@@ -103,13 +102,6 @@ def transform(model: Model, settings: Settings) -> Transformed:
     for name, count in work.fired.items():
         log.debug("%s changed %d places of %s", name, count, graph.name)
     return Transformed(replace(model, graph=graph), dict(work.fired))
-
-
-def _has(graph: GraphDef, op_type: str) -> bool:
-    return any(
-        node.op_type == op_type or any(_has(body, op_type) for _, body in body_definitions(node))
-        for node in graph.nodes
-    )
 
 
 def transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
@@ -183,31 +175,13 @@ class _Work:
             self.fired += fired
 
     def _bodies(self, draft: Draft, depth: int) -> bool:
+        def transformed(body: GraphDef) -> GraphDef:
+            return self.graph(body, draft.opset_imports, outer=draft, depth=depth + 1)
+
         changed = False
         for index, node in draft.alive():
-            if not body_definitions(node):
-                continue
-            new = self._with_bodies(node, draft, depth)
+            new = map_bodies(node, transformed)
             if new is not node:
                 draft.replace(index, new)
                 changed = True
         return changed
-
-    def _with_bodies(self, node: Node, draft: Draft, depth: int) -> Node:
-        changed = {}
-        for name, attribute in node.attributes.items():
-            value = attribute.value
-            if attribute.type == AttributeType.GRAPH and isinstance(value, GraphDef):
-                new: object = self.graph(value, draft.opset_imports, outer=draft, depth=depth + 1)
-                same = new is value
-            elif attribute.type == AttributeType.GRAPHS and isinstance(value, tuple):
-                new = tuple(
-                    self.graph(body, draft.opset_imports, outer=draft, depth=depth + 1)
-                    for body in value
-                )
-                same = all(a is b for a, b in zip(new, value, strict=True))
-            else:
-                continue
-            if not same:
-                changed[name] = replace(attribute, value=new)
-        return replace(node, attributes={**node.attributes, **changed}) if changed else node

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, GraphDef, SparseTensor, Tensor
-from ort_lite.model.graph import body_definitions
+from ort_lite.model.bodies import bodies
 from ort_lite.transforms.draft import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 
@@ -89,7 +89,7 @@ def _node_key(node: Node) -> object:
     """Equal for nodes that give equal results; None for one that is left alone."""
     if node.domain not in ONNX_DOMAINS or node.op_type in NONDETERMINISTIC:
         return None
-    if body_definitions(node):
+    if bodies(node):
         return None
     attributes = []
     for name in sorted(node.attributes):

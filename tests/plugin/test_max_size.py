@@ -17,7 +17,8 @@ import ort_lite as ort
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.model_reader import read_model
 from ctx_formats.notes import read_notes
-from ort_lite.context.nodes import all_nodes, is_context_node
+from ort_lite.context.nodes import is_context_node
+from ort_lite.model.bodies import walk_nodes
 from ort_lite.providers import catalog
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def saved(path: Path, proto: onnx.ModelProto) -> Path:
 
 def context_nodes(path: Path) -> list[EpContextNode]:
     graph = read_model(memoryview(path.read_bytes())).graph
-    return [EpContextNode.from_node(n) for n in all_nodes(graph) if is_context_node(n)]
+    return [EpContextNode.from_node(n) for n in walk_nodes(graph) if is_context_node(n)]
 
 
 def sizes(path: Path) -> list[int]:
