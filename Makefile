@@ -25,7 +25,7 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN)/python $(MODELS) >/dev/null
-	for script in benchmarks/bench_*.py; do $(RUN)/python $$script || exit 1; done
+	$(RUN)/python -m benchmarks.run_all
 
 # The node cases of onnx 1.2 to 1.18, out of 17 wheels (200 MB): two minutes.
 old-cases: $(STAMP)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import onnx
 import openvino as ov
 from onnx import TensorProto, helper
-from start_programs import FLOAT32
+
+from benchmarks.harness.engine_programs import FLOAT32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,9 +17,9 @@ import pytest
 from context_models import OPENVINO, compile_context, foreign_container, set_attribute
 from onnx import external_data_helper, helper
 from small_models import feed, mlp, model, sandwich, tied
-from start_programs import FLOAT32
 
 import ort_lite as ort
+from benchmarks.harness.engine_programs import FLOAT32
 from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import Reason

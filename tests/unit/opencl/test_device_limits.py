@@ -1,9 +1,9 @@
-"""What benchmarks/opencl.py says of a model and its device's limits, by numbers made up."""
+"""What benchmarks/opencl/models.py says of a model and its device's limits, by numbers made up."""
 
 from __future__ import annotations
 
-from device_limits import Limits, told_distance
-from kernel_times import KernelCall
+from benchmarks.opencl.device_limits import Limits, describe_distance
+from benchmarks.opencl.kernel_times import KernelCall
 
 
 def test_the_kernels_that_lose_most_are_named() -> None:
@@ -16,7 +16,7 @@ def test_the_kernels_that_lose_most_are_named() -> None:
         KernelCall("waits", 9.0, 0, 100),
     ]
     second = [call._replace(microseconds=call.microseconds * 2) for call in first]
-    told = told_distance([second, first], Limits(100.0, 1000.0))
+    told = describe_distance([second, first], Limits(100.0, 1000.0))
     assert told[0].startswith(
         "49% of the device's limits (100 GB/s, 1000 GFLOP/s): 0.05 of 0.10 ms"
     )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from small_models import mlp
-from start_programs import FLOAT32
 
 import ort_lite as ort
+from benchmarks.harness.engine_programs import FLOAT32
 from ctx_formats.model_reader import read_model
 from eps.openvino.options import parse_options
 from eps.openvino.sdk.binding import ov

@@ -11,9 +11,9 @@ from busy_threads import wrongly_answered
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from small_models import feed, mlp, model
-from start_programs import FLOAT32
 
 import ort_lite as ort
+from benchmarks.harness.engine_programs import FLOAT32
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino import FACTORY

@@ -10,8 +10,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from conditions import PEERS, conditions
 
+from benchmarks.harness.conditions import PEERS, conditions
 from ort_lite.hw.facts import read_facts
 
 ROOT = Path(__file__).parents[3]

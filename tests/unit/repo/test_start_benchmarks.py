@@ -1,4 +1,4 @@
-"""Processes that benchmarks/startup.py, floor.py and start_profile.py start, and their tables."""
+"""Processes that the benchmarks in benchmarks/startup start, and their tables."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ import numpy as np
 import openvino
 import pytest
 import small_models
-from floor import CACHE, EXTERNAL, FLOOR, PROGRAMS, table
-from installed import installed_python
-from measure import Measurement
 from onnx.reference import ReferenceEvaluator
-from start_profile import COLUMNS, STEPS, rows_of
-from start_profile import PROGRAMS as PROFILED
-from start_programs import FLOAT32
-from start_programs import PROGRAMS as ENGINES
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+from benchmarks.harness.engine_programs import FLOAT32
+from benchmarks.harness.engine_programs import PROGRAMS as ENGINES
+from benchmarks.harness.installed import installed_python
+from benchmarks.harness.measure import Measurement
+from benchmarks.startup.breakdown import COLUMNS, STEPS, rows_of
+from benchmarks.startup.breakdown import PROGRAMS as PROFILED
+from benchmarks.startup.floor import CACHE, EXTERNAL, FLOOR, PROGRAMS, table
+
+ROOT = Path(__file__).parents[3]
 ABSENT = "not on this machine"
 
 
 def launched(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARKS / "launch.py"), *arguments]
+    command = [sys.executable, str(ROOT / "benchmarks/harness/launch.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -54,7 +55,15 @@ def test_a_program_answers_as_the_reference(engine: str, tmp_path: Path) -> None
 
 def test_a_process_tells_when_it_had_its_answer_and_what_it_took_again(tmp_path: Path) -> None:
     path, inputs = written(tmp_path, "N", 3)
-    done = launched("one_start", "onnxruntime[CPU]", str(path), "", "numpy", "2", *inputs)
+    done = launched(
+        "benchmarks.startup.first_answer_process",
+        "onnxruntime[CPU]",
+        str(path),
+        "",
+        "numpy",
+        "2",
+        *inputs,
+    )
     told = json.loads(done.stdout)
     assert told["started"] < told["at"]
     assert set(told["steps"]) == {"load"}
@@ -64,8 +73,8 @@ def test_a_process_tells_when_it_had_its_answer_and_what_it_took_again(tmp_path:
 def test_nothing_comes_in_beside_an_engine() -> None:
     program = f"""import sys
 at_first = set(sys.modules)
-sys.path.insert(0, {str(BENCHMARKS)!r})
-import one_start, start_programs
+sys.path.insert(0, {str(ROOT)!r})
+import benchmarks.startup.first_answer_process, benchmarks.harness.engine_programs
 print(*sorted(set(sys.modules) - at_first), "of", *sorted(at_first))"""
     with installed_python() as python:
         done = subprocess.run(
@@ -73,7 +82,7 @@ print(*sorted(set(sys.modules) - at_first), "of", *sorted(at_first))"""
         )
         there = {path.name for path in python.parent.parent.iterdir()}
     brought, _, at_first = done.stdout.partition(" of ")
-    assert brought.split() == ["one_start", "start_programs"]
+    assert [name for name in brought.split() if not name.startswith("benchmarks")] == []
     assert not {"pathlib", "_distutils_hack"} & set(at_first.split()), "hooks of a checkout"
     missing = {path.name for path in Path(sys.prefix).iterdir()} - there
     assert not missing, "drivers and libraries that packages bring"
@@ -85,11 +94,13 @@ def test_the_floor_gives_its_model_inputs(program: tuple[str, str], tmp_path: Pa
     blob = tmp_path / "model.blob"
     compiled = openvino.Core().compile_model(path, "CPU", FLOAT32)
     blob.write_bytes(compiled.export_model().getbuffer())
-    told = json.loads(launched("floor_start", str(blob), *program, *inputs).stdout)
+    told = json.loads(
+        launched("benchmarks.startup.floor_process", str(blob), *program, *inputs).stdout
+    )
     steps = ("numpy", "before", "import", "after", "feed", "run")
     assert sum(told["steps"][s] for s in steps) == pytest.approx(told["at"] - told["started"])
     np.save(inputs[1], np.zeros((3, 1), np.float32))
-    failed = launched("floor_start", str(blob), *program, *inputs)
+    failed = launched("benchmarks.startup.floor_process", str(blob), *program, *inputs)
     assert failed.returncode != 0
     assert "ov_infer_request_" in failed.stderr, "a width that the model does not take"
 

@@ -1,4 +1,4 @@
-"""The plot of benchmarks/startup.py: a bar for each variant that ran, to scale, and well-formed."""
+"""The plot of benchmarks/startup/first_answer.py: one bar to scale for each variant."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def test_bars_are_as_long_as_what_was_measured(tmp_path: Path) -> None:
     for model in ("one", "two"):
         (tmp_path / f"{model}.json").write_text(json.dumps({f"<{model}>": found}))
     svg = tmp_path / "plot.svg"
-    script = ROOT / "benchmarks" / "startup_plot.py"
+    module = "benchmarks.startup.first_answer_plot"
     files = [str(tmp_path / "one.json"), str(tmp_path / "two.json")]
     done = subprocess.run(
-        [sys.executable, str(script), *files, "--svg", str(svg)],
+        [sys.executable, "-m", module, *files, "--svg", str(svg)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,

@@ -1,0 +1,176 @@
+"""Whole processes in turns, each from its start to its first answer.
+
+In each turn one process of each variant is started after the other, in an order drawn anew and
+after a rest, as measure.py does it. A process is one of first_answer_process.py, or of another
+module that answers as that does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from statistics import median_low
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.harness.installed import installed_python
+from benchmarks.harness.measure import REST, Measurement, Variant
+from benchmarks.harness.samples import ROOT, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+LOAD = "load"
+"""After a variant's name: what opening it once more in the same process took."""
+
+OPENED_FIRST = "external, opened first"
+"""What a variant of an external context is called that does SESSION first."""
+
+INTERPRETER = "interpreter"
+"""As LOAD, of every variant: what the interpreter took until the program's first line."""
+
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Not for these processes: pip compiles what it installs, but not a checkout, which would then be
+compiled anew in every process (100 ms)."""
+
+NUMPY, SESSION = "numpy", "session"
+"""What a process does first; see first_answer_process.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a process of first_answer_process.py opens its model.
+
+    Attributes:
+        cache: The folder of the engine's own cache, if it is to use that.
+        first: NUMPY or SESSION.
+        loads: How often; the second time is what LOAD is.
+    """
+
+    cache: Path | None = None
+    first: str = NUMPY
+    loads: int = 2
+
+
+WITHOUT_CACHE = Start()
+
+
+def start_variant(
+    engine: str, kind: str, sample: Sample, made: Path | str, how: Start = WITHOUT_CACHE
+) -> Variant:
+    """A process that opens `made` with `engine`, and runs it on the sample's inputs.
+
+    Args:
+        engine: One of engine_programs.PROGRAMS.
+        kind: What `made` is; with the engine the variant's name.
+        sample: For its inputs.
+        made: A model or context; or why there is none.
+        how: What it does besides.
+    """
+    name = f"{engine} {kind}"
+    if isinstance(made, str):
+        return Variant(name, (), absent=made)
+    asked = (engine, str(made), str(how.cache or ""), how.first, str(how.loads))
+    return module_variant(name, "first_answer_process", *asked, *written_inputs(sample))
+
+
+def module_variant(name: str, module: str, *arguments: str) -> Variant:
+    """A process of a module of benchmarks/startup; its Python is `measure_starts`'."""
+    return Variant(
+        name,
+        (str(ROOT / "benchmarks/harness/launch.py"), f"benchmarks.startup.{module}", *arguments),
+    )
+
+
+def written_inputs(sample: Sample) -> tuple[str, ...]:
+    """The sample's inputs, each its name and a file of its own beside those of all."""
+    told = []
+    with np.load(sample.feed) as arrays:
+        for i, name in enumerate(arrays.files):
+            path = sample.feed.with_name(f"{sample.name}_{i}.npy")
+            np.save(path, arrays[name])
+            told += [name, str(path)]
+    return tuple(told)
+
+
+def measure_starts(
+    variants: Sequence[Variant],
+    turns: int,
+    label: str,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Measurement]:
+    """Start each variant once to fill caches, then once in each turn.
+
+    Args:
+        variants: From `start_variant`.
+        turns: How many.
+        label: What is measured, for lines of progress on stderr.
+        environment: Variables besides those that are set.
+
+    Returns:
+        By name the first answer, counted from before the process was started; by name and what
+        the process calls a step of its own, such as LOAD, what that took. All have the process's
+        peak memory.
+
+    Raises:
+        subprocess.CalledProcessError: A process failed.
+    """
+    surroundings = _surroundings(environment or {})
+    present = [variant for variant in variants if not variant.absent]
+    answers: dict[str, list[dict[str, Any]]] = {variant.name: [] for variant in present}
+    order = random.Random(0)  # the same orders in every run
+    with installed_python() as python:
+        for turn in range(turns + 1):
+            for variant in order.sample(present, len(present)):
+                time.sleep(REST)
+                answer = _answer((str(python), *variant.command), surroundings)
+                if turn:
+                    answers[variant.name].append(answer)
+            sys.stderr.write(f"{label}: {turn} of {turns} turns\n")
+    found = {}
+    for variant in variants:
+        told = answers.get(variant.name, [])
+        for step in ("", *(told[0]["steps"] if told else (INTERPRETER, LOAD))):
+            found[f"{variant.name} {step}".rstrip()] = _measurement(told, step, variant.absent)
+    return found
+
+
+def answer_once(variant: Variant) -> dict[str, Any]:
+    """All that one process of a variant told.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    with installed_python() as python:
+        return _answer((str(python), *variant.command), _surroundings({}))
+
+
+def _surroundings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k != NO_BYTECODE} | dict(environment)
+
+
+def _measurement(told: Sequence[dict[str, Any]], step: str, absent: str) -> Measurement:
+    if absent:
+        return Measurement(absent=absent)
+    return Measurement(
+        turns=tuple(answer["steps"][step] if step else answer["answered"] for answer in told),
+        peak_rss=median_low(answer["peak_rss"] for answer in told),
+    )
+
+
+def _answer(command: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    """One process's answer; when it had it, counted from here."""
+    began = perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    answer["answered"] = answer["at"] - began
+    answer["steps"][INTERPRETER] = answer["started"] - began
+    return answer
