@@ -1,11 +1,13 @@
 """Ctrl-C: an answer at once, wherever the program is, and an end at once the second time.
 
 Python raises KeyboardInterrupt when its own code runs again, which is after a vendor's compiler has
-come back. So a thread hears of the signal first and says so.
+come back. So a thread hears of the signal first and says so. Once Python ends, vendors' libraries
+take some tenths of a second to unload; Ctrl-C is then ignored, as the command has answered already.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -36,6 +38,8 @@ def answer_interrupts() -> None:
         return
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
+    # Otherwise Python restores the system's default, by which the signal kills the process.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)

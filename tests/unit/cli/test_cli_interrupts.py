@@ -211,3 +211,21 @@ def test_an_interrupt_ends_a_run(command: list[str], place: Path) -> None:
         assert "interrupted" in shown.seen
         assert "Traceback" not in shown.seen
     assert left_in(place) == {"m.onnx", "tmp"}
+
+
+LATE = """
+import os, signal
+
+class Library:
+    '''A vendor's, which is unloaded once Python has given up its signal handlers.'''
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+        kill(process, number)
+
+library = Library()
+"""
+
+
+def test_an_interrupt_after_the_answer_does_not_change_the_exit_code(place: Path) -> None:
+    with terminal(LATE, ["keygen", "k"], place) as shown:
+        assert shown.end() == 0
+    assert left_in(place) == {"m.onnx", "tmp", "k.key", "k.pub"}
