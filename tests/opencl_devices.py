@@ -6,13 +6,13 @@ from functools import cache
 
 from eps.opencl import FACTORY
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.runtime.device import Found, choose, find_devices
+from eps.opencl.runtime.device import ListedDevice, choose, find_devices
 from eps.opencl.trials.trial import problem_of, working_devices
 from ort_lite.status import EPFail
 
 
 @cache
-def all_devices() -> tuple[Found, ...]:
+def all_devices() -> tuple[ListedDevice, ...]:
     """Every device that a driver lists; none where OpenCL is not here."""
     try:
         return find_devices()
@@ -26,7 +26,7 @@ def device_names() -> list[str]:
 
 
 @cache
-def first_working_device() -> Found:
+def first_working_device() -> ListedDevice:
     """What a session without options opens; an error where no device passes its trial."""
     working = working_devices()
     assert working, f"no OpenCL device works here: {FACTORY.probe().reason}"
@@ -45,7 +45,7 @@ def reason_to_skip(parameter: object) -> str:
     Args:
         parameter: A device, its name, or "portable", which names PoCL.
     """
-    wanted = parameter.name if isinstance(parameter, Found) else parameter
+    wanted = parameter.name if isinstance(parameter, ListedDevice) else parameter
     if not isinstance(wanted, str):
         return ""
     wanted = "portable" if wanted.lower().startswith("portable") else wanted

@@ -8,7 +8,8 @@ import numpy as np
 import pyopencl as cl
 
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.runtime.device import choose, describe_target, find_devices
+from eps.opencl.runtime.describe_target import describe_target
+from eps.opencl.runtime.device import choose, find_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,14 +10,15 @@ from eps.opencl.compile.codegen.fold import add, fold_lanes
 from eps.opencl.compile.codegen.kernel import Code, Kernel, floats
 from eps.opencl.compile.views import Buffer
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.runtime.device import choose, describe_target, find_devices
+from eps.opencl.runtime.describe_target import describe_target
+from eps.opencl.runtime.device import choose, find_devices
 from eps.opencl.tuning.kernel_timing import time_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.opencl.kernel_times import KernelCall
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 COPIED = 1 << 28
 """Bytes that a copy moves: more than any cache holds."""

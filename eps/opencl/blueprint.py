@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from blake3 import blake3
 
 from ctx_formats.lean_dataclass import dataclass, field
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eps.opencl.compile.tilings import Problem, Tiling
-    from eps.opencl.compile.weights import Weight
 
 
 _WINOGRAD = re.compile(r"winograd(\d)_")
@@ -26,6 +26,24 @@ INTEGER_LABEL = "integer_"
 
 ENTRY = "entry"
 """Name of a program's only kernel, where it has one that calls all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A constant as its bytes in memory.
+
+    Attributes:
+        digest: BLAKE3 of the bytes, in hex.
+        data: Read-only; keeps alive what it lies in.
+    """
+
+    digest: str
+    data: memoryview
+
+
+def weight_of(data: memoryview) -> Weight:
+    """The bytes with their digest."""
+    return Weight(blake3(data, max_threads=blake3.AUTO).hexdigest(), data.toreadonly())
 
 
 @dataclass(frozen=True, slots=True)

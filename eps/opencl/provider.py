@@ -16,7 +16,8 @@ from eps.opencl.payload.import_payload import (
     verdict,
 )
 from eps.opencl.runtime.builder import Builder
-from eps.opencl.runtime.device import describe_target, find_devices, fitting_devices
+from eps.opencl.runtime.describe_target import describe_target
+from eps.opencl.runtime.device import find_devices, fitting_devices
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.runtime.partition import StaticPartition
 from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider, GraphView
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.options import OpenCLOptions
-    from eps.opencl.runtime.device import Found, Target
+    from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.loaded_program import Executable
+    from eps.opencl.target import Target
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
 
@@ -54,7 +56,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self._fitting = fitting_devices(find_devices(), options)
         self._open(_first_not_failed(self._fitting))
 
-    def _open(self, found: Found) -> None:
+    def _open(self, found: ListedDevice) -> None:
         self._found = found
         self._target = _as_asked(describe_target(found, self.options.templates), self.options)
         self._identity = read_identity(found)
@@ -199,7 +201,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return self._builder
 
 
-def _first_not_failed(fitting: Sequence[Found]) -> Found:
+def _first_not_failed(fitting: Sequence[ListedDevice]) -> ListedDevice:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from eps.opencl.cl.c_api import DEVICE_NOT_AVAILABLE, OpenCLError
+from eps.opencl.cl.c_api import OpenCLError
+from eps.opencl.cl.constants import CL_DEVICE_NOT_AVAILABLE
 from ort_lite.status import DeviceReset, EPFail
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def opencl_errors(doing: str) -> Iterator[None]:
         yield
     except OpenCLError as exc:
         text = sdk_text(exc)
-        if exc.status == DEVICE_NOT_AVAILABLE:
+        if exc.status == CL_DEVICE_NOT_AVAILABLE:
             raise DeviceReset(f"the OpenCL device failed while {doing}: {text}") from exc
         raise EPFail(f"OpenCL failed while {doing}: {text}") from exc
 

@@ -31,6 +31,8 @@ sys.path[:0] = [str(folder) for folder in FOLDERS]
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.opencl.target import Target
+
 LIBRARIES = ("/usr/lib/oclgrind/liboclgrind-rt-icd.so", "/usr/lib64/oclgrind/liboclgrind-rt-icd.so")
 MISSING = "oclgrind is not installed, nothing was checked: apt-get install oclgrind"
 ACCUMULATORS = {4: 12, 8: 12, 16: 28}
@@ -119,7 +121,7 @@ def run_operators(family: str, names: set[str]) -> dict[str, Any]:
     from test_opencl_operators import WITHOUT_REFERENCE, sets  # noqa: PLC0415 - in the child only
 
     from eps.opencl import provider  # noqa: PLC0415 - in the child only
-    from eps.opencl.runtime.device import Target, find_devices  # noqa: PLC0415 - in the child only
+    from eps.opencl.runtime.device import find_devices  # noqa: PLC0415 - in the child only
 
     separate_tensors()
     plain = provider.describe_target

@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-DEVICE_NOT_FOUND = -1
-DEVICE_NOT_AVAILABLE = -2
-
-ALL_TYPES = 0xFFFFFFFF
-"""Of devices."""
-
 _FEW = 16
 
 _FAILURES = (

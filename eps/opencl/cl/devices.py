@@ -1,20 +1,17 @@
-"""What there is before anything is opened: drivers and their devices."""
+"""Platforms and devices, as the OpenCL loader reports them."""
 
 from __future__ import annotations
 
 import ctypes
 from ctypes import c_size_t, c_void_p
 
-from eps.opencl.cl.c_api import ALL_TYPES, DEVICE_NOT_FOUND, OpenCLError, listed
+from eps.opencl.cl import constants as cl
+from eps.opencl.cl.c_api import OpenCLError, listed
 from eps.opencl.cl.loader import api, platform_handles
-
-CPU, GPU = 1 << 1, 1 << 2
-"""Bits of a device's type."""
-_LOCAL = 1
 
 
 class _Queried:
-    """An object that lives as long as the process, and tells of itself."""
+    """A driver's object that lives as long as the process and has properties to query."""
 
     __slots__ = ("_as_parameter_",)
     _teller: str
@@ -24,7 +21,7 @@ class _Queried:
 
     @property
     def handle(self) -> int:
-        """OpenCL's own, for other libraries."""
+        """The driver's handle as a number, for other libraries."""
         return self._as_parameter_.value or 0
 
     def __eq__(self, other: object) -> bool:
@@ -50,25 +47,25 @@ class _Queried:
 
 
 class Platform(_Queried):
-    """A driver."""
+    """An OpenCL platform: one vendor's driver."""
 
     __slots__ = ()
     _teller = "clGetPlatformInfo"
 
     @property
     def version(self) -> str:
-        """Of OpenCL, and what the vendor adds."""
-        return self._text(0x0901)
+        """The OpenCL version, followed by the vendor's own text."""
+        return self._text(cl.CL_PLATFORM_VERSION)
 
     @property
     def name(self) -> str:
-        """As the vendor gives it."""
-        return self._text(0x0902)
+        """The name that the vendor chose."""
+        return self._text(cl.CL_PLATFORM_NAME)
 
     @property
     def vendor(self) -> str:
-        """As it names itself."""
-        return self._text(0x0903)
+        """The vendor's own name."""
+        return self._text(cl.CL_PLATFORM_VENDOR)
 
     def devices(self) -> list[Device]:
         """Every device; none for a driver without its hardware.
@@ -77,16 +74,16 @@ class Platform(_Queried):
             OpenCLError: The driver fails otherwise.
         """
         try:
-            handles = listed(api().clGetDeviceIDs, self, ALL_TYPES)
+            handles = listed(api().clGetDeviceIDs, self, cl.CL_DEVICE_TYPE_ALL)
         except OpenCLError as exc:
-            if exc.status == DEVICE_NOT_FOUND:
+            if exc.status == cl.CL_DEVICE_NOT_FOUND:
                 return []
             raise
         return [Device(handle) for handle in handles]
 
 
 def platforms() -> list[Platform]:
-    """Every driver that was found.
+    """Every platform that the loader found.
 
     Raises:
         OpenCLError: There is none.
@@ -96,90 +93,90 @@ def platforms() -> list[Platform]:
 
 
 class Device(_Queried):
-    """What computes."""
+    """An OpenCL device."""
 
     __slots__ = ()
     _teller = "clGetDeviceInfo"
 
     @property
     def type(self) -> int:
-        """Bits."""
-        return self._number(0x1000)
+        """Bit field of CL_DEVICE_TYPE flags."""
+        return self._number(cl.CL_DEVICE_TYPE)
 
     @property
     def max_compute_units(self) -> int:
-        """Cores of a CPU."""
-        return self._number(0x1002)
+        """Number of compute units, which are the cores of a CPU."""
+        return self._number(cl.CL_DEVICE_MAX_COMPUTE_UNITS)
 
     @property
     def max_mem_alloc_size(self) -> int:
-        """Bytes of the largest buffer."""
-        return self._number(0x1010)
+        """Size of the largest buffer in bytes."""
+        return self._number(cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE)
 
     @property
     def max_work_group_size(self) -> int:
-        """Work-items of a group; a kernel may allow fewer."""
-        return self._number(0x1004)
+        """Most work-items of a work-group; a kernel may allow fewer."""
+        return self._number(cl.CL_DEVICE_MAX_WORK_GROUP_SIZE)
 
     @property
     def max_work_item_size(self) -> int:
-        """Work-items of a group in the first dimension."""
-        return c_size_t.from_buffer_copy(self._bytes(0x1005)).value
+        """Most work-items of a work-group in the first dimension."""
+        return c_size_t.from_buffer_copy(self._bytes(cl.CL_DEVICE_MAX_WORK_ITEM_SIZES)).value
 
     @property
     def has_local_memory(self) -> bool:
-        """Whether local memory is of its own, and not part of global memory."""
-        return self._number(0x1022) == _LOCAL
+        """Whether local memory is separate from global memory."""
+        return self._number(cl.CL_DEVICE_LOCAL_MEM_TYPE) == cl.CL_LOCAL
 
     @property
     def local_mem_size(self) -> int:
-        """Bytes of local memory for a work-group."""
-        return self._number(0x1023)
+        """Size of a work-group's local memory in bytes."""
+        return self._number(cl.CL_DEVICE_LOCAL_MEM_SIZE)
 
     @property
     def native_vector_width_float(self) -> int:
-        """Floats in a register; 0 where that means nothing."""
-        return self._number(0x103A)
+        """Floats in a vector register; 0 if the device reports none."""
+        return self._number(cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)
 
     @property
     def native_vector_width_int(self) -> int:
-        """32-bit integers in a register; 0 where that means nothing."""
-        return self._number(0x1038)
+        """32-bit integers in a vector register; 0 if the device reports none."""
+        return self._number(cl.CL_DEVICE_NATIVE_VECTOR_WIDTH_INT)
 
     @property
     def mem_base_addr_align(self) -> int:
-        """Bits, of a buffer's parts."""
-        return self._number(0x1019)
+        """Alignment of a sub-buffer's offset in bits."""
+        return self._number(cl.CL_DEVICE_MEM_BASE_ADDR_ALIGN)
 
     @property
     def host_unified_memory(self) -> bool:
-        """Whether it shares the host's memory."""
-        return bool(self._number(0x1035))
+        """Whether the device shares the host's memory."""
+        return bool(self._number(cl.CL_DEVICE_HOST_UNIFIED_MEMORY))
 
     @property
     def name(self) -> str:
-        """As the vendor gives it."""
-        return self._text(0x102B)
+        """The name that the vendor chose."""
+        return self._text(cl.CL_DEVICE_NAME)
 
     @property
     def vendor(self) -> str:
-        """Who made the device."""
-        return self._text(0x102C)
+        """The name of the device's vendor."""
+        return self._text(cl.CL_DEVICE_VENDOR)
 
     @property
     def driver_version(self) -> str:
-        """In the vendor's own form."""
-        return self._text(0x102D)
+        """The driver's version in the vendor's own form."""
+        return self._text(cl.CL_DRIVER_VERSION)
 
     @property
     def version(self) -> str:
-        """Of OpenCL, and what the vendor adds."""
-        return self._text(0x102F)
+        """The OpenCL version, followed by the vendor's own text."""
+        return self._text(cl.CL_DEVICE_VERSION)
 
     @property
     def extensions(self) -> str:
-        """Names with blanks between them."""
-        return self._text(0x1030)
+        """Names of the supported extensions, separated by spaces."""
+        return self._text(cl.CL_DEVICE_EXTENSIONS)
 
     @property
     def uuid(self) -> bytes:
@@ -188,23 +185,24 @@ class Device(_Queried):
         Raises:
             OpenCLError: The device has none.
         """
-        return self._bytes(0x106A)
+        return self._bytes(cl.CL_DEVICE_UUID_KHR)
 
     @property
     def chip(self) -> str:
-        """Of a GPU, what its driver compiles for, as far as the name does not say it.
+        """The GPU architecture that the driver compiles for; "" if the device's name tells it.
 
         NVIDIA's compute capability (cl_nv_device_attribute_query), Intel's IP version
         (cl_intel_device_attribute_query); AMD's devices have the chip for a name.
         """
         extensions = self.extensions.split()
         if "cl_nv_device_attribute_query" in extensions:
-            return f"sm_{self._number(0x4000)}{self._number(0x4001)}"
+            major = self._number(cl.CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV)
+            return f"sm_{major}{self._number(cl.CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV)}"
         if "cl_intel_device_attribute_query" in extensions:
-            return f"ip_{self._number(0x4250):x}"
+            return f"ip_{self._number(cl.CL_DEVICE_IP_VERSION_INTEL):x}"
         return ""
 
     @property
     def platform(self) -> Platform:
-        """Its driver."""
-        return Platform(self._number(0x1031))
+        """The platform that the device belongs to."""
+        return Platform(self._number(cl.CL_DEVICE_PLATFORM))

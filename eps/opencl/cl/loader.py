@@ -14,7 +14,8 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from eps.opencl.cl.c_api import ALL_TYPES, CApi, OpenCLError, listed
+from eps.opencl.cl.c_api import CApi, OpenCLError, listed
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_ALL
 from eps.opencl.cl.library import MISSING, library_of, package_folder
 from eps.opencl.runtime.icd import drivers_shown, platforms_unseen
 from eps.opencl.runtime.pocl_threads import threads_on_cores
@@ -106,4 +107,4 @@ def _opened_once() -> _Opened:
 def _ask_for_devices(found: CApi, platforms: Sequence[int]) -> None:
     for platform in platforms:
         with suppress(OpenCLError):  # who asks for its devices is told
-            listed(found.clGetDeviceIDs, c_void_p(platform), ALL_TYPES)
+            listed(found.clGetDeviceIDs, c_void_p(platform), CL_DEVICE_TYPE_ALL)

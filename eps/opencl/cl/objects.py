@@ -7,6 +7,13 @@ from ctypes import c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
 
 from eps.opencl.cl.c_api import Region, made
+from eps.opencl.cl.constants import (
+    CL_BUFFER_CREATE_TYPE_REGION,
+    CL_MEM_USE_HOST_PTR,
+    CL_PROFILING_COMMAND_END,
+    CL_PROFILING_COMMAND_START,
+    CL_QUEUE_PROFILING_ENABLE,
+)
 from eps.opencl.cl.loader import api
 
 if TYPE_CHECKING:
@@ -17,13 +24,6 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-READ_WRITE, WRITE_ONLY, READ_ONLY, USE_HOST_PTR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-"""Flags of a buffer."""
-
-_CREATE_REGION = 0x1220
-_PROFILING = 1 << 1
-_STARTED, _ENDED = 0x1282, 0x1283
 
 
 class Owned:
@@ -102,7 +102,7 @@ class Buffer(Owned):
         Raises:
             OpenCLError: The driver does not take it.
         """
-        shared = flags | USE_HOST_PTR
+        shared = flags | CL_MEM_USE_HOST_PTR
         address = content.ctypes.data
         handle = made(api().clCreateBuffer, context, shared, content.nbytes, address)
         return cls(handle, api().clReleaseMemObject, content)
@@ -114,7 +114,7 @@ class Buffer(Owned):
             OpenCLError: They lie outside, or not where the device takes parts.
         """
         region = Region(offset, size)
-        handle = made(api().clCreateSubBuffer, self, 0, _CREATE_REGION, region)
+        handle = made(api().clCreateSubBuffer, self, 0, CL_BUFFER_CREATE_TYPE_REGION, region)
         return Buffer(handle, api().clReleaseMemObject, self)
 
 
@@ -145,7 +145,7 @@ class Event(Owned):
     def nanoseconds(self) -> int:
         """How long the device took, on a queue that takes times."""
         times = []
-        for parameter in (_STARTED, _ENDED):
+        for parameter in (CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END):
             value = c_uint64()
             api().clGetEventProfilingInfo(self, parameter, 8, ctypes.byref(value), None)
             times.append(value.value)
@@ -163,7 +163,7 @@ class Queue(Owned):
         Raises:
             OpenCLError: The driver does not.
         """
-        properties = _PROFILING if profiling else 0
+        properties = CL_QUEUE_PROFILING_ENABLE if profiling else 0
         handle = made(api().clCreateCommandQueue, context, context.device, properties)
         super().__init__(handle, api().clReleaseCommandQueue)
 

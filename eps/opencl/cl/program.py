@@ -7,15 +7,17 @@ from ctypes import c_char_p, c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.constants import (
+    CL_PROGRAM_BINARIES,
+    CL_PROGRAM_BINARY_SIZES,
+    CL_PROGRAM_BUILD_LOG,
+)
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Owned
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Context
-
-_BINARY_SIZES, _BINARIES = 0x1165, 0x1166
-_BUILD_LOG = 0x1183
 
 
 class Program(Owned):
@@ -72,9 +74,9 @@ class Program(Owned):
 
     def _log(self) -> str:
         size = c_size_t()
-        api().clGetProgramBuildInfo(self, self.device, _BUILD_LOG, 0, None, size)
+        api().clGetProgramBuildInfo(self, self.device, CL_PROGRAM_BUILD_LOG, 0, None, size)
         text = ctypes.create_string_buffer(size.value + 1)
-        api().clGetProgramBuildInfo(self, self.device, _BUILD_LOG, size, text, None)
+        api().clGetProgramBuildInfo(self, self.device, CL_PROGRAM_BUILD_LOG, size, text, None)
         return text.value.decode(errors="replace")
 
     def binary(self) -> bytes:
@@ -86,8 +88,8 @@ class Program(Owned):
             OpenCLError: The driver gives none.
         """
         size = c_size_t()
-        api().clGetProgramInfo(self, _BINARY_SIZES, 8, ctypes.byref(size), None)
+        api().clGetProgramInfo(self, CL_PROGRAM_BINARY_SIZES, 8, ctypes.byref(size), None)
         data = ctypes.create_string_buffer(size.value)
         pointer = c_void_p(ctypes.addressof(data))
-        api().clGetProgramInfo(self, _BINARIES, 8, ctypes.byref(pointer), None)
+        api().clGetProgramInfo(self, CL_PROGRAM_BINARIES, 8, ctypes.byref(pointer), None)
         return data.raw

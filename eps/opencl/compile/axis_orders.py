@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from eps.opencl.compile.ir import (
+    EIGHT_BITS,
     Alias,
     Concat,
     Convolution,
@@ -18,7 +19,6 @@ from eps.opencl.compile.ir import (
     Tensor,
     TransposedConvolution,
 )
-from eps.opencl.compile.ir_quantised import EIGHT_BITS
 
 CHANNELS_LAST = (0, 2, 3, 1)
 

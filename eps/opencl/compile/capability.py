@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from ctx_formats.onnx_model import Dim
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
     from ort_lite.model.graph import Graph
 
 

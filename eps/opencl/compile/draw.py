@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
+from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port, Weight, weight_of
 from eps.opencl.compile.codegen.select import kernels_of
 from eps.opencl.compile.codegen.source import write_source
 from eps.opencl.compile.fuse import fuse
@@ -14,7 +14,6 @@ from eps.opencl.compile.ir import Unsupported
 from eps.opencl.compile.layout import lay_out
 from eps.opencl.compile.memory_plan import MemoryPlan, nbytes, plan_memory
 from eps.opencl.compile.trace import trace
-from eps.opencl.compile.weights import Weight, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.layout import Schedule
     from eps.opencl.compile.views import Buffer, View
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
     from ort_lite.model.graph import Graph
 
 BUILD_OPTIONS = "-cl-mad-enable -w"

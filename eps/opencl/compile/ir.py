@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.compile.views import View, reshaped
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from eps.opencl.compile.expression import Expr
-    from eps.opencl.compile.ir_quantised import Quantised
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+EIGHT_BITS = ("int8", "uint8")
+"""Element types of quantised tensors that kernels multiply as integers."""
 
 
 class Unsupported(Exception):  # noqa: N818 - a signal: the node goes to another EP
@@ -42,6 +47,39 @@ class Tensor:
     def size(self) -> int:
         """Number of elements."""
         return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """Which float an integer stands for: (integer - zero) * scale.
+
+    Attributes:
+        dtype: Of the integers, one of `EIGHT_BITS`.
+        scale: float32, of one element or one for each index of `axis`.
+        zero: int32, of the shape of `scale`.
+        axis: From the front; None where one scale is for all.
+    """
+
+    dtype: str
+    scale: Array
+    zero: Array
+    axis: int | None
+
+    def equal(self, other: Steps) -> bool:
+        """Whether equal integers stand for equal floats in both."""
+        return (
+            (self.dtype, self.axis) == (other.dtype, other.axis)
+            and np.array_equal(self.scale, other.scale)
+            and np.array_equal(self.zero, other.zero)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantised:
+    """Integers of the shape of a tensor, and the steps by which they stand for its floats."""
+
+    integers: Tensor
+    steps: Steps
 
 
 @dataclass(eq=False, slots=True)
@@ -182,6 +220,95 @@ class Sample(Op):
 
     sources: tuple[tuple[tuple[int, ...], ...], ...]
     weights: tuple[tuple[tuple[float, ...], ...], ...]
+
+
+@dataclass(eq=False, slots=True)
+class ArgExtreme(Op):
+    """int64 index of the largest or smallest element along `axis`, which is 1 in the output.
+
+    A NaN wins, as in numpy; of equal elements the first wins, or the last with `last`.
+    """
+
+    axis: int
+    largest: bool
+    last: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class TopIndices(Op):
+    """int64 indices of the `output.shape[axis]` largest or smallest elements, best first.
+
+    Of equal elements the one with the lower index comes first.
+    """
+
+    axis: int
+    largest: bool
+
+
+@dataclass(eq=False, slots=True)
+class Cumulative(Op):
+    """Sum or product of all elements up to this one along `axis`: ONNX CumSum, CumProd."""
+
+    axis: int
+    kind: str
+    exclusive: bool = False
+    reverse: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class GatherElements(Op):
+    """output[..., i, ...] = inputs[0][..., inputs[1][..., i, ...], ...] along `axis`."""
+
+    axis: int
+
+
+@dataclass(eq=False, slots=True)
+class ScatterElements(Op):
+    """inputs[0] with inputs[2] put where inputs[1] says along `axis`.
+
+    `kind` is "" to replace, or the combination: add, mul, max, min.
+    """
+
+    axis: int
+    kind: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class ScatterND(Op):
+    """inputs[0] with the slices of inputs[2] put where the tuples of inputs[1] [..., k] say."""
+
+    kind: str = ""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Recurrence(Op):
+    """ONNX LSTM, GRU or RNN after the products with the input, which are made for all steps.
+
+    inputs[0] are those products with their biases, [T, B, D * gates * H], in ONNX's order of
+    gates; inputs[1] the weights of the recurrence [D, gates * H, H], a constant. The output is
+    [T + states, D, B, H]: the sequence, then the last hidden and, of LSTM, cell state.
+
+    Attributes:
+        kind: "LSTM", "GRU" or "RNN".
+        reverse: For each direction, whether it runs from the end.
+        activations: Their names, the same for each direction.
+        initial_h, initial_c: Index of the input [D, B, H], 0 where there is none.
+        peepholes: Index of the input [D, 3 * H] for the input, output and forget gates, or 0.
+        hidden_bias: GRU with `linear_before_reset`: index of the bias [D, H] that is inside
+            of the reset, or 0.
+        lengths: Index of the input [B], int32, or 0.
+        linear_before_reset: Of GRU.
+    """
+
+    kind: str
+    reverse: tuple[bool, ...]
+    activations: tuple[str, ...]
+    initial_h: int = 0
+    initial_c: int = 0
+    peepholes: int = 0
+    hidden_bias: int = 0
+    lengths: int = 0
+    linear_before_reset: bool = False
 
 
 @dataclass(eq=False, slots=True)

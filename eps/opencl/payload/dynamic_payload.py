@@ -9,7 +9,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
-from eps.opencl.compile.weights import Weight, weight_of
+from eps.opencl.blueprint import Weight, weight_of
 from eps.opencl.payload.format import StoredGraph
 from ort_lite.model.graph import Graph
 from ort_lite.model.tensor_values import numpy_dtype

@@ -34,8 +34,7 @@ from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.blueprint import Blueprint
-    from eps.opencl.compile.weights import Weight
+    from eps.opencl.blueprint import Blueprint, Weight
 
 MAGIC = b"OLOPENCL"
 VERSION = 6

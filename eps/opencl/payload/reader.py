@@ -12,7 +12,7 @@ from blake3 import blake3
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.compile.weights import Weight
+from eps.opencl.blueprint import Weight
 from eps.opencl.payload.format import (
     ALIGNMENT,
     HEAD,

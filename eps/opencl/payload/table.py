@@ -16,7 +16,7 @@ from eps.opencl.compile.element_types import C_TYPES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.compile.weights import Weight
+    from eps.opencl.blueprint import Weight
 
 _KERNEL = re.compile(r"[a-z][a-z0-9_]{0,63}[0-9a-f]{12}")
 """See `codegen/source.py`: a label, and the beginning of a digest."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from eps.opencl.compile.weights import Weight
+    from eps.opencl.blueprint import Weight
     from eps.opencl.payload.format import Payload
     from ort_lite.context.shared_weights import WeightsSink
 

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload.format import Payload, StoredGraph, Variant
-    from eps.opencl.runtime.device import Found, Target
+    from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.dynamic import DynamicPartition
+    from eps.opencl.target import Target
     from eps.opencl.tuning.tune import Progress
     from ort_lite.execution_provider import FusedNode, PartitionIo
     from ort_lite.model.graph import Graph
@@ -44,7 +45,11 @@ class Builder:
     """One device with its OpenCL context; partitions that it makes keep it open."""
 
     def __init__(
-        self, found: Found, target: Target, options: OpenCLOptions, identity: HardwareIdentity
+        self,
+        listed: ListedDevice,
+        target: Target,
+        options: OpenCLOptions,
+        identity: HardwareIdentity,
     ) -> None:
         """Open the device; `identity` is its.
 
@@ -52,7 +57,7 @@ class Builder:
             EPFail: The driver does not let it.
         """
         with opencl_errors("opening the device"):
-            self._context = Context(found.device)
+            self._context = Context(listed.device)
         self._target = target
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
@@ -232,8 +237,8 @@ class Builder:
             EPFail: The driver fails.
             Unsupported: A node is not supported with these shapes.
         """
+        from eps.opencl.compile.codegen.group_tiling import in_smaller_groups  # noqa: PLC0415 - see compiled
         from eps.opencl.compile.draw import draw  # noqa: PLC0415 - see compiled
-        from eps.opencl.compile.retry_smaller_groups import in_smaller_groups  # noqa: PLC0415 - see compiled
 
         try:
             return self._built(draw(graph, shapes, target), weights, fused)

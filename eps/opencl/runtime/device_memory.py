@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.cl.devices import CPU
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU
 from eps.opencl.cl.objects import Buffer
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
 
     Args:
         context: Of one device.
-        flags: READ_ONLY or READ_WRITE.
+        flags: CL_MEM_READ_ONLY or CL_MEM_READ_WRITE.
         size: In bytes.
 
     Raises:
         OpenCLError: The device has not enough.
     """
     device = context.device
-    shared = device.type & CPU and device.host_unified_memory
+    shared = device.type & CL_DEVICE_TYPE_CPU and device.host_unified_memory
     able = hasattr(mmap, "MADV_HUGEPAGE") and shared
     if not able or size < LARGE_PAGE:
         return Buffer.of(context, flags, size)

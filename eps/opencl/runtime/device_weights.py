@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.opencl.cl.objects import READ_ONLY, Buffer, Queue
+from eps.opencl.cl.constants import CL_MEM_READ_ONLY
+from eps.opencl.cl.objects import Buffer, Queue
 from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from eps.opencl.blueprint import Weight
     from eps.opencl.cl.objects import Context, Event
-    from eps.opencl.compile.weights import Weight
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class DeviceWeights:
     def _lent(self, weight: Weight) -> _Block:
         """The host's own bytes."""
         content = np.frombuffer(weight.data, np.uint8)
-        whole = Buffer.over(self._context, READ_ONLY, content)
+        whole = Buffer.over(self._context, CL_MEM_READ_ONLY, content)
         return _Block(whole, {weight.digest: whole})
 
     def _uploaded(self, weights: Sequence[Weight]) -> _Block:
@@ -149,7 +150,7 @@ class DeviceWeights:
         for weight in weights:
             places.append(end)
             end += self._taken(weight)
-        block = _Block(allocate(self._context, READ_ONLY, end))
+        block = _Block(allocate(self._context, CL_MEM_READ_ONLY, end))
         queue = Queue(self._context)
         for weight, at in zip(weights, places, strict=True):
             if weight.data.nbytes:

@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
-from eps.opencl.cl.devices import GPU
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU
 from eps.opencl.runtime.pocl_target import chosen_cpu
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 CODE_VERSION = "ort_lite-opencl-8"
 """Of generated code and payloads; a change makes older payloads unsupported."""
@@ -19,7 +19,7 @@ CODE_VERSION = "ort_lite-opencl-8"
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
 
 
-def read_identity(found: Found) -> HardwareIdentity:
+def read_identity(found: ListedDevice) -> HardwareIdentity:
     """The identity of a device: no single property of OpenCL's tells machines apart.
 
     The device's name is that of a virtual CPU on many hosts; PoCL's version text has the LLVM
@@ -28,7 +28,7 @@ def read_identity(found: Found) -> HardwareIdentity:
     next one.
     """
     device, platform = found.device, found.platform
-    kind = device.chip if device.type & GPU else _device_uuid(device)
+    kind = device.chip if device.type & CL_DEVICE_TYPE_GPU else _device_uuid(device)
     parts = [device.version, chosen_cpu(device), kind, chosen_architecture()]
     return HardwareIdentity(
         vendor=device.vendor,

@@ -7,6 +7,7 @@ from ctypes import c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Owned
 from ort_lite.status import EPFail
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Queue
     from eps.opencl.cl.program import Program
-
-_WORK_GROUP_SIZE = 0x11B0
 
 
 class GroupTooLarge(EPFail):
@@ -71,7 +70,7 @@ class Launch(Owned):
         """A kernel that needs many registers may run in smaller groups than the device's most."""
         most = c_size_t()
         asked = ctypes.sizeof(most), ctypes.byref(most)
-        api().clGetKernelWorkGroupInfo(self, device, _WORK_GROUP_SIZE, *asked, None)
+        api().clGetKernelWorkGroupInfo(self, device, CL_KERNEL_WORK_GROUP_SIZE, *asked, None)
         if most.value < size:
             raise GroupTooLarge(name, size, most.value)
 

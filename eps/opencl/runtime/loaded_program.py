@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.blueprint import ENTRY, Constant
-from eps.opencl.cl.objects import READ_WRITE, Queue
-from eps.opencl.compile.weights import Weight
+from eps.opencl.blueprint import ENTRY, Constant, Weight
+from eps.opencl.cl.constants import CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Queue
 from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.runtime.launches import Launch
 from eps.opencl.runtime.program import read_binary
@@ -83,7 +83,7 @@ class Executable:
         self.program = program
 
     def _zeros(self, context: Context, size: int) -> Buffer:
-        buffer = allocate(context, READ_WRITE, size)
+        buffer = allocate(context, CL_MEM_READ_WRITE, size)
         self._queue.clear(buffer, size)
         return buffer
 

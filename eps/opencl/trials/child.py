@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.cl.c_api import DEVICE_NOT_AVAILABLE, OpenCLError
-from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
+from eps.opencl.cl.c_api import OpenCLError
+from eps.opencl.cl.constants import CL_DEVICE_NOT_AVAILABLE, CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.cl.program import Program
 from eps.opencl.runtime.device import find_devices
 from eps.opencl.runtime.launches import Launch
@@ -27,7 +28,7 @@ from eps.opencl.trials.trial import BEGUN
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 SOURCE = """
 __kernel void trial(__global float* y, const int n)
@@ -66,24 +67,24 @@ def main() -> None:
     sys.stdout.flush()
 
 
-def _problem(found: Found) -> tuple[str, bool]:
+def _problem(found: ListedDevice) -> tuple[str, bool]:
     """What is wrong, and whether it would be again; a device that is busy is neither."""
     try:
         return _wrong(*_ran(found)), True
     except OpenCLError as exc:
-        if exc.status == DEVICE_NOT_AVAILABLE:
+        if exc.status == CL_DEVICE_NOT_AVAILABLE:
             return "", False
         return sdk_text(exc), True
 
 
-def _ran(found: Found) -> tuple[np.ndarray[tuple[int], np.dtype[np.float32]], ...]:
+def _ran(found: ListedDevice) -> tuple[np.ndarray[tuple[int], np.dtype[np.float32]], ...]:
     """Inputs, and what the device made of them."""
     context = Context(found.device)
     program = Program.of_source(context, SOURCE)
     program.build("-cl-mad-enable" + define_of(found.device))
     queue = Queue(context)
     x = np.linspace(-8, 8, SIZE, dtype=np.float32)
-    buffer = Buffer.of(context, READ_WRITE, x.nbytes)
+    buffer = Buffer.of(context, CL_MEM_READ_WRITE, x.nbytes)
     queue.write(buffer, x)
     for kernel, items in (("trial", SIZE // 16), ("count", 2)):
         Launch(queue, program, kernel, [buffer, SIZE], (items, 1)).enqueue()

@@ -24,7 +24,7 @@ from ort_lite.status import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ _MOST_BYTES = 1 << 16
 _MODALIAS = "/sys/devices/system/cpu/modalias"
 
 
-def facts_of(found: Found, environ: Mapping[str, str]) -> dict[str, str]:
+def facts_of(found: ListedDevice, environ: Mapping[str, str]) -> dict[str, str]:
     """All that decides how a trial goes: driver, device, CPU, and the drivers' variables."""
     device, platform = found.device, found.platform
     settings = sorted(f"{k}={v}" for k, v in environ.items() if k.startswith(VARIABLES))

@@ -25,7 +25,7 @@ from ort_lite.session_log import get_logger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 log = get_logger(__name__)
 
@@ -49,7 +49,7 @@ _in_this_process: dict[str, str] = {}
 """Problems by device and by limits of this process, for the case that nothing can be kept."""
 
 
-def remembered_problem(found: Found) -> str | None:
+def remembered_problem(found: ListedDevice) -> str | None:
     """What an earlier trial of a device found: "" for nothing, None where there was none."""
     facts = facts_of(found, os.environ)
     known = _in_this_process.get(_key(facts))
@@ -63,7 +63,7 @@ def nothing_failed() -> bool:
     return not any(_in_this_process.values()) and not has_failures(records_folder(os.environ))
 
 
-def problem_of(found: Found) -> str:
+def problem_of(found: ListedDevice) -> str:
     """Why a device cannot be used, with the driver's words and a remedy; "" if it can be.
 
     Tried now where no earlier trial is known of, which takes a second or two.
@@ -83,7 +83,7 @@ def problem_of(found: Found) -> str:
     return _explain_problem(found, problem)
 
 
-def working_devices() -> tuple[Found, ...]:
+def working_devices() -> tuple[ListedDevice, ...]:
     """Every device that passes its trial.
 
     Raises:
@@ -113,7 +113,7 @@ def _key(facts: Mapping[str, str]) -> str:
     return f"{dict(facts)} {_limits()}"
 
 
-def _explain_problem(found: Found, problem: str) -> str:
+def _explain_problem(found: ListedDevice, problem: str) -> str:
     if not problem:
         return ""
     remedy = "update its driver"

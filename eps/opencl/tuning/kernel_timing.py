@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.cl.objects import READ_WRITE, Buffer, Queue
+from eps.opencl.cl.constants import CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Buffer, Queue
 from eps.opencl.compile.codegen.source import write_source
 from eps.opencl.compile.draw import BUILD_OPTIONS
 from eps.opencl.compile.memory_plan import nbytes
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.objects import Context
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.views import Buffer as Operand
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 
 def time_kernels(
@@ -55,7 +56,9 @@ class _Memory:
         for buffer in (b for kernel in kernels for b in kernel.operands):
             key = self._key(buffer)
             sizes[key] = max(sizes.get(key, 4), nbytes(buffer))
-        self._buffers = {key: Buffer.of(context, READ_WRITE, size) for key, size in sizes.items()}
+        self._buffers = {
+            key: Buffer.of(context, CL_MEM_READ_WRITE, size) for key, size in sizes.items()
+        }
         for key, size in sizes.items():
             queue.clear(self._buffers[key], size)
 

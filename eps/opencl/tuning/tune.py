@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.layout import Step
     from eps.opencl.compile.tilings import Problem
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
     from eps.opencl.tuning.cache import TuningCache
     from ort_lite.model.graph import Graph
 

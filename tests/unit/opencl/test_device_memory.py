@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from opencl_devices import all_devices
 
-from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
+from eps.opencl.cl.constants import CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import device_memory
 from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
 
@@ -52,7 +53,7 @@ def assert_keeps(context: Context, buffer: Buffer) -> None:
 @pytest.mark.skipif(not SMAPS.exists(), reason="no /proc/self/smaps here")
 def test_large_pages_are_asked_for_and_given_back(context: Context) -> None:
     before = advised()
-    buffer = allocate(context, READ_WRITE, SIZE)
+    buffer = allocate(context, CL_MEM_READ_WRITE, SIZE)
     assert advised() - before >= SIZE
     assert_keeps(context, buffer)
     buffer.release()
@@ -78,4 +79,4 @@ def test_without_them_memory_is_the_drivers(
         monkeypatch.delattr(device_memory.mmap, "MADV_HUGEPAGE", raising=False)
     else:
         monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)
-    assert_keeps(context, allocate(context, READ_WRITE, SIZE))
+    assert_keeps(context, allocate(context, CL_MEM_READ_WRITE, SIZE))

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from opencl_devices import first_working_device
 
-from eps.opencl.cl.devices import CPU, GPU, Device, Platform
-from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
+from eps.opencl.blueprint import weight_of
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_MEM_READ_WRITE
+from eps.opencl.cl.devices import Device, Platform
+from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.cl.program import Program
 from eps.opencl.compile.codegen.group_tiling import (
     local_bytes,
@@ -18,13 +20,13 @@ from eps.opencl.compile.codegen.group_tiling import (
     splits_of,
 )
 from eps.opencl.compile.tilings import Problem
-from eps.opencl.compile.weights import weight_of
-from eps.opencl.runtime.device import Found, describe_target
+from eps.opencl.runtime.describe_target import describe_target
+from eps.opencl.runtime.device import ListedDevice
 from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
 from eps.opencl.runtime.device_weights import DeviceWeights
-from eps.opencl.runtime.groups import Groups
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.runtime.launches import Launch
+from eps.opencl.target import Groups
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
@@ -67,10 +69,10 @@ def device(
     local: int,
     *,
     local_type: int = 1,
-    kind: int = GPU,
+    kind: int = CL_DEVICE_TYPE_GPU,
     extensions: str = "",
     more: Mapping[int, bytes] | None = None,
-) -> Found:
+) -> ListedDevice:
     """A device on OpenCL 3.0 with 1,024 bits of alignment."""
     told = {
         0x1000: number(kind), 0x1002: number(units), 0x1004: number(group),
@@ -78,7 +80,7 @@ def device(
         0x1023: number(local), 0x102B: name.encode(), 0x102C: b"A vendor", 0x102D: b"1.0",
         0x102F: b"OpenCL 3.0", 0x1030: extensions.encode(), 0x103A: number(1), **(more or {}),
     }  # fmt: skip
-    return Found("0.0", ToldPlatform("A platform"), ToldDevice(told))
+    return ListedDevice("0.0", ToldPlatform("A platform"), ToldDevice(told))
 
 
 H200 = device("NVIDIA H200", 132, 1024, 48 << 10)
@@ -107,7 +109,7 @@ def test_a_gpu_gets_work_groups_by_its_own_numbers(name: str) -> None:
 
 
 def test_a_cpu_gets_none_but_where_they_are_asked_for() -> None:
-    cpu = device("CPU", 8, 4096, 32 << 10, local_type=2, kind=CPU)
+    cpu = device("CPU", 8, 4096, 32 << 10, local_type=2, kind=CL_DEVICE_TYPE_CPU)
     assert describe_target(cpu).groups is None
     assert describe_target(H200, "cpu").groups is None
     asked = describe_target(cpu, "gpu").groups
@@ -180,7 +182,7 @@ class Gpu(Device):
 
     @property
     def type(self) -> int:
-        return GPU
+        return CL_DEVICE_TYPE_GPU
 
 
 def test_weights_beyond_the_largest_buffer_go_into_several() -> None:
@@ -207,7 +209,7 @@ def test_a_gpus_driver_places_its_memory_itself(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("the host's memory was lent")
 
     monkeypatch.setattr(Buffer, "over", refuse)
-    assert allocate(Context(Gpu(HERE.device.handle)), READ_WRITE, 2 * LARGE_PAGE).handle
+    assert allocate(Context(Gpu(HERE.device.handle)), CL_MEM_READ_WRITE, 2 * LARGE_PAGE).handle
 
 
 def test_a_kernel_for_larger_groups_than_the_device_runs_is_refused() -> None:
@@ -218,7 +220,7 @@ def test_a_kernel_for_larger_groups_than_the_device_runs_is_refused() -> None:
         "__kernel void k(__global int* x) { x[get_global_id(0)] = 1; }",
     )
     program.build("")
-    memory = Buffer.of(context, READ_WRITE, 1 << 20)
+    memory = Buffer.of(context, CL_MEM_READ_WRITE, 1 << 20)
     size = 2 * HERE.device.max_work_group_size
     with pytest.raises(
         EPFail, match=rf"at most \d+ items, and it was made for {size}; .*templates"

@@ -16,15 +16,12 @@ from small_models import model
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
-from eps.opencl import FACTORY
-from eps.opencl.compile.codegen.group_tiling import SHAPES, STEPS
-from eps.opencl.compile.retry_smaller_groups import in_smaller_groups
+from eps.opencl import FACTORY, provider
+from eps.opencl.compile.codegen.group_tiling import SHAPES, STEPS, in_smaller_groups
 from eps.opencl.compile.tilings import GroupTile, Problem, Tiling
-from eps.opencl.runtime import device as device_module
-from eps.opencl.runtime import groups as groups_module
-from eps.opencl.runtime.device import Target, describe_target
-from eps.opencl.runtime.groups import Groups
+from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.identity import read_identity
+from eps.opencl.target import Groups, Target
 from eps.opencl.tuning.cache import TuningCache
 from eps.opencl.tuning.rows import rows_of, tuned_of
 from ort_lite.execution_provider import FusedNode
@@ -160,14 +157,13 @@ def test_kernels_are_made_again_where_the_device_runs_smaller_groups(
 ) -> None:
     """As on a GPU with too few registers for a kernel: here by groups beyond the device's most."""
     most = FOUND.device.max_work_group_size
-    real = groups_module.with_groups
 
-    def with_too_large(*arguments: Any) -> Target:
-        target = real(*arguments)
+    def describe_too_large(*arguments: Any) -> Target:
+        target = describe_target(*arguments)
         assert target.groups is not None
         return replace(target, groups=replace(target.groups, size=2 * most, local=0))
 
-    monkeypatch.setattr(device_module, "with_groups", with_too_large)
+    monkeypatch.setattr(provider, "describe_target", describe_too_large)
     with caplog.at_level(logging.INFO):
         partition, _ = compiled()
     assert f"of at most {most} items" in caplog.text

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from opencl_devices import device_names, first_working_device
 
 from eps.opencl.compile.draw import draw
-from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,13 +11,17 @@ from device_models import NodeSet
 from opencl_devices import all_devices
 
 from eps.opencl.cl import objects as cl
+from eps.opencl.cl.constants import CL_MEM_READ_ONLY, CL_MEM_READ_WRITE
 from eps.opencl.compile.codegen.kernel import Kernel
 from eps.opencl.compile.codegen.source import write_source
 from eps.opencl.compile.draw import BUILD_OPTIONS
 from eps.opencl.compile.views import Buffer
-from eps.opencl.runtime.device import Found, describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.launches import Launch
 from eps.opencl.runtime.program import build
+
+if TYPE_CHECKING:
+    from eps.opencl.runtime.device import ListedDevice
 
 EDGES = np.array(
     [
@@ -56,7 +61,7 @@ EXPECTED = expected()
 
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
 @pytest.mark.parametrize("found", DEVICES, ids=[f.platform.name.split("(")[0] for f in DEVICES])
-def test_functions_are_within_5e7_and_saturate(found: Found, width: int) -> None:
+def test_functions_are_within_5e7_and_saturate(found: ListedDevice, width: int) -> None:
     """What is too small for a normal number may be 0; 0, 1 and infinity are exact."""
     for name, y in run(found, width).items():
         right = EXPECTED[name]
@@ -75,7 +80,7 @@ def test_functions_are_within_5e7_and_saturate(found: Found, width: int) -> None
         np.testing.assert_array_equal(np.signbit(y)[numbers], np.signbit(right)[numbers], name)
 
 
-def run(found: Found, width: int) -> dict[str, np.ndarray]:
+def run(found: ListedDevice, width: int) -> dict[str, np.ndarray]:
     """Every function of X, `width` elements at a time."""
     vector = f"float{width}" if width > 1 else "float"
     lines = []
@@ -92,8 +97,8 @@ def run(found: Found, width: int) -> dict[str, np.ndarray]:
     source, (name,) = write_source([kernel], describe_target(found))
     context = cl.Context(found.device)
     queue = cl.Queue(context)
-    x = cl.Buffer.over(context, cl.READ_ONLY, X)
-    y = cl.Buffer.of(context, cl.READ_WRITE, 4 * total)
+    x = cl.Buffer.over(context, CL_MEM_READ_ONLY, X)
+    y = cl.Buffer.of(context, CL_MEM_READ_WRITE, 4 * total)
     Launch(queue, build(context, source, BUILD_OPTIONS), name, [x, y], (1, 1)).enqueue()
     result = np.empty((len(EXPECTED), X.size), np.float32)
     queue.read(result, y)

@@ -28,7 +28,7 @@ from eps.opencl.compile.layout import lay_out
 from eps.opencl.compile.memory_plan import nbytes, plan_memory
 from eps.opencl.compile.trace import trace
 from eps.opencl.compile.views import Buffer, View, ordered_strides, plain_strides, reshaped
-from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

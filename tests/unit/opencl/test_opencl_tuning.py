@@ -19,7 +19,7 @@ from eps.opencl import FACTORY
 from eps.opencl.compile.draw import draw
 from eps.opencl.compile.tilings import Problem, Tile, Tiling
 from eps.opencl.payload.reader import read_payload
-from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.tuning.cache import FORMAT, MOST_ROWS, TuningCache
 from eps.opencl.tuning.rows import rows_of, tuned_of

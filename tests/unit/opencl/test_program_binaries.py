@@ -10,7 +10,8 @@ import pytest
 from opencl_devices import all_devices
 
 from eps.opencl.cl.c_api import OpenCLError
-from eps.opencl.cl.objects import READ_WRITE, Buffer, Context, Queue
+from eps.opencl.cl.constants import CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import intel_binary, program
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.launches import Launch
@@ -19,7 +20,7 @@ from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from eps.opencl.cl.program import Program
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 DEVICES = all_devices()
 INTEL = [f for f in DEVICES if f.kind == "CPU" and f.platform.vendor.startswith("Intel")]
@@ -37,7 +38,7 @@ def context(request: pytest.FixtureRequest) -> Context:
 
 @pytest.fixture(params=INTEL, ids=lambda found: found.name)
 def intel(request: pytest.FixtureRequest) -> Context:
-    found: Found = request.param
+    found: ListedDevice = request.param
     return Context(found.device)
 
 
@@ -49,7 +50,7 @@ def drivers_own(built: Program) -> bytes:
 
 def result(context: Context, built: Program) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     x = np.random.default_rng(0).standard_normal(SIZE).astype(np.float32)
-    buffers = [Buffer.of(context, READ_WRITE, x.nbytes) for _ in range(2)]
+    buffers = [Buffer.of(context, CL_MEM_READ_WRITE, x.nbytes) for _ in range(2)]
     queue, found = Queue(context), np.empty_like(x)
     queue.write(buffers[0], x)
     Launch(queue, built, KERNEL, buffers, (1, 1)).enqueue()

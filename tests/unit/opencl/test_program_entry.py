@@ -15,14 +15,14 @@ from opencl_devices import all_devices
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.blueprint import ENTRY
-from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
     from ort_lite.model.graph import Graph
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
@@ -39,7 +39,7 @@ MODEL = parser.parse_model(TEXT)
 DEVICES = all_devices()
 
 
-def is_intels_cpu(found: Found) -> bool:
+def is_intels_cpu(found: ListedDevice) -> bool:
     return found.kind == "CPU" and found.platform.vendor.startswith("Intel")
 
 
@@ -55,7 +55,7 @@ def graph() -> Graph:
 
 @pytest.fixture(params=INTEL, ids=lambda found: found.name)
 def device(request: pytest.FixtureRequest) -> str:
-    found: Found = request.param
+    found: ListedDevice = request.param
     return found.name
 
 

@@ -13,7 +13,7 @@ from opencl_devices import device_names, first_working_device
 
 import ort_lite as ort
 from eps.opencl.compile.draw import draw
-from eps.opencl.runtime.device import describe_target
+from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

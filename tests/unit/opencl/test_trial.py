@@ -26,7 +26,7 @@ from eps.opencl.trials import trial
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.runtime.device import Found
+    from eps.opencl.runtime.device import ListedDevice
 
 ROOT = Path(__file__).parents[3]
 OPENCL = "OpenCLExecutionProvider"
@@ -173,7 +173,7 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def fail(found: Found, problem: str = "made up") -> None:
+def fail(found: ListedDevice, problem: str = "made up") -> None:
     facts = trial_record.facts_of(found, os.environ)
     trial_record.write_problem(facts, trial_record.records_folder(os.environ), problem)
 

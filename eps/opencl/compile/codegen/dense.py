@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.ir import Convolution, MatMul, TransposedConvolution
     from eps.opencl.compile.layout import Step
     from eps.opencl.compile.tilings import Tile, Tiling
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

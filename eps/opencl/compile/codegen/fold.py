@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.opencl.compile.codegen.kernel import Code
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Combine = Callable[[str, str], str]
     Term = Callable[[str, int], tuple[list[str], str]]

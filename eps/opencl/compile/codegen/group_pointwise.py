@@ -13,7 +13,7 @@ from eps.opencl.compile.views import Loop, View
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 
 def spread_pointwise(

@@ -15,8 +15,7 @@ from eps.opencl.compile.codegen.fold import add, larger
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.compile.codegen.reduce import combination, start_of
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir import LayerNorm, Reduce, Softmax
-from eps.opencl.compile.ir_index import ArgExtreme
+from eps.opencl.compile.ir import ArgExtreme, LayerNorm, Reduce, Softmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
     from eps.opencl.compile.views import View
-    from eps.opencl.runtime.device import Target
-    from eps.opencl.runtime.groups import Groups
+    from eps.opencl.target import Groups, Target
 
 EACH = 4
 """Elements of a row that an item takes at least, where there are as many."""

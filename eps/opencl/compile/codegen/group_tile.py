@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.tile import Contraction
     from eps.opencl.compile.tilings import GroupTile
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 FLOAT = "float32"
 

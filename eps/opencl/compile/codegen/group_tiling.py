@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.tilings import GroupTile, Tiling
+from eps.opencl.target import FEWEST_SHARING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eps.opencl.compile.tilings import Problem
-    from eps.opencl.runtime.groups import Groups
+    from eps.opencl.target import Groups, Target
 
 SHAPES = (
     *((16, 16, 8, 8), (16, 16, 8, 4), (16, 16, 4, 8), (16, 16, 4, 4)),
@@ -91,3 +93,21 @@ def _cost(tile: GroupTile, problem: Problem, groups: Groups) -> float:
     slow = max(1.0, FILLING / (tile.items * 8))  # one item's waits are hidden by eight others
     split = 1 + SPLIT_COST * (splits - 1)
     return waves * tile.pixels * channels * (1 + reads) * slow * split / splits
+
+
+def in_smaller_groups(target: Target, most: int) -> Target | None:
+    """The target for kernels in groups of at most `most` items; None where groups are no larger.
+
+    What was measured for larger groups is left out.
+    """
+    groups = target.groups
+    if groups is None or not 0 < most < groups.size:
+        return None
+    size = 1 << (most.bit_length() - 1)
+    local = groups.local if size >= FEWEST_SHARING else 0
+    tuned = {
+        problem: tiling
+        for problem, tiling in target.tuned.items()
+        if not isinstance(tiling.tile, GroupTile) or tiling.tile.items <= size
+    }
+    return replace(target, groups=replace(groups, size=size, local=local), tuned=tuned)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.tile import Contraction
     from eps.opencl.compile.tilings import Tile
     from eps.opencl.compile.views import View
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Pair = tuple[int, int | None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.compile.codegen.spread import open_units
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir_index import ArgExtreme, Cumulative, TopIndices
+from eps.opencl.compile.ir import ArgExtreme, Cumulative, TopIndices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.spread import Spread
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 8192
 

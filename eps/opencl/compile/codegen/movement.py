@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.ir import Fill, Gather, GatherND
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 8192
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.compile.expression import Expr
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 CHUNK = 4096
 """Elements of a row that one step of a task takes."""

@@ -12,7 +12,7 @@ from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from eps.opencl.compile.views import Buffer
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 LINE = 64
 """Bytes in a line of the cache, of the CPUs that OpenCL runs on."""

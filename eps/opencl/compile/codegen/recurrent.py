@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, load, offset_of, store
-from eps.opencl.compile.ir_recurrent import Recurrence
+from eps.opencl.compile.ir import Recurrence
 from eps.opencl.compile.views import Buffer
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

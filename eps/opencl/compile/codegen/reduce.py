@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.fold import Combine
     from eps.opencl.compile.ir import Reduce
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 8192
 _STARTS = {"sum": "0", "mean": "0", "prod": "1"}

@@ -15,7 +15,7 @@ from eps.opencl.compile.views import Buffer
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Sample
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -10,14 +10,14 @@ from eps.opencl.compile.codegen.pointwise import pointwise_kernel
 from eps.opencl.compile.codegen.spread import Units, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg
-from eps.opencl.compile.ir_index import GatherElements, ScatterElements, ScatterND
+from eps.opencl.compile.ir import GatherElements, ScatterElements, ScatterND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 8192
 _COMBINE = {"add": "{0} + {1}", "mul": "{0} * {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}

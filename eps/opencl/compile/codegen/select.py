@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Generator = Callable[..., Kernel | list[Kernel]]
 

@@ -13,7 +13,7 @@ from eps.opencl.compile.codegen.spread import open_units
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Softmax
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 8192
 

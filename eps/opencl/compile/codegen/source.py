@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 
 KERNEL = "__kernel void"

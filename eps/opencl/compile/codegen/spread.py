@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.compile.codegen.kernel import Code
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
     Spread = tuple[int, int]
     """Global and local size, as `Kernel` takes them."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Finish
     from eps.opencl.compile.tilings import Problem, Tiling
     from eps.opencl.compile.views import Buffer
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

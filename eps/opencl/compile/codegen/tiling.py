@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from eps.opencl.compile.tilings import GroupTile, Problem
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 100_000
 """Operations below which starting a work-group costs more than it brings."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.ir import Convolution, Pool
     from eps.opencl.compile.layout import Step
     from eps.opencl.compile.views import View
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 _MAXIMUM = "a = select(v, a, (a > v) | isnan(a));"  # keeps NaN
 WIDE = 4

@@ -27,7 +27,7 @@ from eps.opencl.compile.winograd import WINDOW, Extent, choose_outputs, transfor
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Convolution
     from eps.opencl.compile.layout import Step
-    from eps.opencl.runtime.device import Target
+    from eps.opencl.target import Target
 
 SMALLEST_TASK = 2048
 """Elements of the input below which another task costs more than it brings."""

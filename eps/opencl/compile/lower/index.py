@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir import Stretch, Tensor, Unsupported
-from eps.opencl.compile.ir_index import (
+from eps.opencl.compile.ir import (
     ArgExtreme,
     Cumulative,
     GatherElements,
     ScatterElements,
     ScatterND,
+    Stretch,
+    Tensor,
     TopIndices,
+    Unsupported,
 )
 from eps.opencl.compile.lower.node import (
     NodeView,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import Convolution, Tensor, Unsupported
-from eps.opencl.compile.ir_quantised import EIGHT_BITS
+from eps.opencl.compile.ir import EIGHT_BITS, Convolution, Tensor, Unsupported
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant
 from eps.opencl.compile.lower.quantised import saturated

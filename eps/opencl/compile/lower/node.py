@@ -9,8 +9,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg, Call, Expr, Literal
-from eps.opencl.compile.ir import Alias, Op, Pointwise, Reshape, Tensor, Unsupported
-from eps.opencl.compile.ir_quantised import Quantised
+from eps.opencl.compile.ir import Alias, Op, Pointwise, Quantised, Reshape, Tensor, Unsupported
 from ort_lite.kernel_info import attribute_value
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir_quantised import Quantised, Steps
+from eps.opencl.compile.ir import Quantised, Steps
 from eps.opencl.compile.lower.dense import LOWERINGS as DENSE
 from eps.opencl.compile.lower.integer import integer_convolution, integer_product
 from eps.opencl.compile.lower.node import NodeView, call, constant

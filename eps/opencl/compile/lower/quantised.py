@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import Tensor, Unsupported
-from eps.opencl.compile.ir_quantised import EIGHT_BITS, Quantised, Steps
+from eps.opencl.compile.ir import EIGHT_BITS, Quantised, Steps, Tensor, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.compile.lower.pooling import reduced
 from ort_lite.model.tensor_values import numpy_dtype

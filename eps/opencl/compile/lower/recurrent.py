@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.compile.codegen.recurrent import ACTIVATIONS
-from eps.opencl.compile.ir import Tensor, Unsupported
-from eps.opencl.compile.ir_recurrent import Recurrence
+from eps.opencl.compile.ir import Recurrence, Tensor, Unsupported
 from eps.opencl.compile.lower.dense import product, transposed
 from eps.opencl.compile.lower.node import NodeView, call, constant
 from eps.opencl.compile.lower.shape import sliced

@@ -1,0 +1,119 @@
+"""Describes a device to the code generator: kernel templates for CPUs, or for work-groups."""
+
+from __future__ import annotations
+
+from platform import machine
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU
+from eps.opencl.options import TEMPLATES
+from eps.opencl.runtime.device import POCL
+from eps.opencl.runtime.identity import chosen_architecture
+from eps.opencl.target import FEWEST_SHARING, MOST_LANES, Groups, Target
+
+if TYPE_CHECKING:
+    from eps.opencl.cl.devices import Device
+    from eps.opencl.runtime.device import ListedDevice
+
+AUTO, CPU, GPU, _ = TEMPLATES
+
+MOST_IN_A_GROUP = 256
+"""Work-items: two groups of kernels that use all registers of an item fit into a GPU's core."""
+ITEMS_OF_A_UNIT = 2048
+"""Work-items that a compute unit has in flight, on NVIDIA's and AMD's GPUs; fewer elsewhere."""
+MOST_ITEMS = 1 << 20
+"""Of a launch; what is left over is a loop in each item."""
+VECTOR = 4
+"""A GPU's items load and store up to 16 bytes at once."""
+REGISTER_VECTORS = 8
+"""Sums of four that an item keeps where operands stay in registers."""
+
+
+def describe_target(listed: ListedDevice, templates: str = AUTO) -> Target:
+    """The target of a device, from its properties and from measurements on its platform.
+
+    Args:
+        listed: The device.
+        templates: As in OpenCLOptions.
+    """
+    plain = _cpu_target(listed)
+    if not _uses_groups(listed.device, templates):
+        return plain
+    return _with_groups(plain, listed.device, templates)
+
+
+def _cpu_target(listed: ListedDevice) -> Target:
+    """The target for work-items that each compute a register tile of their own.
+
+    Intel's compiler must not vectorise across them, and PoCL's scheduler hands out work in chunks
+    of 32 groups for each core.
+    """
+    device, pocl = listed.device, listed.platform.name == POCL
+    vector = max(4, min(MOST_LANES, device.native_vector_width_float or 4))
+    hint = "intel_vec_len_hint(1)" if "cl_intel_vec_len_hint" in device.extensions else ""
+    if pocl:
+        hint = "min_vector_width(512)" if vector == 16 else ""
+    attributes = f"__attribute__(({hint})) " if hint else ""
+    units = max(1, device.max_compute_units)
+    on_cpu = listed.kind == "CPU" and (pocl or listed.platform.vendor.startswith("Intel"))
+    return Target(
+        vector=vector,
+        accumulators=28 if vector == 16 else 12,
+        tasks=units * (256 if pocl else 8),
+        attributes=attributes,
+        double="cl_khr_fp64" in device.extensions,
+        alignment=max(128, device.mem_base_addr_align // 8),
+        late_binaries=pocl,
+        calls_builtins=pocl,
+        units=units,
+        winograd=listed.kind == "CPU",
+        prefetches=on_cpu,
+        multiplies_pairs=on_cpu and _has_avx2(device),
+        one_entry=on_cpu and not pocl,
+    )
+
+
+def _uses_groups(device: Device, templates: str) -> bool:
+    """Whether kernels are made of work-groups; `templates` as in OpenCLOptions."""
+    if templates == AUTO:
+        return bool(device.type & CL_DEVICE_TYPE_GPU)
+    return templates != CPU
+
+
+def _with_groups(plain: Target, device: Device, templates: str) -> Target:
+    """The target `plain` of a device, for kernels that are made of work-groups.
+
+    By `AUTO` operands are shared in local memory where the device has such memory of its own:
+    Mali's and some other GPUs' is global memory, which their caches serve better.
+    """
+    most = min(MOST_IN_A_GROUP, device.max_work_group_size, device.max_work_item_size)
+    size = 1 << (most.bit_length() - 1)
+    asked = device.has_local_memory if templates == AUTO else templates == GPU
+    shares = asked and size >= FEWEST_SHARING
+    groups = Groups(
+        size=size,
+        units=max(1, device.max_compute_units),
+        local=device.local_mem_size if shares else 0,
+    )
+    return replace(
+        plain,
+        vector=VECTOR,
+        accumulators=REGISTER_VECTORS,
+        tasks=min(MOST_ITEMS, groups.units * ITEMS_OF_A_UNIT),
+        attributes="",
+        prefetches=False,
+        winograd=False,
+        one_entry=False,
+        groups=groups,
+    )
+
+
+def _has_avx2(device: Device) -> bool:
+    """Whether the driver's LLVM makes AVX2's instructions of an x86 CPU.
+
+    It ends the process where it is asked for one that it may not use, which a user may have told
+    Intel's not to; its properties do not say so (2026.22).
+    """
+    x86 = machine().lower() in ("x86_64", "amd64")
+    return x86 and device.native_vector_width_int >= 8 and not chosen_architecture()

@@ -1,0 +1,90 @@
+"""The properties of a device that generated code depends on: plain values, no device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from eps.opencl.compile.tilings import Problem, Tiling
+
+MOST_LANES = 16
+"""Elements of the longest vector of OpenCL C."""
+GROUPS_OF_A_UNIT = 2
+"""Work-groups for each compute unit that keep it busy."""
+FEWEST_SHARING = 64
+"""Work-items of the smallest work-group for which staging through local memory pays off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Work-groups of a device: their items run side by side, and adjacent ones load together.
+
+    Attributes:
+        size: Work-items in one, a power of two.
+        units: Groups that run at once when each has the device's most items.
+        local: Bytes of local memory for a group; 0 where it is no faster than global memory.
+    """
+
+    size: int
+    units: int
+    local: int
+
+    @property
+    def wanted(self) -> int:
+        """Groups that keep the device busy."""
+        return self.units * GROUPS_OF_A_UNIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the code generator adapts to.
+
+    Attributes:
+        vector: Floats in a vector register.
+        accumulators: Vectors that a kernel may keep in registers.
+        tasks: Work-items into which a large kernel is split.
+        attributes: Of every kernel, in OpenCL C.
+        double: Whether float64 is there.
+        alignment: In bytes, of a buffer's parts.
+        late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
+        half: Whether weights of products and convolutions are kept as halves.
+        tuned: Tilings that were measured on this device; others go by the rule.
+        calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
+        prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
+        units: Cores, or what else works at once.
+        winograd: Whether convolutions may be computed by Winograd's transforms.
+        multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
+        one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
+        groups: Work-groups that kernels are made for; None where each work-item works alone.
+    """
+
+    vector: int
+    accumulators: int
+    tasks: int
+    attributes: str
+    double: bool
+    alignment: int
+    late_binaries: bool
+    calls_builtins: bool
+    prefetches: bool = False
+    multiplies_pairs: bool = False
+    one_entry: bool = False
+    half: bool = False
+    units: int = 1
+    winograd: bool = False
+    groups: Groups | None = None
+    tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> bool:
+        """Whether the items of a work-group share operands in local memory."""
+        return self.groups is not None and self.groups.local > 0
+
+    @property
+    def pair(self) -> int:
+        """Floats in two registers: one's arithmetic fills the waits of the other's."""
+        return min(MOST_LANES, 2 * self.vector)
