@@ -64,7 +64,7 @@ def test_a_reload_builds_nothing(
     with ort.InferenceSession(source, providers=["CPUExecutionProvider"]) as session:
         right = {n: session.run(None, rows(n))[0] for n in sizes}
     monkeypatch.setattr(program, "build", built)
-    for module in ("builder", "reload"):
+    for module in ("runtime.builder", "payload.import_payload"):
         monkeypatch.setattr(f"eps.opencl.{module}.build", built)
     with ort.InferenceSession(target, providers=[OPENCL]) as session:
         for n in sizes:
