@@ -1,0 +1,188 @@
+"""One small model for each generator of OpenCL C, compiled for targets that depend on no machine.
+
+The kernels are checked in at tests/unit/opencl/kernels, to be read and to be compared with. After a
+change of a generator, write them again and look at the difference:
+
+    python tests/golden_kernels.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from device_models import NodeSet
+from onnx import parser
+
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.blueprint import Constant
+from eps.opencl.compile.draw import draw
+from eps.opencl.target import Groups, Target
+from ort_lite.model import loader
+from ort_lite.options import SessionOptions
+
+if TYPE_CHECKING:
+    import onnx
+
+    from eps.opencl.blueprint import Blueprint, Call
+
+FOLDER = Path(__file__).parent / "unit" / "opencl" / "kernels"
+
+CPU = Target(
+    vector=8,
+    accumulators=12,
+    tasks=16,
+    attributes="",
+    double=True,
+    alignment=128,
+    late_binaries=False,
+    calls_builtins=False,
+    units=2,
+    winograd=True,
+)
+"""A CPU with registers of eight floats, whose kernels have work-items that work alone."""
+GPU = Target(
+    vector=4,
+    accumulators=8,
+    tasks=1 << 14,
+    attributes="",
+    double=True,
+    alignment=128,
+    late_binaries=False,
+    calls_builtins=False,
+    units=8,
+    groups=Groups(size=64, units=8, local=1 << 15),
+)
+"""A GPU whose work-groups of 64 items share operands in local memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model and the target that it is compiled for."""
+
+    model: onnx.ModelProto
+    target: Target = CPU
+
+
+def _zeros(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
+    return np.zeros(shape, dtype)
+
+
+def _node(op_type: str, *inputs: Any, fixed: tuple[int, ...] = (), **attributes: Any) -> Any:
+    """A model of one node; `fixed` are the positions of its constants."""
+    nodes = NodeSet()
+    nodes.add(op_type, inputs, fixed, **attributes)
+    return nodes.model
+
+
+def _text(text: str) -> Any:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]>\n{text}')
+
+
+POINTWISE = "main (float[64, 48] x, float[48] b) => (float[64, 48] y) {s = Add(x, b) y = Relu(s)}"
+X = _zeros(64, 48)
+IMAGE = _zeros(1, 8, 12, 12)
+SCALE, ZERO = np.float32(0.5), np.uint8(3)
+BYTES = _zeros(6, 16, dtype="uint8")
+ROWS = np.zeros((4, 1), np.int64)
+
+CASES = {
+    "pointwise": Case(_text(POINTWISE)),
+    "pointwise_groups": Case(_text(POINTWISE), GPU),
+    "transpose": Case(_node("Transpose", X, perm=[1, 0])),
+    "concat": Case(_node("Concat", X, X, axis=1)),
+    "reduce_rows": Case(_node("ReduceSum", X, np.array([1]), fixed=(1,))),
+    "reduce_columns": Case(_node("ReduceMax", X, np.array([0]), fixed=(1,))),
+    "reduce_groups": Case(_node("ReduceSum", X, np.array([1]), fixed=(1,)), GPU),
+    "softmax_rows": Case(_node("Softmax", X, axis=1)),
+    "softmax_columns": Case(_node("Softmax", X, axis=0)),
+    "softmax_groups": Case(_node("Softmax", X, axis=1), GPU),
+    "layer_norm": Case(_node("LayerNormalization", X, _zeros(48), _zeros(48), fixed=(1, 2))),
+    "matmul": Case(_node("MatMul", X, _zeros(48, 32), fixed=(1,))),
+    "matmul_groups": Case(_node("MatMul", X, _zeros(48, 32), fixed=(1,)), GPU),
+    "gemm_epilogue": Case(_node("Gemm", X, _zeros(48, 32), _zeros(32), fixed=(1, 2))),
+    "convolution": Case(_node("Conv", IMAGE, _zeros(16, 8, 3, 3), fixed=(1,), strides=[2, 2])),
+    "convolution_depthwise": Case(_node("Conv", IMAGE, _zeros(8, 1, 3, 3), fixed=(1,), group=8)),
+    "convolution_winograd": Case(
+        _node("Conv", _zeros(1, 64, 24, 24), _zeros(64, 64, 3, 3), fixed=(1,), pads=[1] * 4)
+    ),
+    "convolution_transposed": Case(
+        _node("ConvTranspose", IMAGE, _zeros(8, 4, 2, 2), fixed=(1,), strides=[2, 2])
+    ),
+    "pool": Case(_node("MaxPool", IMAGE, kernel_shape=[2, 2], strides=[2, 2])),
+    "sample": Case(
+        _node("Resize", IMAGE, None, np.array([1, 1, 2, 2], np.float32), fixed=(2,), mode="linear")
+    ),
+    "gather": Case(_node("Gather", X, np.zeros(5, np.int64))),
+    "gather_nd": Case(_node("GatherND", X, ROWS)),
+    "gather_elements": Case(_node("GatherElements", X, np.zeros((4, 48), np.int64))),
+    "scatter_elements": Case(
+        _node("ScatterElements", X, np.zeros((4, 48), np.int64), _zeros(4, 48), reduction="add")
+    ),
+    "scatter_nd": Case(_node("ScatterND", X, ROWS, _zeros(4, 48))),
+    "fill": Case(_node("Pad", X, np.array([0, 2, 0, 1]), fixed=(1,))),
+    "arg_max": Case(_node("ArgMax", X, axis=1)),
+    "top_k": Case(_node("TopK", X, np.array([3]), fixed=(1,), outputs=2)),
+    "cumulative_sum": Case(_node("CumSum", X, np.array(1), fixed=(1,))),
+    "matmul_integer": Case(
+        _node("MatMulInteger", BYTES, _zeros(16, 8, dtype="int8"), ZERO, fixed=(1, 2))
+    ),
+    "convolution_quantised": Case(
+        _node(
+            *("QLinearConv", _zeros(1, 8, 6, 6, dtype="uint8"), SCALE, ZERO),
+            *(_zeros(16, 8, 3, 3, dtype="int8"), SCALE, np.int8(0), SCALE, ZERO),
+            fixed=tuple(range(1, 8)),
+        )
+    ),
+    "lstm": Case(
+        _node(
+            *("LSTM", _zeros(5, 2, 8), _zeros(1, 64, 8), _zeros(1, 64, 16)),
+            fixed=(1, 2),
+            hidden_size=16,
+        )
+    ),
+    "gru": Case(
+        _node(
+            *("GRU", _zeros(5, 2, 8), _zeros(1, 48, 8), _zeros(1, 48, 16)),
+            fixed=(1, 2),
+            hidden_size=16,
+        )
+    ),
+}
+"""By the name of the file."""
+
+
+def write_kernels(case: Case) -> str:
+    """The kernels of a model as OpenCL C, with their launches as comments."""
+    blueprint = _compiled(case)
+    kernels = blueprint.source[blueprint.source.index("__attribute__((reqd_work_group_size") :]
+    nodes = [
+        f"// {node.op_type}({', '.join(filter(None, node.input))})"
+        for node in case.model.graph.node
+    ]
+    launches = [_launch(number, call) for number, call in enumerate(blueprint.calls)]
+    return "\n".join([*nodes, "//", *launches, "", kernels])
+
+
+def _compiled(case: Case) -> Blueprint:
+    loaded = loader.load(case.model.SerializeToString(), SessionOptions())
+    whole = loader.resolve(loaded.model, {})
+    graph = whole.extract(range(len(whole.nodes)), "whole")
+    shapes = {info.name: tuple(info.type.shape) for info in graph.inputs}  # type: ignore[union-attr, arg-type]
+    return draw(graph, shapes, case.target)
+
+
+def _launch(number: int, call: Call) -> str:
+    operands = ", ".join(
+        f"weight {one.index}" if isinstance(one, Constant) else f"arena[{one.offset}, +{one.size}]"
+        for one in call.arguments
+    )
+    items = f"{call.tasks} work-items in groups of {call.group}"
+    return f"// launch {number}: {call.kernel}({operands}), {items}"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, case in CASES.items():
+        (FOLDER / f"{name}.cl").write_text(write_kernels(case), encoding="utf-8")

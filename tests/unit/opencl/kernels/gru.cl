@@ -1,0 +1,179 @@
+// GRU(GRU0.0, GRU0.1, GRU0.2)
+//
+// launch 0: product1x1_8to48_d0a4c335d5a1(arena[1920, +320], weight 0, arena[0, +1920]), 3 work-items in groups of 1
+// launch 1: pointwise_9a2d1bfca180(arena[0, +1920], weight 1, arena[1920, +1920]), 1 work-items in groups of 1
+// launch 2: recurrence_1eb5ae781bcb(arena[1920, +1920], weight 2, weight 3, weight 4, arena[0, +768]), 2 work-items in groups of 1
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to48_d0a4c335d5a1(__global const float* p0, __global const float* p1, __global float* p2) {
+  const int id = get_global_id(0);
+  const int b0 = id;
+  const int n0 = min(b0 * 16, 32);
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + b0 * 128;
+  __global float* y = p2 + 0 + n0 * 1;
+  for (int t = 0 * 2; t < min(0 * 2 + 2, 2); ++t) {
+    const int r0 = 0, c0 = min((t) * 5, 5);
+    __global const float* xt = x + r0 * 0 + c0 * 8;
+    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
+    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
+    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
+    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
+    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
+    __global const float* xp = xt;
+    __global const float* wp = w;
+    for (int k = 0; k < 8; k += 4) {
+      const float8 w0_0 = vload8(0, wp + 0);
+      const float8 w0_1 = vload8(0, wp + 8);
+      const float x0_0 = xp[0];
+      a0_0 = mad((float8)(x0_0), w0_0, a0_0);
+      a0_1 = mad((float8)(x0_0), w0_1, a0_1);
+      const float x0_1 = xp[8];
+      a1_0 = mad((float8)(x0_1), w0_0, a1_0);
+      a1_1 = mad((float8)(x0_1), w0_1, a1_1);
+      const float x0_2 = xp[16];
+      a2_0 = mad((float8)(x0_2), w0_0, a2_0);
+      a2_1 = mad((float8)(x0_2), w0_1, a2_1);
+      const float x0_3 = xp[24];
+      a3_0 = mad((float8)(x0_3), w0_0, a3_0);
+      a3_1 = mad((float8)(x0_3), w0_1, a3_1);
+      const float x0_4 = xp[32];
+      a4_0 = mad((float8)(x0_4), w0_0, a4_0);
+      a4_1 = mad((float8)(x0_4), w0_1, a4_1);
+      const float8 w1_0 = vload8(0, wp + 16);
+      const float8 w1_1 = vload8(0, wp + 24);
+      const float x1_0 = xp[1];
+      a0_0 = mad((float8)(x1_0), w1_0, a0_0);
+      a0_1 = mad((float8)(x1_0), w1_1, a0_1);
+      const float x1_1 = xp[9];
+      a1_0 = mad((float8)(x1_1), w1_0, a1_0);
+      a1_1 = mad((float8)(x1_1), w1_1, a1_1);
+      const float x1_2 = xp[17];
+      a2_0 = mad((float8)(x1_2), w1_0, a2_0);
+      a2_1 = mad((float8)(x1_2), w1_1, a2_1);
+      const float x1_3 = xp[25];
+      a3_0 = mad((float8)(x1_3), w1_0, a3_0);
+      a3_1 = mad((float8)(x1_3), w1_1, a3_1);
+      const float x1_4 = xp[33];
+      a4_0 = mad((float8)(x1_4), w1_0, a4_0);
+      a4_1 = mad((float8)(x1_4), w1_1, a4_1);
+      const float8 w2_0 = vload8(0, wp + 32);
+      const float8 w2_1 = vload8(0, wp + 40);
+      const float x2_0 = xp[2];
+      a0_0 = mad((float8)(x2_0), w2_0, a0_0);
+      a0_1 = mad((float8)(x2_0), w2_1, a0_1);
+      const float x2_1 = xp[10];
+      a1_0 = mad((float8)(x2_1), w2_0, a1_0);
+      a1_1 = mad((float8)(x2_1), w2_1, a1_1);
+      const float x2_2 = xp[18];
+      a2_0 = mad((float8)(x2_2), w2_0, a2_0);
+      a2_1 = mad((float8)(x2_2), w2_1, a2_1);
+      const float x2_3 = xp[26];
+      a3_0 = mad((float8)(x2_3), w2_0, a3_0);
+      a3_1 = mad((float8)(x2_3), w2_1, a3_1);
+      const float x2_4 = xp[34];
+      a4_0 = mad((float8)(x2_4), w2_0, a4_0);
+      a4_1 = mad((float8)(x2_4), w2_1, a4_1);
+      const float8 w3_0 = vload8(0, wp + 48);
+      const float8 w3_1 = vload8(0, wp + 56);
+      const float x3_0 = xp[3];
+      a0_0 = mad((float8)(x3_0), w3_0, a0_0);
+      a0_1 = mad((float8)(x3_0), w3_1, a0_1);
+      const float x3_1 = xp[11];
+      a1_0 = mad((float8)(x3_1), w3_0, a1_0);
+      a1_1 = mad((float8)(x3_1), w3_1, a1_1);
+      const float x3_2 = xp[19];
+      a2_0 = mad((float8)(x3_2), w3_0, a2_0);
+      a2_1 = mad((float8)(x3_2), w3_1, a2_1);
+      const float x3_3 = xp[27];
+      a3_0 = mad((float8)(x3_3), w3_0, a3_0);
+      a3_1 = mad((float8)(x3_3), w3_1, a3_1);
+      const float x3_4 = xp[35];
+      a4_0 = mad((float8)(x3_4), w3_0, a4_0);
+      a4_1 = mad((float8)(x3_4), w3_1, a4_1);
+      xp += 4; wp += 64;
+    }
+    vstore8(a0_0, 0, y + r0 * 0 + c0 * 48 + 0);
+    vstore8(a0_1, 0, y + r0 * 0 + c0 * 48 + 8);
+    vstore8(a1_0, 0, y + r0 * 0 + c0 * 48 + 48);
+    vstore8(a1_1, 0, y + r0 * 0 + c0 * 48 + 56);
+    vstore8(a2_0, 0, y + r0 * 0 + c0 * 48 + 96);
+    vstore8(a2_1, 0, y + r0 * 0 + c0 * 48 + 104);
+    vstore8(a3_0, 0, y + r0 * 0 + c0 * 48 + 144);
+    vstore8(a3_1, 0, y + r0 * 0 + c0 * 48 + 152);
+    vstore8(a4_0, 0, y + r0 * 0 + c0 * 48 + 192);
+    vstore8(a4_1, 0, y + r0 * 0 + c0 * 48 + 200);
+  }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_9a2d1bfca180(__global const float* p0, __global const float* p1, __global float* p2) {
+  const int id = get_global_id(0);
+  for (int u = id * 10; u < min(id * 10 + 10, 10); ++u) {
+    const int d0 = u;
+    const int o0 = d0 * 48;
+    const int o1 = d0 * 48;
+    const int o2 = 0;
+    const int end = min(0 * 4096 + 4096, 48);
+    int i = 0 * 4096;
+    for (; i + 8 <= end; i += 8) {
+      const float8 v0 = vload8(0, p0 + o1 + i * 1);
+      const float8 v1 = vload8(0, p1 + o2 + i * 1);
+      const float8 t0 = (v0 + v1);
+      vstore8(t0, 0, p2 + o0 + i * 1);
+    }
+  }
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void recurrence_1eb5ae781bcb(__global const float* p0, __global const float* p1, __global const float* p2, __global const float* p3, __global float* p4) {
+  const int id = get_global_id(0);
+  const int d = id / 2, b = id % 2;
+  float h[16];
+  float a[56];
+  for (int u = 0; u < 16; ++u) {
+    h[u] = 0.0f;
+  }
+  int n = 5;
+  for (int t = 0; t < n; ++t) {
+    const int s = t;
+    for (int p = 0; p < 1; ++p) {
+      __global const float* w = p2 + d * 512 + 0 + p * 1024;
+      float8 s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
+      for (int k = 0; k < 16; ++k) {
+        const float x = h[k];
+        s0 = mad((float8)(x), vload8(0, w + 0), s0);
+        s1 = mad((float8)(x), vload8(0, w + 8), s1);
+        s2 = mad((float8)(x), vload8(0, w + 16), s2);
+        s3 = mad((float8)(x), vload8(0, w + 24), s3);
+        w += 32;
+      }
+      vstore8(s0, 0, a + 0 + p * 64);
+      vstore8(s1, 0, a + 8 + p * 64);
+      vstore8(s2, 0, a + 16 + p * 64);
+      vstore8(s3, 0, a + 24 + p * 64);
+    }
+    float q[16];
+    for (int u = 0; u < 16; u += 8) {
+      const float8 r = ol_sigmoid((vload8(0, p0 + s * 96 + b * 48 + d * 48 + u + 16) + vload8(0, a + u + 16)));
+      vstore8((r * vload8(0, h + u)), 0, q + u);
+    }
+    for (int p = 0; p < 1; ++p) {
+      __global const float* w = p3 + d * 256 + 0 + p * 1024;
+      float8 s0 = 0.0f, s1 = 0.0f;
+      for (int k = 0; k < 16; ++k) {
+        const float x = q[k];
+        s0 = mad((float8)(x), vload8(0, w + 0), s0);
+        s1 = mad((float8)(x), vload8(0, w + 8), s1);
+        w += 16;
+      }
+      vstore8(s0, 0, a + 32 + p * 64);
+      vstore8(s1, 0, a + 40 + p * 64);
+    }
+    for (int u = 0; u < 16; u += 8) {
+      const float8 z = ol_sigmoid((vload8(0, p0 + s * 96 + b * 48 + d * 48 + u) + vload8(0, a + u)));
+      const float8 n1 = ol_tanh((vload8(0, p0 + s * 96 + b * 48 + d * 48 + u + 32) + vload8(0, a + u + 32)));
+      const float8 out = (1.0f - z) * n1 + z * vload8(0, h + u);
+      vstore8(out, 0, h + u);
+      vstore8(out, 0, p4 + s * 32 + d * 32 + b * 16 + u);
+    }
+  }
+  for (int u = 0; u < 16; ++u) p4[d * 32 + b * 16 + u + 160] = h[u];
+}
