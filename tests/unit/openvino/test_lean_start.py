@@ -39,10 +39,8 @@ theirs = compiled(np.full((2, 4), -1, np.float32))[0]
 assert isinstance(compiled, ov.CompiledModel) and ov.__version__ and not theirs.any()
 """
 TELL = """
-import sys
-modules = sorted(sys.modules)
-import json
-print(json.dumps({"modules": modules, "answer": answer[0].tolist()}))
+import json, sys
+print(json.dumps({"modules": sorted(sys.modules), "answer": answer[0].tolist()}))
 """
 
 
@@ -86,7 +84,7 @@ UNWANTED = {
     "dataclasses",  # docs/adr/0014-lean-dataclasses.md
     "logging",
     *("ort_lite.kernel_registry", "ort_lite.planning.naming"),
-    *("eps.cpu.blas_threads", "json", "ort_lite.providers.input_shapes"),
+    *("eps.cpu.blas_threads", "ort_lite.version", "ort_lite.providers.input_shapes"),
 }
 
 OURS = {"ort_lite", "ctx_formats", "eps"}
