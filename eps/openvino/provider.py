@@ -157,14 +157,14 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     ) -> bool:
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
         from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
-        from eps.openvino.payload.shared_weights import weightless  # noqa: PLC0415 - not for a reload
+        from eps.openvino.payload.shared_weights import weightless_blob  # noqa: PLC0415 - not for a reload
 
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
             return False
 
         if compiled.source is None:
             return False
-        blob = weightless(self._sdk.core(), compiled.source, self.options, weights)
+        blob = weightless_blob(self._sdk.core(), compiled.source, self.options, weights)
         if blob is None:
             return False
         out.write(blob)

@@ -12,7 +12,7 @@ from against_onnxruntime import onnxruntime_answers
 from onnx import helper, numpy_helper
 
 import ort_lite as ort
-from eps.openvino.compile.ieee import _REPLACED, LEFT
+from eps.openvino.compile.ieee import _REPLACEMENTS, UNREPLACED
 
 OPENVINO = "OpenVINOExecutionProvider"
 ON = {"ieee_semantics": "true"}
@@ -125,8 +125,8 @@ def test_every_replaced_operator_is_measured_and_documented() -> None:
         name.strip(" `") for key in rows if rows[key] == "replaced" for name in key.split(",")
     }
     left = {name.strip(" `") for key in rows if rows[key] == "left" for name in key.split(",")}
-    assert replaced == set(_REPLACED) == set(OPERATORS)
-    assert left == LEFT
+    assert replaced == set(_REPLACEMENTS) == set(OPERATORS)
+    assert left == UNREPLACED
 
 
 @pytest.mark.parametrize("op_type", ["ThresholdedRelu", "Shrink"])

@@ -1,4 +1,4 @@
-"""A partition to a compiled OpenVINO model; nothing of this is imported to reload one."""
+"""Compiles a partition with OpenVINO; a reload imports none of this."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def compile_partition(
     core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, fused: FusedNode
 ) -> CompiledPartition:
-    """Convert and compile one partition; `verdicts` learns what its blob will require.
+    """Convert and compile one partition; `verdicts` learns its blob's requirement text.
 
     Raises:
         CompileRefused: OpenVINO cannot convert some of its nodes.
@@ -38,14 +38,14 @@ def compile_partition(
     """
     try:
         with uncut:
-            return _built(core, options, verdicts, fused.graph, fused.name)
+            return _compile(core, options, verdicts, fused.graph, fused.name)
     except ConversionError as exc:
         with uncut:
             refused = find_culprits(core, fused.graph, str(exc))
         raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc
 
 
-def _built(
+def _compile(
     core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, graph: Graph, name: str
 ) -> CompiledPartition:
     with read_model(core, graph, ieee=options.ieee) as model:

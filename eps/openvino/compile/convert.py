@@ -1,4 +1,4 @@
-"""A partition's graph to an OpenVINO model, in memory."""
+"""Converts a partition's graph to an OpenVINO model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 IR_VERSION = 10
 FILE_FROM = 1 << 20
-"""Bytes of weights from which on they go through a file: what OpenVINO reads from memory it copies
-three times, and a file it maps (ResNet-50, 100 MB: 80 ms where it took 560)."""
+"""Size of weights, in bytes, from which they pass through a file: OpenVINO copies weights in memory
+three times, and maps a file (ResNet-50, 100 MB: 80 ms instead of 560)."""
 IN_MEMORY_LIMIT = 1 << 30
 EXTERNAL_FROM = 1 << 16
 ALIGNMENT = 64
@@ -40,33 +40,33 @@ EXTERNAL_TYPES = frozenset(
         *(DataType.INT8, DataType.UINT8, DataType.INT32, DataType.INT64),
     )
 )
-"""Weights of other types, which are rare and small, stay in the model."""
+"""Element types of weights that a file holds; others are rare and small and stay in the model."""
 REDUCING = ("Einsum", "Global", "Reduce")
-"""How the names of operators begin that OpenVINO's front end makes reductions of."""
+"""Prefixes of the operators that OpenVINO's front end converts to reductions."""
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
 log = get_logger(__name__)
 
 
 class ConversionError(Exception):
-    """OpenVINO cannot make a model of these nodes; the text says why."""
+    """OpenVINO cannot convert these nodes; the text says why."""
 
 
 def partition_model(graph: Graph, *, ieee: bool = False) -> Model:
     """The partition as an ONNX model of its own; with `ieee` one that keeps NaN and infinities.
 
-    Negative sizes, some exporters' way to say "unknown", become unknown: OpenVINO knows only -1.
+    Negative sizes, by which some exporters mean "unknown", become unknown: OpenVINO knows only -1.
     """
     definition = graph.definition
     if ieee:
         from eps.openvino.compile.ieee import keep_special_values  # noqa: PLC0415 - few sessions ask for it
 
         definition = keep_special_values(graph)
-    definition = replace(definition, inputs=tuple(map(_without_negative, definition.inputs)))
+    definition = replace(definition, inputs=tuple(map(_drop_negative_sizes, definition.inputs)))
     return Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
 
 
-def _without_negative(info: ValueInfo) -> ValueInfo:
+def _drop_negative_sizes(info: ValueInfo) -> ValueInfo:
     if not isinstance(info.type, TensorType) or info.type.shape is None:
         return info
     shape = tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in info.type.shape)
@@ -77,22 +77,22 @@ def _without_negative(info: ValueInfo) -> ValueInfo:
 def read_model(
     core: openvino.Core, graph: Graph, *, ieee: bool = False
 ) -> Iterator[openvino.Model]:
-    """Convert a partition, which is to be compiled before the context ends.
+    """Convert a partition, to be compiled before the context ends.
 
-    With `ieee` into a form that keeps NaN and infinities.
+    With `ieee` the model keeps NaN and infinities.
 
     Raises:
         ConversionError: OpenVINO's front end refuses it.
     """
     with ExitStack() as files:
-        yield _converted(core, partition_model(graph, ieee=ieee), graph, files)
+        yield _convert(core, partition_model(graph, ieee=ieee), graph, files)
 
 
-def _converted(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) -> openvino.Model:
+def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) -> openvino.Model:
     try:
-        found = _through_file(core, model, files)
-        if found is None:
-            found = core.read_model(io.BytesIO(model_bytes(model)))
+        converted = _read_by_file(core, model, files)
+        if converted is None:
+            converted = core.read_model(io.BytesIO(model_bytes(model)))
     except FormatError as exc:
         raise ConversionError(str(exc)) from exc
     except SDK_ERRORS as exc:
@@ -100,47 +100,51 @@ def _converted(core: openvino.Core, model: Model, graph: Graph, files: ExitStack
     if any(node.op_type.startswith(REDUCING) for node in graph.nodes):
         from eps.openvino.compile.reductions import keep_apart  # noqa: PLC0415 - most models have none
 
-        keep_apart(found)
-    return found
+        keep_apart(converted)
+    return converted
 
 
-def _through_file(core: openvino.Core, model: Model, files: ExitStack) -> openvino.Model | None:
-    """The model by way of a data file; None where memory is the better way.
+def _read_by_file(core: openvino.Core, model: Model, files: ExitStack) -> openvino.Model | None:
+    """The model, read through a weights file; None if memory is the better way.
 
-    OpenVINO maps the file, which is removed at once. Where the system removes no file that is
-    mapped, OpenVINO is to read it, which it does while it compiles: `files` removes it later.
+    OpenVINO maps the file, which is removed at once. On a system that cannot remove a mapped file,
+    OpenVINO reads it while it compiles, and `files` removes it later.
 
     Raises:
-        EPFail: It must be a file, and none can be written.
+        EPFail: Only a file will do, and it cannot be written.
     """
-    moved = {name: d for name, t in model.graph.initializers.items() if (d := _external(t))}
-    size = sum(map(len, moved.values()))
+    external = {
+        name: data
+        for name, tensor in model.graph.initializers.items()
+        if (data := _external_data(tensor))
+    }
+    size = sum(map(len, external.values()))
     if size < (FILE_FROM if MAPS_WHAT_IS_REMOVED else IN_MEMORY_LIMIT):
         return None
     try:
         with ExitStack() as own:
             folder = own.enter_context(temporary_folder("ort_lite_"))
-            path = _written(Path(folder), model, moved)
+            path = _write_model(Path(folder), model, external)
             if MAPS_WHAT_IS_REMOVED:
                 return core.read_model(str(path))
-            found = core.read_model(str(path), config={"ENABLE_MMAP": False})
+            converted = core.read_model(str(path), config={"ENABLE_MMAP": False})
             files.enter_context(own.pop_all())
-            return found
+            return converted
     except OSError as exc:
         if size < IN_MEMORY_LIMIT:
-            log.debug("weights are handed over in memory: %s", exc)
+            log.debug("OpenVINO gets the weights in memory: %s", exc)
             return None
         raise EPFail(
-            f"{size} bytes of weights cannot be written for OpenVINO to read: {exc}. "
-            "TMPDIR names the folder of temporary files"
+            f"cannot write {size} bytes of weights for OpenVINO to read: {exc}. "
+            "Set TMPDIR to another folder for temporary files"
         ) from exc
 
 
-def _written(folder: Path, model: Model, moved: Mapping[str, memoryview]) -> Path:
-    """The model in `folder`, and beside it the weights that are `moved`."""
+def _write_model(folder: Path, model: Model, external: Mapping[str, memoryview]) -> Path:
+    """Write the model and the weights in `external` to `folder`; returns the model's path."""
     tensors = dict(model.graph.initializers)
     with (folder / "weights.bin").open("wb") as weights:
-        for name, data in moved.items():
+        for name, data in external.items():
             weights.write(bytes(-weights.tell() % ALIGNMENT))
             where = ExternalData("weights.bin", weights.tell(), len(data))
             weights.write(data)
@@ -152,8 +156,8 @@ def _written(folder: Path, model: Model, moved: Mapping[str, memoryview]) -> Pat
     return path
 
 
-def _external(tensor: Tensor) -> memoryview | None:
-    """A tensor's bytes, if they are to lie in a file."""
+def _external_data(tensor: Tensor) -> memoryview | None:
+    """A tensor's bytes, if they belong in the weights file; else None."""
     data = tensor.data
     if not isinstance(data, memoryview) or len(data) < EXTERNAL_FROM:
         return None
@@ -161,11 +165,11 @@ def _external(tensor: Tensor) -> memoryview | None:
 
 
 def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
-    """Apply `reshape_input` to the inputs it names; check what the device demands.
+    """Apply `reshape_input` to the inputs it names; check that the device accepts the shapes.
 
     Raises:
         InvalidArgument: `reshape_input` names an input of this model with another rank.
-        EPFail: The device needs static shapes and a dimension is free.
+        EPFail: The device needs static shapes and a dimension is dynamic.
     """
     shapes = {}
     for info in graph.inputs:

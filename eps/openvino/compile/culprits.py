@@ -1,4 +1,4 @@
-"""Which nodes of a partition OpenVINO cannot convert."""
+"""Finds the nodes of a partition that OpenVINO cannot convert."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ MAX_TRIES = 64
 def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str]:
     """Indices of the nodes that OpenVINO refuses, with the reason; never empty.
 
-    First by the operators for which OpenVINO says that it has no rule, then by inputs of unknown
-    rank, which no device takes; otherwise by halving: converting halves of the partition until
-    single nodes fail. What still fails only in company is refused as a whole, which sends it to
-    the next EP.
+    First by the operators for which OpenVINO reports that it has no rule, then by inputs of unknown
+    rank, which no device accepts; otherwise by bisection: halves of the partition are converted
+    until single nodes fail. Nodes that fail only together are all refused, and go to the next EP.
     """
-    named = _named(graph, text) or _nodes_of_unknown_rank(graph)
-    if named:
-        return named
-    found: dict[int, str] = {}
+    refused = _nodes_without_rule(graph, text) or _nodes_of_unknown_rank(graph)
+    if refused:
+        return refused
     tries = [MAX_TRIES]
-    _halve(core, graph, list(range(len(graph.nodes))), found, tries)
-    return found or dict.fromkeys(range(len(graph.nodes)), f"OpenVINO: {text[:300]}")
+    _bisect(core, graph, list(range(len(graph.nodes))), refused, tries)
+    return refused or dict.fromkeys(range(len(graph.nodes)), f"OpenVINO: {text[:300]}")
 
 
-def _named(graph: Graph, text: str) -> dict[int, str]:
+def _nodes_without_rule(graph: Graph, text: str) -> dict[int, str]:
     names = {
         part.strip(" .,")
         for listed in _NO_RULE.findall(text)
@@ -50,14 +48,14 @@ def _named(graph: Graph, text: str) -> dict[int, str]:
 
 
 def _nodes_of_unknown_rank(graph: Graph) -> dict[int, str]:
-    """Nodes that take values of unknown rank, where the partition itself is given such values."""
+    """Nodes that take values of unknown rank, if the partition itself has such inputs."""
     if not any(_has_no_rank(info.type) for info in graph.inputs):
         return {}
     refused = {}
     for index, node in enumerate(graph.nodes):
         for name in filter(None, node.inputs):
             if graph.constant(name) is None and _has_no_rank(graph.type_of(name)):
-                refused[index] = f"OpenVINO: the rank of '{name}' is not known before the run"
+                refused[index] = f"OpenVINO: the rank of '{name}' is unknown before the run"
                 break
     return refused
 
@@ -66,8 +64,12 @@ def _has_no_rank(value_type: ValueType | None) -> bool:
     return isinstance(value_type, TensorType) and value_type.shape is None
 
 
-def _halve(
-    core: openvino.Core, graph: Graph, indices: list[int], found: dict[int, str], tries: list[int]
+def _bisect(
+    core: openvino.Core,
+    graph: Graph,
+    indices: list[int],
+    refused: dict[int, str],
+    tries: list[int],
 ) -> None:
     if not indices or tries[0] <= 0:
         return
@@ -77,10 +79,10 @@ def _halve(
             return
     except ConversionError as exc:
         if len(indices) == 1:
-            found[indices[0]] = f"OpenVINO's front end: {str(exc)[:300]}"
+            refused[indices[0]] = f"OpenVINO's front end: {str(exc)[:300]}"
             return
     except OrtLiteError:
         return
     middle = len(indices) // 2
-    _halve(core, graph, indices[:middle], found, tries)
-    _halve(core, graph, indices[middle:], found, tries)
+    _bisect(core, graph, indices[:middle], refused, tries)
+    _bisect(core, graph, indices[middle:], refused, tries)

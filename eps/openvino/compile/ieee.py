@@ -1,4 +1,4 @@
-"""Provider option `ieee_semantics`: NaN and infinities come out as onnxruntime gives them.
+"""Provider option `ieee_semantics`: NaN and infinities propagate as in onnxruntime.
 
 OpenVINO's CPU plug-in computes maxima by instructions that drop NaN, exponentials that clamp it,
 and some operators by products that turn an infinity into NaN. Each such node is replaced by nodes
@@ -24,42 +24,42 @@ OPTION = "ieee_semantics"
 AXES_AS_INPUT = 18
 """Opset of ai.onnx from which on ReduceMax has its axes as an input."""
 OLDEST_OPSET = 13
-"""Before it Softmax flattened its input, and operators of the replacements took fewer types."""
+"""Older opsets flatten Softmax's input and support fewer types in the replacements."""
 
-LEFT = frozenset(
+UNREPLACED = frozenset(
     (
         *("ArgMax", "ArgMin", "Attention", "GRU", "GridSample", "Hardmax", "LSTM", "QLinearMatMul"),
         *("RNN", "ScatterElements", "ScatterND", "Shrink", "SoftmaxCrossEntropyLoss"),
         *("LayerNormalization", "QuantizeLinear", "ThresholdedRelu"),
     )
 )
-"""Operators that lose or make NaN or infinities, and that no nodes replace."""
+"""Operators that lose or produce NaN or infinities, and have no replacement."""
 
 _FLOATS = (DataType.FLOAT, DataType.FLOAT16)
 _FORMATS = {DataType.FLOAT: "<f", DataType.FLOAT16: "<e"}
 
 
 def ieee_problem(facts: NodeFacts) -> str:
-    """Why a node stays away from OpenVINO where the option is set; "" where it need not."""
+    """Why OpenVINO does not get a node when the option is set; "" if it does."""
     node = facts.node
     if node.domain:
-        return f"{OPTION}: no run shows what OpenVINO's {node.op_type} does to NaN"
-    if node.op_type in LEFT:
+        return f"{OPTION}: OpenVINO's {node.op_type} was not tested with NaN"
+    if node.op_type in UNREPLACED:
         return f"{OPTION}: OpenVINO's {node.op_type} loses NaN or infinities"
-    if node.op_type in _REPLACED and facts.opset < OLDEST_OPSET:
-        return f"{OPTION}: {node.op_type} is replaced from opset {OLDEST_OPSET} on"
-    if node.op_type in _REPLACED and facts.wants(1):
-        return f"{OPTION}: {node.op_type} with a second output is not replaced"
+    if node.op_type in _REPLACEMENTS and facts.opset < OLDEST_OPSET:
+        return f"{OPTION}: {node.op_type} can be replaced only from opset {OLDEST_OPSET} on"
+    if node.op_type in _REPLACEMENTS and facts.wants(1):
+        return f"{OPTION}: {node.op_type} with a second output cannot be replaced"
     return ""
 
 
 def keep_special_values(graph: Graph) -> GraphDef:
-    """The partition's definition with every node replaced that would lose NaN or an infinity."""
+    """The partition's definition, with every node replaced that would lose NaN or an infinity."""
     definition = graph.definition
     writer = _Writer(graph)
     nodes: list[Node] = []
     for node in definition.nodes:
-        rule = _REPLACED.get(node.op_type) if not node.domain else None
+        rule = _REPLACEMENTS.get(node.op_type) if not node.domain else None
         if rule is None or writer.element_type(node) not in _FLOATS:
             nodes.append(node)
         else:
@@ -72,7 +72,7 @@ def keep_special_values(graph: Graph) -> GraphDef:
 
 
 class _Writer:
-    """Makes nodes and constants with names that the graph does not have."""
+    """Creates nodes and constants under names that the graph does not use."""
 
     def __init__(self, graph: Graph) -> None:
         self.initializers: dict[str, Tensor] = {}
@@ -83,29 +83,29 @@ class _Writer:
 
     def element_type(self, node: Node) -> int | None:
         """DataType number of a node's first input."""
-        found = self._graph.type_of(node.inputs[0])
-        if isinstance(found, TensorType):
-            return found.elem_type
+        value_type = self._graph.type_of(node.inputs[0])
+        if isinstance(value_type, TensorType):
+            return value_type.elem_type
         constant = self._graph.constant(node.inputs[0])
         return constant.data_type if constant is not None else None
 
     def name(self, base: str) -> str:
-        """A name that nothing has."""
+        """An unused name that begins with `base`."""
         number = 0
-        while (found := f"{base}__ieee{number}") in self._taken:
+        while (name := f"{base}__ieee{number}") in self._taken:
             number += 1
-        self._taken.add(found)
-        return found
+        self._taken.add(name)
+        return name
 
     def constant(self, value: float, elem_type: int) -> str:
-        """The name of a scalar."""
+        """Add a scalar constant; returns its name."""
         name = self.name("value")
         data = memoryview(struct.pack(_FORMATS[DataType(elem_type)], value))
         self.initializers[name] = Tensor(name, elem_type, (), data)
         return name
 
     def largest_along(self, name: str, axis: int, output: str) -> Node:
-        """ReduceMax that keeps the axis, in the form of the model's opset."""
+        """ReduceMax along `axis` with keepdims=1, in the form of the model's opset."""
         kept = Attribute("keepdims", AttributeType.INT, 1)
         if self._graph.opset_imports.get("", 1) < AXES_AS_INPUT:
             axes = Attribute("axes", AttributeType.INTS, (axis,))
@@ -119,33 +119,33 @@ class _Writer:
 
 
 def _node(op_type: str, inputs: tuple[str, ...], output: str, **attributes: int) -> Node:
-    made = {key: Attribute(key, AttributeType.INT, value) for key, value in attributes.items()}
-    return Node(op_type, inputs, (output,), attributes=made)
+    ints = {key: Attribute(key, AttributeType.INT, value) for key, value in attributes.items()}
+    return Node(op_type, inputs, (output,), attributes=ints)
 
 
-def _nan(writer: _Writer, node: Node) -> tuple[list[Node], str]:
-    """Nodes that find NaN among a node's inputs that are broadcast to its output."""
+def _flag_nan(writer: _Writer, node: Node) -> tuple[list[Node], str]:
+    """Nodes that flag NaN in a node's inputs, broadcast to its output, and the flag's name."""
     nodes: list[Node] = []
-    found = ""
+    any_nan = ""
     for name in node.inputs:
         flag = writer.name(node.outputs[0])
         nodes.append(_node("IsNaN", (name,), flag))
-        if found:
+        if any_nan:
             both = writer.name(node.outputs[0])
-            nodes.append(_node("Or", (found, flag), both))
+            nodes.append(_node("Or", (any_nan, flag), both))
             flag = both
-        found = flag
-    return nodes, found
+        any_nan = flag
+    return nodes, any_nan
 
 
-def _plain(writer: _Writer, node: Node) -> Node:
-    """The node under another name for its output."""
+def _with_new_output(writer: _Writer, node: Node) -> Node:
+    """The node with its output renamed."""
     return replace(node, outputs=(writer.name(node.outputs[0]),))
 
 
-def _of_one(writer: _Writer, node: Node) -> list[Node]:
-    """NaN stays NaN; every other value is the operator's."""
-    plain, flag = _plain(writer, node), writer.name(node.outputs[0])
+def _keep_nan_of_input(writer: _Writer, node: Node) -> list[Node]:
+    """Keep NaN of the only input; other values are the operator's."""
+    plain, flag = _with_new_output(writer, node), writer.name(node.outputs[0])
     return [
         _node("IsNaN", (node.inputs[0],), flag),
         plain,
@@ -153,21 +153,21 @@ def _of_one(writer: _Writer, node: Node) -> list[Node]:
     ]
 
 
-def _of_several(writer: _Writer, node: Node) -> list[Node]:
-    """NaN where an input has one."""
+def _keep_nan_of_any_input(writer: _Writer, node: Node) -> list[Node]:
+    """Return NaN wherever any input has one."""
     elem_type = writer.element_type(node)
     assert elem_type is not None, "the caller has looked"
-    nodes, flag = _nan(writer, node)
-    plain = _plain(writer, node)
+    nodes, flag = _flag_nan(writer, node)
+    plain = _with_new_output(writer, node)
     nan = writer.constant(float("nan"), elem_type)
     return [*nodes, plain, _node("Where", (flag, nan, plain.outputs[0]), node.outputs[0])]
 
 
-def _gelu(writer: _Writer, node: Node) -> list[Node]:
-    """Of infinity it is infinity, and no product of zero and infinity."""
+def _keep_infinity_of_gelu(writer: _Writer, node: Node) -> list[Node]:
+    """Return infinity for infinity, rather than a product of zero and infinity."""
     elem_type = writer.element_type(node)
     assert elem_type is not None, "the caller has looked"
-    plain, flag = _plain(writer, node), writer.name(node.outputs[0])
+    plain, flag = _with_new_output(writer, node), writer.name(node.outputs[0])
     endless = writer.constant(float("inf"), elem_type)
     return [
         _node("Equal", (node.inputs[0], endless), flag),
@@ -176,16 +176,16 @@ def _gelu(writer: _Writer, node: Node) -> list[Node]:
     ]
 
 
-def _flagged(
+def _replace_flagged(
     writer: _Writer, node: Node, bad: tuple[list[Node], str], spread: Callable[[str, str], Node]
 ) -> list[Node]:
-    """NaN wherever `spread`, a maximum, finds a flag of `bad`."""
+    """Return NaN wherever `spread`, a maximum, meets a flag of `bad`."""
     elem_type = writer.element_type(node)
     assert elem_type is not None, "the caller has looked"
     number, most, hit = (writer.name(node.outputs[0]) for _ in range(3))
     half = writer.constant(0.5, elem_type)
     nan = writer.constant(float("nan"), elem_type)
-    plain = _plain(writer, node)
+    plain = _with_new_output(writer, node)
     return [
         *bad[0],
         _node("Cast", (bad[1],), number, to=elem_type),
@@ -196,8 +196,8 @@ def _flagged(
     ]
 
 
-def _maximum(writer: _Writer, node: Node) -> list[Node]:
-    """NaN where what the maximum or minimum is of has one."""
+def _keep_nan_of_extreme(writer: _Writer, node: Node) -> list[Node]:
+    """Return NaN wherever the elements under a maximum or minimum include one."""
     flag = writer.name(node.outputs[0])
     op_type = "ReduceMax" if node.op_type == "ReduceMin" else node.op_type
 
@@ -205,16 +205,16 @@ def _maximum(writer: _Writer, node: Node) -> list[Node]:
         inputs = (number, *node.inputs[1:])
         return replace(node, op_type=op_type, inputs=inputs, outputs=(most,))
 
-    return _flagged(writer, node, ([_node("IsNaN", (node.inputs[0],), flag)], flag), spread)
+    return _replace_flagged(writer, node, ([_node("IsNaN", (node.inputs[0],), flag)], flag), spread)
 
 
-def _softmax(writer: _Writer, node: Node) -> list[Node]:
-    """NaN for a whole row with NaN or +infinity, of which exponentials have no sum."""
+def _keep_nan_of_softmax(writer: _Writer, node: Node) -> list[Node]:
+    """Return NaN for a row with NaN or +infinity, whose exponentials have no finite sum."""
     elem_type = writer.element_type(node)
     assert elem_type is not None, "the caller has looked"
     x, (nan, endless, bad) = node.inputs[0], (writer.name(node.outputs[0]) for _ in range(3))
     limit = writer.constant(float("inf"), elem_type)
-    found = [
+    flags = [
         _node("IsNaN", (x,), nan),
         _node("Equal", (x, limit), endless),
         _node("Or", (nan, endless), bad),
@@ -225,11 +225,11 @@ def _softmax(writer: _Writer, node: Node) -> list[Node]:
     def spread(number: str, most: str) -> Node:
         return writer.largest_along(number, along, most)
 
-    return _flagged(writer, node, (found, bad), spread)
+    return _replace_flagged(writer, node, (flags, bad), spread)
 
 
-def _exchanged(op_type: str) -> Callable[[_Writer, Node], list[Node]]:
-    """a > b is b < a, which is false where one is NaN."""
+def _swap_inputs(op_type: str) -> Callable[[_Writer, Node], list[Node]]:
+    """Swap the inputs: a > b is b < a, which is false if either is NaN."""
 
     def rule(_: _Writer, node: Node) -> list[Node]:
         return [replace(node, op_type=op_type, inputs=node.inputs[::-1])]
@@ -237,12 +237,12 @@ def _exchanged(op_type: str) -> Callable[[_Writer, Node], list[Node]]:
     return rule
 
 
-_REPLACED: Mapping[str, Callable[[_Writer, Node], list[Node]]] = {
-    **dict.fromkeys(("Celu", "Clip", "Exp", "HardSigmoid", "Relu"), _of_one),
-    **dict.fromkeys(("Max", "Min"), _of_several),
-    **dict.fromkeys(("GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin"), _maximum),
-    **dict.fromkeys(("LogSoftmax", "Softmax"), _softmax),
-    "Gelu": _gelu,
-    "Greater": _exchanged("Less"),
-    "GreaterOrEqual": _exchanged("LessOrEqual"),
+_REPLACEMENTS: Mapping[str, Callable[[_Writer, Node], list[Node]]] = {
+    **dict.fromkeys(("Celu", "Clip", "Exp", "HardSigmoid", "Relu"), _keep_nan_of_input),
+    **dict.fromkeys(("Max", "Min"), _keep_nan_of_any_input),
+    **dict.fromkeys(("GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin"), _keep_nan_of_extreme),
+    **dict.fromkeys(("LogSoftmax", "Softmax"), _keep_nan_of_softmax),
+    "Gelu": _keep_infinity_of_gelu,
+    "Greater": _swap_inputs("Less"),
+    "GreaterOrEqual": _swap_inputs("LessOrEqual"),
 }

@@ -1,8 +1,8 @@
-"""Compiling for an Intel NPU that is not in this machine, where Intel's compiler library is.
+"""Compiling for an Intel NPU that this machine does not have; needs Intel's compiler library.
 
-The NPU plug-in compiles without a device if it finds its compiler library and is told the
-platform: properties NPU_PLATFORM and NPU_COMPILER_TYPE=PLUGIN. The package for Linux on PyPI does
-not hold that library (seen with 2025.4.1 and 2026.4.1).
+The NPU plug-in compiles without a device if it finds its compiler library and knows the platform:
+properties NPU_PLATFORM and NPU_COMPILER_TYPE=PLUGIN. The package for Linux on PyPI does not contain
+that library (seen with 2025.4.1 and 2026.4.1).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ PLATFORMS = ("3720", "4000", "5010")
 
 
 def offline_identity(core: openvino.Core, platform: str, build: str) -> HardwareIdentity:
-    """What a blob for `platform` is made for: no device and no driver, since none is here.
+    """Identity of a blob for `platform`, without device and driver, which are absent here.
 
     Args:
-        core: OpenVINO.
+        core: OpenVINO's core.
         platform: Four digits, as the NPU's own DEVICE_ARCHITECTURE.
         build: OpenVINO's full version text.
 
     Raises:
-        EPFail: Intel's compiler library is not installed; says where OpenVINO looked.
+        EPFail: Intel's compiler library is not installed; the text says where OpenVINO looked.
     """
     try:
         core.get_property("NPU", "NPU_COMPILER_VERSION")
@@ -44,7 +44,7 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
         raise EPFail(
             f"compiling for NPU platform {platform} without the NPU needs Intel's NPU compiler "
             f"library, which this OpenVINO {sdk_version(build)} does not find: {sdk_text(exc)}. "
-            "OpenVINO's package on PyPI for Linux comes without it: put the library beside its "
+            "OpenVINO's package on PyPI for Linux comes without it: put the library next to its "
             "plug-ins, or compile on a machine that has the NPU and its driver"
         ) from exc
     return HardwareIdentity(
@@ -56,25 +56,25 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
 
 
 class OfflinePartition(CompiledPartition):
-    """Compiled for a device that is not here: it can be exported, and not run."""
+    """A partition compiled for an absent device: it can be exported, not run."""
 
     def __init__(self, model: Model, name: str, platform: str) -> None:
-        """Keep what OpenVINO compiled."""
+        """Wrap a model that OpenVINO compiled."""
         self.model: Model | None = model
         self.name = name
         self._platform = platform
 
     def run(self, inputs: Sequence[Value]) -> NoReturn:  # noqa: ARG002 - the interface's
-        """Nothing can run it here.
+        """Refuse: the device is absent.
 
         Raises:
             EPFail: Always.
         """
         raise EPFail(
-            f"{self.name} is compiled for NPU platform {self._platform}, which is not in this "
-            "machine: load its context on one that has it"
+            f"{self.name} is compiled for NPU platform {self._platform}, which this machine "
+            "does not have: load its context on one that has it"
         )
 
     def release(self) -> None:
-        """Let go of OpenVINO's model."""
+        """Release OpenVINO's model."""
         self.model = None

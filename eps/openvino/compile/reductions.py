@@ -1,9 +1,9 @@
-"""Reductions in three dimensions, which OpenVINO's CPU plug-in fuses wrong with what follows.
+"""Rewrites 3-D reductions, which OpenVINO's CPU plug-in fuses wrongly with later operators.
 
-The plug-in computes an element-wise operator with a constant for each channel within the reduction
-before it. Of a reduction over the last or the first of three dimensions it takes the constants of
-other channels, and reads beyond them (seen with 2026.4.1; two, four and five dimensions are right).
-Such a reduction is done in four dimensions here, the last of size 1.
+The plug-in fuses an element-wise operator with per-channel constants into the reduction before it.
+For a reduction over the last or the first of three dimensions it uses the constants of other
+channels, and reads beyond them (seen with 2026.4.1; two, four and five dimensions are correct).
+Such a reduction is computed here in four dimensions, the last of size 1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FACTORIES = {
     "ReduceProd": "reduce_prod",
     "ReduceSum": "reduce_sum",
 }
-"""By type of node, its function in OpenVINO's operator sets."""
+"""Function in OpenVINO's operator sets, by node type."""
 RANK = 3
 LONGEST_CHAIN = 16
-"""Of element-wise operators after a reduction, and of operators that are folded to a constant."""
+"""Longest chain to follow: element-wise operators after a reduction, or constant operators."""
 
 
 def keep_apart(model: openvino.Model) -> None:
-    """Replace reductions that could be fused with a constant for each channel, in place."""
+    """Rewrite, in place, the reductions that could be fused with per-channel constants."""
     for node in model.get_ops():
         if node.get_type_name() in FACTORIES and _is_affected(node):
             _replace(node)
@@ -43,9 +43,9 @@ def _is_affected(node: openvino.Node) -> bool:
 
 
 def _meets_channels(node: openvino.Node, depth: int) -> bool:
-    """Whether a constant with more than one element is computed with the node's result.
+    """Whether the node's result meets a constant of more than one element.
 
-    With other operators between them, as long as all that comes in beside is constant.
+    Operators in between count if all their other inputs are constant.
     """
     if not depth:
         return True
@@ -56,7 +56,7 @@ def _meets_channels(node: openvino.Node, depth: int) -> bool:
         others = [value for value in consumer.input_values() if value.get_node() != node]
         if not all(_is_constant(value.get_node(), LONGEST_CHAIN) for value in others):
             continue
-        if any(_may_be_many(value) for value in others):
+        if any(_may_have_many_elements(value) for value in others):
             return True
         if _meets_channels(consumer, depth - 1):
             return True
@@ -64,14 +64,14 @@ def _meets_channels(node: openvino.Node, depth: int) -> bool:
 
 
 def _is_constant(node: openvino.Node, depth: int) -> bool:
-    """Whether it is a constant, or becomes one when constants are folded."""
+    """Whether the node is a constant, or becomes one by constant folding."""
     if node.get_type_name() == "Constant":
         return True
     sources = [value.get_node() for value in node.input_values()]
     return bool(depth and sources) and all(_is_constant(one, depth - 1) for one in sources)
 
 
-def _may_be_many(value: openvino.Output) -> bool:
+def _may_have_many_elements(value: openvino.Output) -> bool:
     shape = value.get_partial_shape()
     return shape.is_dynamic or any(size != 1 for size in shape.to_shape())
 

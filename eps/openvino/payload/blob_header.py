@@ -14,7 +14,7 @@ from ctx_formats.errors import FormatError
 MAGIC = b"RR_UPCVO"
 _HEADER = struct.Struct("<8sIQ")
 _SECTIONS = struct.Struct("<6Q")
-"""Offset and size of custom data, constants and model, from the end of the requirement text."""
+"""Offset and size, in bytes, of custom data, constants and model, from the text's end."""
 MAX_REQUIREMENTS = 1 << 16
 
 
@@ -22,7 +22,7 @@ def read_requirements(payload: memoryview) -> str:
     """The requirement text; "" for a blob without the header.
 
     Raises:
-        FormatError: A header that runs past the payload or is not text.
+        FormatError: A header that extends past the payload or is not text.
     """
     if bytes(payload[: len(MAGIC)]) != MAGIC:
         return ""
@@ -46,7 +46,7 @@ def parse_requirements(text: str) -> dict[str, str]:
 
 
 def has_constants(payload: memoryview) -> bool:
-    """Whether a blob holds constants, or does not say that it holds none."""
+    """Whether a blob contains constants; also true if its header cannot be read."""
     try:
         return len(constants_of(payload)) > 0
     except FormatError:
@@ -54,10 +54,10 @@ def has_constants(payload: memoryview) -> bool:
 
 
 def constants_of(payload: memoryview) -> memoryview:
-    """The section of a CPU blob that holds its constants.
+    """The section of a CPU blob that contains its constants.
 
     Raises:
-        FormatError: A blob that does not begin as OpenVINO 2026.4 begins it.
+        FormatError: A blob that does not begin with OpenVINO 2026.4's header.
     """
     if bytes(payload[: len(MAGIC)]) != MAGIC:
         raise FormatError("blob header.magic", repr(bytes(payload[:8])), repr(MAGIC))

@@ -38,9 +38,9 @@ def read_identity(runtime: Runtime, device: str) -> HardwareIdentity:
     """The identity of `device` (a kind, or one of several: "GPU.1").
 
     Raises:
-        EPFail: OpenVINO does not have the device; says which it has.
+        EPFail: OpenVINO does not have the device; the text lists those it has.
     """
-    name, full_name = _physical(runtime, device)
+    name, full_name = _identifying_device(runtime, device)
     kind = device_kind(name)
     drivers = [runtime.property(name, key) for key in _DRIVER.get(kind, ())]
     architecture = runtime.property(name, "DEVICE_ARCHITECTURE") or kind
@@ -54,37 +54,37 @@ def read_identity(runtime: Runtime, device: str) -> HardwareIdentity:
     )
 
 
-def _physical(runtime: Runtime, device: str) -> tuple[str, str]:
-    """The device whose properties identify `device`, and its full name.
+def _identifying_device(runtime: Runtime, device: str) -> tuple[str, str]:
+    """Name of the device whose properties identify `device`, and its full name.
 
-    AUTO runs on the first of its members that is there; the others need all of theirs.
+    AUTO runs on its first present member; the other groups need all of theirs.
 
     Raises:
-        EPFail: A device that is needed is not there.
+        EPFail: A required device is absent.
     """
     group, _, members = device.partition(":")
     names = members.split(",") if members else ["CPU" if device == "AUTO" else device]
-    found = {name: runtime.property(name, "FULL_DEVICE_NAME") for name in names}
-    here = [name for name in names if found[name] is not None]
-    if not here or (group != "AUTO" and len(here) < len(names)):
+    full_names = {name: runtime.property(name, "FULL_DEVICE_NAME") for name in names}
+    present = [name for name in names if full_names[name] is not None]
+    if not present or (group != "AUTO" and len(present) < len(names)):
         raise EPFail(missing_device(runtime, device))
-    return here[0], str(found[here[0]])
+    return present[0], str(full_names[present[0]])
 
 
 def missing_device(runtime: Runtime, device: str) -> str:
-    """Why a device cannot be used: what OpenVINO has, and what its plug-in answers."""
+    """Error text for an absent device, with the devices that OpenVINO has."""
     try:
         available = ", ".join(runtime.available_devices()) or "none"
     except SDK_ERRORS as exc:
         available = f"unknown ({sdk_text(exc)})"
     return (
         f"OpenVINO has no device '{device}' on this machine; it has: {available}. "
-        "ort-lite doctor looks for drivers and permissions."
+        "ort-lite doctor checks drivers and permissions."
     )
 
 
 def requirement_identity(text: str) -> HardwareIdentity:
-    """`meta=1.0;ov=2026.4.1;isa=...` as an identity; all "" for an empty text."""
+    """Identity from a requirement text `meta=1.0;ov=2026.4.1;isa=...`; all fields "" for ""."""
     return HardwareIdentity(sdk_version=parse_requirements(text).get("ov", ""), requirements=text)
 
 
@@ -106,7 +106,7 @@ def compatibility_json(identity: HardwareIdentity) -> str:
 
 
 def info_identity(info: str) -> HardwareIdentity | None:
-    """What such a text says; None for one of another form or version.
+    """Identity from such a JSON text; None if it has another form or version.
 
     The version of the EP that wrote it does not matter: the container and OpenVINO's own
     requirement text decide what loads.
@@ -124,7 +124,7 @@ def info_identity(info: str) -> HardwareIdentity | None:
 
 
 def requirements_of(compiled: openvino.CompiledModel, options: OpenVINOOptions) -> str:
-    """The text of a compiled model; "" where its plug-in has none (before 2026.4)."""
+    """Requirement text of a compiled model; "" if its plug-in reports none (before 2026.4)."""
     if options.kind not in _WITH_REQUIREMENTS:
         return ""
     try:
@@ -134,7 +134,7 @@ def requirements_of(compiled: openvino.CompiledModel, options: OpenVINOOptions) 
 
 
 def present_requirements(core: openvino.Core, options: OpenVINOOptions) -> str:
-    """The text for the device, of a one-operator model compiled for it (25 ms or so)."""
+    """Requirement text of the device, from a one-operator model compiled for it (about 25 ms)."""
     if options.kind not in _WITH_REQUIREMENTS:
         return ""
     absent = {"NPU_PLATFORM": options.npu_platform} if options.npu_platform else {}
@@ -146,7 +146,7 @@ def present_requirements(core: openvino.Core, options: OpenVINOOptions) -> str:
 
 
 def _smallest_model() -> openvino.Model:
-    """A model that only hands on its input."""
+    """A model whose output is its input."""
     from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - not for a reload
 
     parameter = ov.op.Parameter(ov.Type.f32, ov.Shape([1]))

@@ -1,11 +1,11 @@
-"""Compiled forms whose large constants lie in a file that several of them share.
+"""Blobs without large constants, which several blobs share in one file.
 
-OpenVINO writes such a form of a model whose constants came from an IR file: it notes where in
-that file each was (CACHE_MODE=OPTIMIZE_SIZE), and maps that file again on import
-(WEIGHTS_PATH). So large constants are stored in the shared container first, and the model gets
-constants that a small IR says are there. Tried with OpenVINO 2026.4.1 on CPU; constants that
-came from ONNX, or that are smaller than 4 KiB, came back wrong or not at all. Whether all came
-back right is therefore compared byte by byte before a form is kept. See
+OpenVINO writes such a blob for a model whose constants came from an IR file: it records the offset
+of each in that file (CACHE_MODE=OPTIMIZE_SIZE), and maps the file again on import (WEIGHTS_PATH).
+So large constants are stored in the shared container first, and replaced in the model by constants
+that a small IR declares there. Tried with OpenVINO 2026.4.1 on CPU; constants that came from ONNX,
+or that are smaller than 4 KiB, came back wrong or not at all. All constants are therefore compared
+byte by byte before a blob is kept. See
 docs/adr/0011-shared-weights.md.
 """
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SHARED_FROM = 4096
-"""Bytes of the smallest constant that is shared. Smaller ones OpenVINO passes through
-transformations that keep the note of where they were and change what they are."""
+"""Size, in bytes, of the smallest constant that is shared. OpenVINO transforms smaller ones, which
+changes their values and keeps the record of their offsets."""
 
 WORTH = 0.5
-"""A form is kept if it is at most this part of the whole one; with LSTM weights, which OpenVINO
-changes while it compiles, it is hardly smaller."""
+"""Largest weightless blob that is kept, as a share of the whole blob. With LSTM weights, which
+OpenVINO changes while it compiles, little is saved."""
 
 _NOTE = "WeightlessCacheAttribute_0"
 _PRECISIONS = {
@@ -50,65 +50,67 @@ _PRECISIONS = {
     "f32": "FP32",
     "f64": "FP64",
 }
-"""Element types whose constants are shared, and what an IR calls them."""
+"""Element types whose constants are shared, with their names in an IR."""
 
 
-def weightless(
+def weightless_blob(
     core: openvino.Core, graph: Graph, options: OpenVINOOptions, weights: WeightsSink
 ) -> bytes | None:
-    """The compiled form of a partition without its large constants, which go to `weights`.
+    """Compile a partition to a blob without its large constants, which go to `weights`.
 
-    Compiles twice: the second time to compare what an import gives with what it should.
+    Compiles twice: the second time to compare an import with the whole blob.
 
     Returns:
-        None where there are no large constants, little is gained, or OpenVINO does not bring
-        them back right.
+        The blob; None if there are no large constants, little is saved, or OpenVINO does not
+        restore the constants exactly.
     """
     try:
         with read_model(core, graph, ieee=options.ieee) as model:
             fix_shapes(model, graph, options)
-            # Folds what the plug-in would fold later. Takes the package's Model and no other.
+            # Folds what the plug-in would fold later. Accepts only the package's Model.
             apply_moc_transformations(openvino.Model(model), cf=True)
-            held = _moved(core, model, weights)
-            if held is None:
+            owners = _move_weights(core, model, weights)
+            if owners is None:
                 return None
-            blob = _compiled(core, model, options, {"CACHE_MODE": "OPTIMIZE_SIZE"})
-            whole = _compiled(core, model, options, {})
+            blob = _compile_blob(core, model, options, {"CACHE_MODE": "OPTIMIZE_SIZE"})
+            whole = _compile_blob(core, model, options, {})
         if len(blob) > WORTH * len(whole):
             return None
-        again = _again(core, blob, options, weights.path)
-        same = constants_of(memoryview(again)) == constants_of(memoryview(whole))
+        restored = _export_again(core, blob, options, weights.path)
+        same = constants_of(memoryview(restored)) == constants_of(memoryview(whole))
     except (ConversionError, FormatError, *SDK_ERRORS) as exc:
         log.info("weights are not shared: %s", sdk_text(exc))
         return None
     if not same:
-        log.info("weights are not shared: OpenVINO brings constants back other than they were")
+        log.info("weights are not shared: OpenVINO does not restore the constants exactly")
     return blob if same else None
 
 
-def _again(core: openvino.Core, blob: bytes, options: OpenVINOOptions, path: str) -> bytes:
-    """What the form is as a whole one."""
+def _export_again(core: openvino.Core, blob: bytes, options: OpenVINOOptions, path: str) -> bytes:
+    """Import a weightless blob and export it whole."""
     data = np.frombuffer(blob, np.uint8).copy()  # must live as long as what was imported
     config = weightless_config(options, path)
     compiled = core.import_model(ov.Tensor(data, shared_memory=True), options.device, config)
-    found: bytes = compiled.export_model().getvalue()
-    return found
+    exported: bytes = compiled.export_model().getvalue()
+    return exported
 
 
-def _compiled(
+def _compile_blob(
     core: openvino.Core, model: openvino.Model, options: OpenVINOOptions, more: dict[str, object]
 ) -> bytes:
     config = {**compile_config(options), **more}
     config.pop("CACHE_DIR", None)
-    found: bytes = core.compile_model(model, options.device, config).export_model().getvalue()
-    return found
+    exported: bytes = core.compile_model(model, options.device, config).export_model().getvalue()
+    return exported
 
 
-def _moved(core: openvino.Core, model: openvino.Model, weights: WeightsSink) -> object | None:
+def _move_weights(
+    core: openvino.Core, model: openvino.Model, weights: WeightsSink
+) -> object | None:
     """Replace large constants by constants of an IR whose data is the shared container.
 
     Returns:
-        What must live as long as the model does; None where it has no large constants.
+        Objects that must live as long as the model; None if it has no large constants.
     """
     nodes = [node for node in model.get_ops() if node.get_type_name() == "Constant"]
     large = [node for node in nodes if _is_large(node)]
@@ -117,7 +119,7 @@ def _moved(core: openvino.Core, model: openvino.Model, weights: WeightsSink) -> 
     places = [weights.add_weights(_bytes_of(node).data) for node in large]
     data = np.frombuffer(weights.view(), np.uint8)
     declared = core.read_model(
-        _declaration(large, places).encode(), ov.Tensor(data, shared_memory=True)
+        _declare_constants(large, places).encode(), ov.Tensor(data, shared_memory=True)
     )
     by_name = {node.get_friendly_name(): node for node in declared.get_ops()}
     for i, node in enumerate(large):
@@ -127,7 +129,7 @@ def _moved(core: openvino.Core, model: openvino.Model, weights: WeightsSink) -> 
             port.replace_source_output(shared.output(0))
     for node in nodes:
         note = node.get_rt_info()
-        if _NOTE in list(note):  # of the ONNX front end's: the order in which it read them
+        if _NOTE in list(note):  # set by the ONNX front end: the order in which it read them
             del note[_NOTE]
     model.validate_nodes_and_infer_types()
     return data, declared
@@ -145,8 +147,8 @@ def _bytes_of(node: openvino.Node) -> np.ndarray[Any, Any]:
     return data
 
 
-def _declaration(nodes: Sequence[openvino.Node], places: Sequence[int]) -> str:
-    """An OpenVINO IR, version 11, of constants and nothing else."""
+def _declare_constants(nodes: Sequence[openvino.Node], places: Sequence[int]) -> str:
+    """An OpenVINO IR, version 11, that consists of constants alone."""
     layers, edges = [], []
     for i, (node, place) in enumerate(zip(nodes, places, strict=True)):
         kind = node.get_element_type().to_string()

@@ -1,4 +1,4 @@
-"""Whether a blob fits this OpenVINO and this device."""
+"""Decides whether a blob fits this OpenVINO and this device."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class Verdicts:
-    """Compares what a payload was built for with what is here."""
+    """Compares the identity a payload was built for with the present one."""
 
     def __init__(
         self,
-        ask: Callable[[], str],
+        read_requirements: Callable[[], str],
         options: OpenVINOOptions,
         basic: HardwareIdentity,
     ) -> None:
         """Compare with `basic`.
 
         Args:
-            ask: Gives the present requirement text; "" where the device has none.
+            read_requirements: Returns the device's present requirement text, or "".
             options: The execution provider's.
             basic: The identity without that text, which costs a compile.
         """
-        self._ask = ask
+        self._read_requirements = read_requirements
         self._options = options
         self._basic = basic
         self._known = ""
@@ -44,7 +44,7 @@ class Verdicts:
     @cached_property
     def identity(self) -> HardwareIdentity:
         """The whole identity; the first use compiles a one-operator model (about 25 ms)."""
-        return replace(self._basic, requirements=self._known or self._ask())
+        return replace(self._basic, requirements=self._known or self._read_requirements())
 
     def compare(self, recorded: HardwareIdentity) -> Compatibility:
         """The verdict on a recorded identity, without looking at the payload.
@@ -53,8 +53,7 @@ class Verdicts:
         An SDK of the same version and another build is not the same: blobs are not portable
         between builds by any promise of the vendor's.
         """
-        short = _is_prefix(recorded.sdk_version, self._basic.sdk_version)
-        if short:
+        if _is_prefix(recorded.sdk_version, self._basic.sdk_version):
             recorded = replace(recorded, sdk_version="")
         other = recorded.device.partition(":")[0]
         if other and other != self._options.device and device_kind(other) != self._options.kind:
@@ -64,7 +63,7 @@ class Verdicts:
             )
         same_device = recorded.device == self._basic.device
         if self._options.kind == "NPU":
-            # Names compiler and platform, of which a driver may take others than its own.
+            # Names compiler and platform; a driver may accept others than its own.
             recorded = replace(recorded, requirements="")
         if self._options.kind == "CPU":
             recorded = replace(recorded, device="", vendor="")  # the requirement text decides
@@ -93,16 +92,16 @@ class Verdicts:
             )
 
     def explain_rejection(self, recorded: str) -> InvalidGraph | None:
-        """Why OpenVINO refused a payload, where its requirement text says so.
+        """Why OpenVINO refused a payload, if its requirement text tells; else None.
 
-        OpenVINO compares the text as a whole before it looks at anything else, so there is no
-        need to learn the present one, which costs a compile, for a payload that it takes.
+        OpenVINO compares the whole text before anything else. So the present text, which costs a
+        compile, is needed only for a payload that OpenVINO refuses.
         """
         problem = self._requirement_problem(recorded) if recorded else None
         return self._refusal(problem) if problem is not None else None
 
     def learn(self, present: str) -> None:
-        """Take the present requirement text from something that was compiled anyway."""
+        """Remember the requirement text of a model that was compiled anyway."""
         self._known = present
 
     def _refusal(self, problem: Compatibility) -> InvalidGraph:

@@ -1,8 +1,8 @@
-"""Where OpenVINO computes an operator wrong, or not at all: one predicate an operator.
+"""Conditions under which OpenVINO computes an operator wrong: one predicate for each operator.
 
-Each was found by running the ONNX backend suite and onnxruntime beside OpenVINO
-(python -m eps.openvino.evidence), most of them in 2025.4 and 2026.4 alike. A predicate gives the
-reason for refusing a node, or "".
+Each was found by comparing OpenVINO with the ONNX backend suite and onnxruntime
+(python -m eps.openvino.evidence); most hold for both 2025.4 and 2026.4. A predicate returns the
+reason to decline a node, or "".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
-from eps.openvino.support.indices import gather, gather_nd
+from eps.openvino.support.indices import check_gather, check_gather_nd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,40 +24,40 @@ FLOATS = (DataType.FLOAT, DataType.FLOAT16)
 COMPARISONS = ("Equal", "Greater", "GreaterOrEqual", "IsInf", "Less", "LessOrEqual")
 
 
-def _runtime(position: int, what: str) -> Condition:
+def _require_constant(position: int, what: str) -> Condition:
     def condition(node: NodeFacts) -> str:
         return f"{what} is not a constant" if node.is_runtime(position) else ""
 
     return condition
 
 
-def _attention(node: NodeFacts) -> str:
+def _check_attention(node: NodeFacts) -> str:
     if node.elem_type(0) == DataType.FLOAT16:
-        return "float16 scores are rounded at other places"
+        return "float16 attention scores are rounded at other steps than ONNX defines"
     if node.has_input(3) or node.has_input(6):
-        return "a mask may leave a row without any key, which OpenVINO turns into NaN"
+        return "a mask may exclude every key of a row, whose result is then NaN"
     if node.wants(3):
-        return "OpenVINO's qk_matmul_output differs"
-    windows = node.given("sliding_window", "local_window_size", "left_window_size")
-    windows += node.given("right_window_size", "window_size", "attention_window")
-    return f"OpenVINO ignores {windows[0]}" if windows else ""
+        return "qk_matmul_output differs from ONNX's"
+    windows = node.attributes_among("sliding_window", "local_window_size", "left_window_size")
+    windows += node.attributes_among("right_window_size", "window_size", "attention_window")
+    return f"{windows[0]} is ignored" if windows else ""
 
 
-def _unsigned_shift(node: NodeFacts) -> str:
+def _check_shift(node: NodeFacts) -> str:
     signed = node.elem_type(0) not in (DataType.UINT8, DataType.UINT16)
-    return "shifts of signed or wide integers differ" if signed else ""
+    return "shifts of signed and of 32- or 64-bit integers differ from ONNX's" if signed else ""
 
 
-def _rnn(node: NodeFacts) -> str:
+def _check_rnn(node: NodeFacts) -> str:
     if node.number("layout", 0):
-        return "layout=1 gives shapes with dimensions exchanged"
+        return "layout=1 returns shapes with swapped dimensions"
     if node.node.op_type == "LSTM" and node.has_input(7):
-        return "peepholes (input P) are dropped without a word"
-    odd = node.given("activation_alpha", "activation_beta", "clip", "input_forget")
-    return f"attribute {odd[0]} is not checked against the operator's text" if odd else ""
+        return "peepholes (input P) are silently ignored"
+    untested = node.attributes_among("activation_alpha", "activation_beta", "clip", "input_forget")
+    return f"attribute {untested[0]} was not tested" if untested else ""
 
 
-def _pool(node: NodeFacts) -> str:
+def _check_pool(node: NodeFacts) -> str:
     """ONNX Pool-22: with ceil_mode a window must start inside the input or its left padding."""
     if not node.number("ceil_mode", 0):
         return ""
@@ -67,31 +67,31 @@ def _pool(node: NodeFacts) -> str:
     dilations = node.numbers("dilations") or (1,) * len(kernel)
     spatial = shape[2:] if shape is not None else ()
     if len(spatial) != len(kernel):
-        return "ceil_mode with an input of unknown shape"
+        return "ceil_mode with an unknown input shape: the last window may differ"
     for axis, size in enumerate(spatial):
         if not isinstance(size, int):
-            return "ceil_mode with a dimension of unknown size: the last window may differ"
+            return "ceil_mode with a dynamic dimension: the last window may differ"
         before, after = pads[axis], pads[axis + len(kernel)]
         span = dilations[axis] * (kernel[axis] - 1) + 1
         steps = -(-(size + before + after - span) // strides[axis])
         if steps * strides[axis] >= size + before:
-            return "ceil_mode with a last window that starts in the padding"
+            return "ceil_mode keeps a last window that starts in the padding"
     return ""
 
 
-def _reduce(node: NodeFacts) -> str:
+def _check_reduce(node: NodeFacts) -> str:
     if node.is_runtime(1):
-        return "axes are not a constant"
+        return "axes is not a constant"
     shape = node.shape(0)
-    return "an empty dimension" if shape is not None and 0 in shape else ""
+    return "the input has a dimension of size 0" if shape is not None and 0 in shape else ""
 
 
-def _extreme(node: NodeFacts) -> str:
-    """ReduceMax of nothing but -inf gives the lowest float, ReduceMin likewise.
+def _check_extreme(node: NodeFacts) -> str:
+    """ReduceMax of -inf alone returns the lowest finite float; ReduceMin likewise.
 
-    Who can tell is a comparison (attention asks whether a row is fully masked) and the caller.
+    Only a comparison can expose it (attention tests whether a row is fully masked), and the caller.
     """
-    problem = _reduce(node)
+    problem = _check_reduce(node)
     if problem or node.elem_type(0) not in FLOATS:
         return problem
     seen = [node.node.outputs[0]]
@@ -101,28 +101,31 @@ def _extreme(node: NodeFacts) -> str:
             if reader.op_type in ("Cast", "CastLike", "Identity"):
                 seen.append(reader.outputs[0])
             elif reader.op_type in COMPARISONS:
-                return f"a row of infinities gives the largest float, which {reader.op_type} tells"
+                return (
+                    "for an all-infinite row it returns the largest finite float instead of "
+                    f"infinity, which the following {reader.op_type} would expose"
+                )
     return ""
 
 
-def _resize(node: NodeFacts) -> str:
+def _check_resize(node: NodeFacts) -> str:
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "keep_aspect_ratio_policy is ignored"
     if node.number("antialias", 0):
-        return "antialias differs"
+        return "antialias is computed differently"
     if node.number("exclude_outside", 0):
-        return "exclude_outside differs"
+        return "exclude_outside is computed differently"
     if mode in ("tf_crop_and_resize", "half_pixel_symmetric"):
-        return f"coordinate_transformation_mode {mode} has no conversion"
-    scales = _floats(node, 2 if node.opset > 10 else 1)
+        return f"cannot convert coordinate_transformation_mode {mode}"
+    scales = _read_floats(node, 2 if node.opset > 10 else 1)
     if mode == "align_corners" and (scales is None or any(s < 1 for s in scales)):
-        return "align_corners with scales below 1 differs"
+        return "align_corners with scales below 1 is computed differently"
     return ""
 
 
-def _floats(node: NodeFacts, position: int) -> tuple[float, ...] | None:
-    """A constant float32 input; empty where the input is not given, None where not constant."""
+def _read_floats(node: NodeFacts, position: int) -> tuple[float, ...] | None:
+    """Values of a constant float32 input; empty if it is omitted, None if it is not constant."""
     if not node.has_input(position):
         return ()
     constant = node.constant(position)
@@ -131,72 +134,71 @@ def _floats(node: NodeFacts, position: int) -> tuple[float, ...] | None:
     return struct.unpack(f"<{len(constant.data) // 4}f", constant.data)
 
 
-def _mode(name: str, right: str, why: str) -> Condition:
+def _require_mode(name: str, right: str, why: str) -> Condition:
     def condition(node: NodeFacts) -> str:
-        found = node.text(name, right)
-        return "" if found == right else f"{name} {found}: {why}"
+        value = node.text(name, right)
+        return "" if value == right else f"{name} {value}: {why}"
 
     return condition
 
 
-def _wrap(node: NodeFacts) -> str:
+def _check_pad(node: NodeFacts) -> str:
     mode = node.text("mode", "constant")
-    return f"mode {mode} has no conversion" if mode == "wrap" else ""
+    return f"cannot convert mode {mode}" if mode == "wrap" else ""
 
 
-def _modulo(node: NodeFacts) -> str:
+def _check_modulo(node: NodeFacts) -> str:
     wrong = not node.number("fmod", 0) and node.elem_type(0) in FLOATS
-    return "fmod=0 on floats has no conversion" if wrong else ""
+    return "cannot convert fmod=0 on floats" if wrong else ""
 
 
-def _volumetric(node: NodeFacts) -> str:
+def _check_grid_sample(node: NodeFacts) -> str:
     shape = node.shape(0)
-    return "" if shape is not None and len(shape) == 4 else "not a 4-D input"
+    return "" if shape is not None and len(shape) == 4 else "the input is not 4-D"
 
 
-def _trilu(node: NodeFacts) -> str:
+def _check_trilu(node: NodeFacts) -> str:
     return "k is not a constant" if node.is_runtime(1) else ""
 
 
-def _quantised(node: NodeFacts) -> str:
+def _check_quantize(node: NodeFacts) -> str:
     if node.number("block_size", 0):
-        return "blocked quantisation has no conversion"
-    runtime = node.is_runtime(1)
-    return (
-        "a scale that is no constant is applied by its reciprocal: other steps" if runtime else ""
-    )
+        return "cannot convert blocked quantisation"
+    if node.is_runtime(1):
+        return "a non-constant scale is applied as its reciprocal, which rounds differently"
+    return ""
 
 
-def _dequantised(node: NodeFacts) -> str:
-    early = node.release < (2026, 0)
-    return "blocks are scaled wrong before 2026" if node.number("block_size", 0) and early else ""
+def _check_dequantize(node: NodeFacts) -> str:
+    wrong = node.release < (2026, 0) and node.number("block_size", 0)
+    return "blocks are scaled wrong before release 2026" if wrong else ""
 
 
 CONDITIONS: Mapping[str, Condition] = {
-    "Attention": _attention,
-    "AveragePool": _pool,
-    "BitShift": _unsigned_shift,
-    "DequantizeLinear": _dequantised,
-    "GRU": _rnn,
-    "Gather": gather,
-    "GatherND": gather_nd,
-    "GridSample": _volumetric,
-    "LSTM": _rnn,
-    "MaxPool": _pool,
-    "LpPool": _pool,
-    "Mod": _modulo,
-    "Pad": _wrap,
-    "QuantizeLinear": _quantised,
-    "RNN": _rnn,
-    "ReduceMax": _extreme,
-    "ReduceMin": _extreme,
-    "Resize": _resize,
-    "RoiAlign": _mode("mode", "avg", "the maximum is taken elsewhere"),
-    "SpaceToDepth": _mode("mode", "DCR", "computed as DCR"),
-    "Squeeze": _runtime(1, "axes"),
-    "Tile": _runtime(1, "repeats"),
-    "Trilu": _trilu,
-    "Unsqueeze": _runtime(1, "axes"),
+    "Attention": _check_attention,
+    "AveragePool": _check_pool,
+    "BitShift": _check_shift,
+    "DequantizeLinear": _check_dequantize,
+    "GRU": _check_rnn,
+    "Gather": check_gather,
+    "GatherND": check_gather_nd,
+    "GridSample": _check_grid_sample,
+    "LSTM": _check_rnn,
+    "MaxPool": _check_pool,
+    "LpPool": _check_pool,
+    "Mod": _check_modulo,
+    "Pad": _check_pad,
+    "QuantizeLinear": _check_quantize,
+    "RNN": _check_rnn,
+    "ReduceMax": _check_extreme,
+    "ReduceMin": _check_extreme,
+    "Resize": _check_resize,
+    "RoiAlign": _require_mode("mode", "avg", "the maximum is taken at other points"),
+    "SpaceToDepth": _require_mode("mode", "DCR", "it is computed as DCR"),
+    "Squeeze": _require_constant(1, "axes"),
+    "Tile": _require_constant(1, "repeats"),
+    "Trilu": _check_trilu,
+    "Unsqueeze": _require_constant(1, "axes"),
     **dict.fromkeys(
         [
             "ReduceL1",
@@ -208,25 +210,25 @@ CONDITIONS: Mapping[str, Condition] = {
             "ReduceSum",
             "ReduceSumSquare",
         ],
-        _reduce,
+        _check_reduce,
     ),
 }
-"""Conditions of ai.onnx operators that OpenVINO computes right in part."""
+"""Conditions by ai.onnx operator, for those that OpenVINO computes correctly only in part."""
 
 WRONG: Mapping[str, str] = {
-    "Bernoulli": "random",
+    "Bernoulli": "its results are random",
     "DFT": "wrong values and shapes",
-    "Dropout": "wrong values even where it is the identity",
-    "DynamicQuantizeLinear": "rounds to another step than the operator's text",
-    "Multinomial": "random",
-    "NonMaxSuppression": "wrong at the threshold",
-    "RandomNormal": "random",
-    "RandomNormalLike": "random",
-    "RandomUniform": "random",
-    "RandomUniformLike": "random",
-    "TopK": "equal elements in another order",
+    "Dropout": "wrong values even when it is the identity",
+    "DynamicQuantizeLinear": "rounds to another step than ONNX defines",
+    "Multinomial": "its results are random",
+    "NonMaxSuppression": "wrong for scores at the threshold",
+    "RandomNormal": "its results are random",
+    "RandomNormalLike": "its results are random",
+    "RandomUniform": "its results are random",
+    "RandomUniformLike": "its results are random",
+    "TopK": "returns equal elements in another order",
 }
-"""ai.onnx operators that OpenVINO computes wrong whatever their attributes.
+"""Reasons by ai.onnx operator that OpenVINO computes wrong whatever its attributes.
 
 Of com.microsoft, whose operators the suite does not have, the table lists the ones that
 tests/unit/openvino compares with onnxruntime. QLinearMul, QLinearLeakyRelu, QLinearAveragePool

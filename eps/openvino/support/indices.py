@@ -1,7 +1,7 @@
-"""Operators that pick by indices which OpenVINO does not check (seen with 2025.4 and 2026.4).
+"""Operators whose indices OpenVINO does not check (seen with 2025.4 and 2026.4).
 
-An index out of range gives zeros in Gather, and reads memory that is no part of the tensor in
-GatherND, to the point of ending the process. GatherElements, the Scatter family and RoiAlign are
+An index out of range returns zeros in Gather, and in GatherND reads memory beyond the tensor,
+which may crash the process. GatherElements, the Scatter family and RoiAlign are
 checked: they raise.
 """
 
@@ -24,32 +24,32 @@ _SIZES = frozenset(("Shape", "Size"))
 _TYPES = {DataType.INT64: "<i8", DataType.INT32: "<i4"}
 
 
-def gather(node: NodeFacts) -> str:
-    """Constant indices are looked at; refusing others would cost every model with embeddings."""
-    indices, shape = _indices(node), node.shape(0)
+def check_gather(node: NodeFacts) -> str:
+    """Decline constant indices out of range; declining all others would cost every embedding."""
+    indices, shape = _constant_indices(node), node.shape(0)
     axis = node.number("axis", 0)
     if indices is None or shape is None or not -len(shape) <= axis < len(shape):
         return ""
     size = shape[axis]
-    wrong = isinstance(size, int) and not _inside(indices.reshape(-1, 1), (size,))
-    return "an index is out of range, which OpenVINO takes for a row of zeros" if wrong else ""
+    wrong = isinstance(size, int) and not _are_in_range(indices.reshape(-1, 1), (size,))
+    return "an index is out of range, for which it returns zeros" if wrong else ""
 
 
-def gather_nd(node: NodeFacts) -> str:
-    """Constant indices that are surely inside, and those that no input's values reach."""
-    indices, shape, skipped = _indices(node), node.shape(0), node.number("batch_dims", 0)
-    if node.is_runtime(1) and _follows_from_shapes(node.graph, node.node.inputs[1]):
+def check_gather_nd(node: NodeFacts) -> str:
+    """Accept constant indices in range, and indices that no input's values reach."""
+    indices, shape, skipped = _constant_indices(node), node.shape(0), node.number("batch_dims", 0)
+    if node.is_runtime(1) and _depends_on_shapes_only(node.graph, node.node.inputs[1]):
         return ""  # as exporters write attention masks; the model's author vouches for them
     if indices is None or shape is None or not indices.ndim:
-        return "OpenVINO does not check indices, which inputs reach: memory beyond the tensor"
+        return "indices are not checked; an input's values may read beyond the tensor"
     tuples = indices.reshape(-1, indices.shape[-1])
     picked = shape[skipped : skipped + tuples.shape[1]]
-    if len(picked) == tuples.shape[1] and _inside(tuples, picked):
+    if len(picked) == tuples.shape[1] and _are_in_range(tuples, picked):
         return ""
-    return "OpenVINO does not check indices, and one may be out of range: memory beyond the tensor"
+    return "indices are not checked; one may be out of range and read beyond the tensor"
 
 
-def _follows_from_shapes(graph: Graph, name: str) -> bool:
+def _depends_on_shapes_only(graph: Graph, name: str) -> bool:
     """Whether a value is computed from shapes and constants alone."""
     seen = {name}
     waiting = [name]
@@ -67,7 +67,7 @@ def _follows_from_shapes(graph: Graph, name: str) -> bool:
     return True
 
 
-def _indices(node: NodeFacts) -> np.ndarray | None:
+def _constant_indices(node: NodeFacts) -> np.ndarray | None:
     constant = node.constant(1)
     if constant is None or not isinstance(constant.data, memoryview):
         return None
@@ -75,7 +75,7 @@ def _indices(node: NodeFacts) -> np.ndarray | None:
     return None if kind is None else np.frombuffer(constant.data, kind).reshape(constant.dims)
 
 
-def _inside(tuples: np.ndarray, sizes: Sequence[Dim]) -> bool:
+def _are_in_range(tuples: np.ndarray, sizes: Sequence[Dim]) -> bool:
     """Whether every column of [N, k] lies in the axis of its size; unknown sizes hold nothing."""
     return all(
         isinstance(size, int) and bool(((column >= -size) & (column < size)).all())

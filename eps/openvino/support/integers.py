@@ -1,4 +1,4 @@
-"""Integers that leave the width in which OpenVINO's CPU plug-in holds them.
+"""Integers that exceed the width in which OpenVINO's CPU plug-in holds them.
 
 It holds int64 in 32 bits, and saturates sums of 8 and 16 bits where ONNX wraps. An int64 input of
 a partition is checked at every run (`partition.py`); here nodes are kept away that could make a
@@ -53,8 +53,8 @@ PASSING = frozenset(
         "Where",
     ]
 )
-"""Operators that give numbers of the size of the ones they get. A product of sizes may leave 32
-bits; the tensor with such a size cannot exist here."""
+"""Operators whose results are as large as their operands. A product of sizes may exceed 32 bits,
+but a tensor of such a size cannot exist here."""
 
 NARROW = frozenset(
     (
@@ -87,7 +87,7 @@ ARITHMETIC = frozenset(
     ]
 )
 PRODUCTS = frozenset(["Einsum", "Gemm", "MatMul"])
-"""Sums of products: of 32-bit numbers they may need far more, and nobody counts shapes so."""
+"""Sums of products, which may need far more than 32 bits for 32-bit operands."""
 SCATTERS = frozenset(["ScatterElements", "ScatterND"])
 WRAPPING = frozenset(["Add", "Mul", "Neg", "Sub", "Sum"])
 CLAMPING = frozenset(["Slice"])
@@ -95,7 +95,7 @@ CLAMPING = frozenset(["Slice"])
 
 
 def integer_problem(node: NodeFacts) -> str:
-    """Why the node's integers keep it away from OpenVINO; "" where they do not."""
+    """Why OpenVINO cannot hold the node's integers; "" if it can."""
     if node.node.domain:
         return ""
     return _constant_problem(node) or _cast_problem(node) or _arithmetic_problem(node)
@@ -103,11 +103,11 @@ def integer_problem(node: NodeFacts) -> str:
 
 def bounded_values(graph: Graph) -> frozenset[str]:
     """Names of int64 values that come from shapes, small constants and narrower integers."""
-    found = {name for name, tensor in graph.initializers.items() if fits(tensor)}
+    bounded = {name for name, tensor in graph.initializers.items() if fits(tensor)}
     for index, node in enumerate(graph.nodes):
-        if node.domain == "" and _is_bounded(graph, index, node, found):
-            found.update(name for name in node.outputs if name)
-    return frozenset(found)
+        if node.domain == "" and _is_bounded(graph, index, node, bounded):
+            bounded.update(name for name in node.outputs if name)
+    return frozenset(bounded)
 
 
 def fits(tensor: Tensor) -> bool:
@@ -127,7 +127,7 @@ def _arithmetic_problem(node: NodeFacts) -> str:
         free = [n for n in node.node.inputs if n and n not in node.bounded]
         return f"int64 '{free[0]}' may need more than 32 bits" if free else ""
     if (op in WRAPPING or adds) and elem_type in SMALL_INTEGERS:
-        return "sums of 8 and 16 bits saturate where ONNX wraps"
+        return "OpenVINO saturates 8- and 16-bit sums, where ONNX wraps"
     return ""
 
 
@@ -142,7 +142,7 @@ def _cast_problem(node: NodeFacts) -> str:
     small = source in NARROW or node.node.inputs[0] in node.bounded
     if target != DataType.INT64 or source == DataType.INT64 or small:
         return ""
-    return f"'{node.node.inputs[0]}' as int64 may need more than 32 bits"
+    return f"'{node.node.inputs[0]}' cast to int64 may need more than 32 bits"
 
 
 def _constant_problem(node: NodeFacts) -> str:
@@ -171,5 +171,5 @@ def _is_bounded(graph: Graph, index: int, node: Node, known: set[str]) -> bool:
 
 
 def _is_int64(graph: Graph, name: str) -> bool:
-    found = graph.type_of(name)
-    return not isinstance(found, TensorType) or found.elem_type == DataType.INT64
+    value_type = graph.type_of(name)
+    return not isinstance(value_type, TensorType) or value_type.elem_type == DataType.INT64

@@ -17,7 +17,7 @@ class NodeFacts:
     """A node in its graph.
 
     Attributes:
-        bounded: Names of int64 values that surely fit 32 bits.
+        bounded: Names of int64 values that are known to fit 32 bits.
         release: Year and number of the OpenVINO release, e.g. (2026, 4).
     """
 
@@ -28,7 +28,7 @@ class NodeFacts:
 
     @property
     def node(self) -> Node:
-        """The node itself."""
+        """The node that the facts are about."""
         return self.graph.nodes[self.index]
 
     @property
@@ -37,59 +37,61 @@ class NodeFacts:
         return self.graph.opset_imports.get(self.node.domain, 1)
 
     def has_input(self, position: int) -> bool:
-        """Whether an optional input is given."""
+        """Whether an optional input is present."""
         inputs = self.node.inputs
         return position < len(inputs) and bool(inputs[position])
 
     def wants(self, position: int) -> bool:
-        """Whether an optional output is named."""
+        """Whether an optional output is requested."""
         outputs = self.node.outputs
         return position < len(outputs) and bool(outputs[position])
 
     def constant(self, position: int) -> Tensor | None:
-        """The constant that an input is, or None."""
+        """The constant behind an input; None if it is omitted or computed at run time."""
         return self.graph.constant(self.node.inputs[position]) if self.has_input(position) else None
 
     def is_runtime(self, position: int) -> bool:
-        """Whether an input is given and is no constant."""
+        """Whether an input is present and not a constant."""
         return self.has_input(position) and self.constant(position) is None
 
     def elem_type(self, position: int) -> int | None:
-        """DataType number of an input; None where it is not known."""
-        found = self.graph.type_of(self.node.inputs[position]) if self.has_input(position) else None
-        if isinstance(found, TensorType):
-            return found.elem_type
+        """DataType number of an input; None if it is unknown."""
+        value_type = (
+            self.graph.type_of(self.node.inputs[position]) if self.has_input(position) else None
+        )
+        if isinstance(value_type, TensorType):
+            return value_type.elem_type
         constant = self.constant(position)
         return constant.data_type if constant is not None else None
 
     def shape(self, position: int) -> tuple[Dim, ...] | None:
-        """Shape of an input; None where the rank is not known."""
+        """Shape of an input; None if its rank is unknown."""
         if not self.has_input(position):
             return None
         constant = self.constant(position)
         if constant is not None:
             return constant.dims
-        found = self.graph.type_of(self.node.inputs[position])
-        return found.shape if isinstance(found, TensorType) else None
+        value_type = self.graph.type_of(self.node.inputs[position])
+        return value_type.shape if isinstance(value_type, TensorType) else None
 
     def number(self, name: str, default: int) -> int:
-        """An INT attribute."""
+        """Value of an INT attribute; `default` if the node does not have it."""
         attribute = self.node.attributes.get(name)
         return attribute.value if attribute and isinstance(attribute.value, int) else default
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """An INTS attribute; empty where it is not given."""
+        """Values of an INTS attribute; empty if the node does not have it."""
         attribute = self.node.attributes.get(name)
         if attribute is None or not isinstance(attribute.value, tuple):
             return ()
         return tuple(v for v in attribute.value if isinstance(v, int))
 
     def text(self, name: str, default: str) -> str:
-        """A STRING attribute."""
+        """Text of a STRING attribute; `default` if the node does not have it."""
         attribute = self.node.attributes.get(name)
-        found = attribute.value if attribute else None
-        return str(bytes(found), "utf-8") if isinstance(found, bytes | memoryview) else default
+        value = attribute.value if attribute else None
+        return str(bytes(value), "utf-8") if isinstance(value, bytes | memoryview) else default
 
-    def given(self, *names: str) -> list[str]:
-        """Those of `names` that are attributes of the node."""
+    def attributes_among(self, *names: str) -> list[str]:
+        """The names among `names` that are attributes of the node."""
         return [name for name in names if name in self.node.attributes]

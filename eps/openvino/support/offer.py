@@ -1,4 +1,4 @@
-"""Which nodes OpenVINO runs right: a table of operators, their conditions, their types."""
+"""The nodes that OpenVINO is offered: by operator table, conditions and element types."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TYPES = frozenset(
     )
 )
 """Element types that OpenVINO's CPU plug-in computes in at least their own width. It computes
-float64 in float32 and unsigned 32 and 64 bit integers in int32 without a word."""
+float64 in float32 and unsigned 32- and 64-bit integers in int32, silently."""
 
 
 def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> Capability:
-    """Every candidate, supported or with the reason why not; with `ieee` if it keeps NaN, too."""
+    """Support or refusal of every candidate; with `ieee`, nodes that lose NaN are refused, too."""
     supported = set()
     refused = {}
     bounded = bounded_values(view.graph)
@@ -56,18 +56,18 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     """Why OpenVINO does not get this node; "" if it does."""
     node = facts.node
     if facts.graph.bodies(facts.index):
-        return "control flow runs through the session, its bodies are offered by themselves"
+        return "control-flow nodes run in the session; their subgraphs are partitioned separately"
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
     return (
         table.problem(node.domain, node.op_type, facts.opset)
         or _type_problem(facts)
         or integer_problem(facts)
-        or _condition(facts)
+        or _check_condition(facts)
     )
 
 
-def _condition(facts: NodeFacts) -> str:
+def _check_condition(facts: NodeFacts) -> str:
     node = facts.node
     check = CONDITIONS.get(node.op_type) if node.domain == "" else None
     problem = check(facts) if check is not None else ""
@@ -84,9 +84,9 @@ def _type_problem(facts: NodeFacts) -> str:
             if constant.data_type not in TYPES:
                 return f"constant '{name}' is {element_text(constant.data_type)}"
             continue
-        found = graph.type_of(name)
-        if found is None:
+        value_type = graph.type_of(name)
+        if value_type is None:
             continue  # a com.microsoft neighbour; OpenVINO's own conversion decides
-        if not isinstance(found, TensorType) or found.elem_type not in TYPES:
-            return f"'{name}' is {type_text(found)}"
+        if not isinstance(value_type, TensorType) or value_type.elem_type not in TYPES:
+            return f"'{name}' is {type_text(value_type)}"
     return ""

@@ -1,4 +1,4 @@
-"""The tables of operators that OpenVINO computes right: one file for each OpenVINO release.
+"""Tables of operators that OpenVINO computes correctly: one file for each OpenVINO release.
 
 `python -m eps.openvino.evidence --write` makes them. A table has, for each version of each
 operator, how many cases of ONNX's test suite OpenVINO got right, refused and got wrong; one wrong
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT = 1
-"""Of a table; one of another format counts as none."""
+"""Version of the tables' format; a table of another version is ignored."""
 TABLES = Path(__file__).with_name("tables")
-HOW = "python -m eps.openvino.evidence --write makes one"
+HOW = "create one with python -m eps.openvino.evidence --write"
 
 
 @dataclass(frozen=True, slots=True)
 class SupportTable:
-    """What one OpenVINO release was seen to compute right.
+    """Operators that one OpenVINO release was shown to compute correctly.
 
     Attributes:
         openvino: The release, e.g. "2026.4.1".
         opset: The newest version of ai.onnx that the table knows.
         operators: Operator ("Add", "com.microsoft:Gelu") to its versions, each with whether a
-            run showed it right.
+            run showed it correct.
     """
 
     openvino: str
@@ -38,7 +38,7 @@ class SupportTable:
     operators: Mapping[str, Mapping[int, bool]]
 
     def problem(self, domain: str, op_type: str, opset: int) -> str:
-        """Why a node of this operator stays away from OpenVINO; "" where it need not.
+        """Why OpenVINO does not get a node of this operator; "" if it does.
 
         Args:
             domain: Of the node; "" for ai.onnx.
@@ -47,18 +47,18 @@ class SupportTable:
         """
         key = op_type if domain == "" else f"{domain}:{op_type}"
         if not self.operators:
-            return f"there is no table of what OpenVINO {self.openvino} computes right; {HOW}"
+            return f"no operator table exists for OpenVINO {self.openvino}; {HOW}"
         if domain == "" and opset > self.opset:
             return f"the table for OpenVINO {self.openvino} ends at opset {self.opset}"
         versions = self.operators.get(key, {})
-        meant = max((v for v in versions if v <= opset), default=None)
-        if meant is None or not versions[meant]:
-            which = key if meant is None else f"{key}-{meant}"
-            return f"no run of the ONNX suite shows that OpenVINO computes {which} right"
+        version = max((v for v in versions if v <= opset), default=None)
+        if version is None or not versions[version]:
+            which = key if version is None else f"{key}-{version}"
+            return f"no case of the ONNX test suite shows that OpenVINO computes {which} correctly"
         return ""
 
     def claims(self) -> frozenset[tuple[str, int]]:
-        """Operators and versions that OpenVINO gets."""
+        """Operators with the versions that OpenVINO gets."""
         return frozenset(
             (name, version)
             for name, versions in self.operators.items()
@@ -68,13 +68,13 @@ class SupportTable:
 
 
 def table_file(openvino: str) -> Path:
-    """Where the table for a release lies; patch releases of one minor version share theirs."""
+    """Path of a release's table, which patch releases of one minor version share."""
     minor = ".".join(openvino.split(".")[:2])
     return TABLES / f"{minor}.json"
 
 
 def load_table(openvino: str) -> SupportTable:
-    """The table for an OpenVINO release; without operators where none was made."""
+    """The table for an OpenVINO release; without operators if none exists."""
     file = table_file(openvino)
     if not file.is_file():
         return SupportTable(openvino, 0, {})
