@@ -85,11 +85,11 @@ def test_an_openvino_without_a_table_gets_nothing_and_says_how_to_make_one() -> 
 def test_a_version_of_an_operator_is_claimed_by_its_own_evidence() -> None:
     table = load_table("2026.4.1")
     assert table.problem("", "LpPool", 18) == ""
-    assert table.problem("", "LpPool", 12).endswith("computes LpPool-11 right")
-    assert table.problem("", "Add", 6).endswith("computes Add-6 right")
+    assert table.problem("", "LpPool", 12).endswith("computes LpPool-11 correctly")
+    assert table.problem("", "Add", 6).endswith("computes Add-6 correctly")
     assert table.problem("", "Add", 13) == ""
     assert table.problem("", "Add", 99).endswith("ends at opset 28")
-    assert table.problem("com.example", "Add", 1).endswith("computes com.example:Add right")
+    assert table.problem("com.example", "Add", 1).endswith("computes com.example:Add correctly")
 
 
 def test_between_right_versions_one_without_cases_is_right_and_a_wrong_one_not() -> None:
