@@ -21,6 +21,7 @@ lint: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+	$(RUN)/python tests/unit/repo/test_import_cycles.py
 	$(RUN)/deptry .
 
 bench: $(STAMP)

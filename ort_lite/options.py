@@ -12,9 +12,9 @@ from ort_lite.status import InvalidArgument
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Protocol
 
     from ort_lite.context.data import ReadFunc
-    from ort_lite.context.shared_contexts import SharedContexts
     from ort_lite.execution.values import OrtValue
     from ort_lite.kernel_registry import KernelDef
     from ort_lite.model.given_weights import Buffer, GivenWeights
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from ort_lite.providers.devices import OrtEpDevice
 
     Progress = Callable[[str, int, int], None]
+
+    class SessionGroup(Protocol):
+        """A `SharedContexts`, as far as options know it: they only carry it."""
+
+        def join(self, options: SessionOptions) -> SessionOptions:
+            """Make sessions with `options` members of the group."""
+            ...
+
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
@@ -118,7 +126,7 @@ class SessionOptions:
     _denoted: dict[str, int] = field(default_factory=dict, repr=False)
     _cancel: Cancellation = field(default_factory=lambda: Cancellation(), repr=False)
     _read_data: DataReader | None = field(default=None, repr=False)
-    _group: SharedContexts | None = field(default=None, repr=False)
+    _group: SessionGroup | None = field(default=None, repr=False)
     _progress: Progress | None = field(default=None, repr=False)
     _kernels: list[KernelDef] = field(default_factory=list, repr=False)
     _policy: OrtExecutionProviderDevicePolicy | None = field(default=None, repr=False)
@@ -359,13 +367,13 @@ class SessionOptions:
         """The user's place for payloads, where there is one."""
         return self._read_data
 
-    def set_shared_contexts(self, group: SharedContexts) -> None:
+    def set_shared_contexts(self, group: SessionGroup) -> None:
         """Make sessions with these options members of a group; see `SharedContexts.join`."""
         self._config["ep.share_ep_contexts"] = "1"
         self._group = group
 
     @property
-    def shared_contexts(self) -> SharedContexts | None:
+    def shared_contexts(self) -> SessionGroup | None:
         """The group that was named, where `ep.share_ep_contexts` is set."""
         return self._group
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.providers.fallback import note_failed_run
+from ort_lite.providers.fallback import report_failed_run
 from ort_lite.providers.provider_list import Fallback, named_in, with_threads
 from ort_lite.start.load_clock import LoadClock
 from ort_lite.start.opening import BACKGROUND_KEY
@@ -57,7 +57,7 @@ def start_on_cpu(
         ) from error
     failed = [ep.name for ep in before.eps]
     try:
-        return found, note_failed_run(error, failed, [DEFAULT_PROVIDER])
+        return found, report_failed_run(error, failed, [DEFAULT_PROVIDER])
     except Warning:
         found.opened.release()
         raise

@@ -96,10 +96,11 @@ class InferenceSession(SessionAnswers):
             try:
                 named = provider_list.named_in(providers, provider_options)
             except ValueError as exc:
-                from ort_lite.providers.fallback import goes_on_from  # noqa: PLC0415 - if they are wrong
-
-                if not goes_on_from(fallback, exc):
+                if not self._enable_fallback:
                     raise
+                from ort_lite.providers.fallback import report_unusable  # noqa: PLC0415 - if they are wrong
+
+                fallback.notes.append(report_unusable(exc, providers))
                 named = provider_list.named_in(DEFAULT_PROVIDER, None)
             self._start(path_or_bytes, sess_options, named, fallback)
         if fallback.notes and self._enable_fallback:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ort_lite.execution.run_forms import RunForms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
@@ -31,6 +31,9 @@ def handed_out(values: Iterable[Value]) -> list[Value]:
 class SessionAnswers(RunForms):
     """The questions that a session answers, which change nothing."""
 
+    _capi: ClassVar[str]
+    _source: object
+    _given: SessionOptions
     _opened: Opened | None
     _options: SessionOptions
     _signature: Signature
@@ -44,6 +47,14 @@ class SessionAnswers(RunForms):
     @abstractmethod
     def _present(self) -> Opened:
         """What runs; Fail if the session is closed."""
+
+    @abstractmethod
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        """Make the session anew with other execution providers."""
 
     def end_profiling(self) -> str:
         """Write the profile and give its path; "" where profiling is not enabled.

@@ -18,9 +18,15 @@ from ort_lite.status import InvalidArgument
 if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
+    from typing import Protocol
 
-    from ort_lite.options import SessionOptions
-    from ort_lite.run_options import RunOptions
+    class LogSettings(Protocol):
+        """The logging attributes that SessionOptions and RunOptions share."""
+
+        log_severity_level: int
+        log_verbosity_level: int
+        logid: str
+
 
 ROOT = "ort_lite"
 NOT_SET = -1
@@ -60,7 +66,7 @@ NOTHING_SAID = LogScope()
 _SCOPE: ContextVar[LogScope] = ContextVar("ort_lite_log", default=NOTHING_SAID)
 
 
-def scope_of(options: SessionOptions | RunOptions) -> LogScope:
+def scope_of(options: LogSettings) -> LogScope:
     """The scope that options ask for.
 
     Raises:

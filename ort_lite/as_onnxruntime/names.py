@@ -26,12 +26,29 @@ _VALUES: dict[str, Any] = {
     "import_capi_exception": None,
 }
 _MODULES = {"capi": "capi", "onnxruntime_validation": "capi.onnxruntime_validation"}
-_CLASSES = {
-    "InferenceSession": ("sessions", "session_class"),
-    "ModelCompiler": ("compilers", "compiler_class"),
-}
-"""Made for the settings by a function of a module of this package."""
 _BUILD = ("get_version_string", "get_build_info")
+
+
+def _session_class(settings: Settings) -> type:
+    if settings.report:
+        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - few ask for one
+
+        base: type = reported(settings.report)
+    else:
+        from ort_lite.as_onnxruntime.sessions import InferenceSession  # noqa: PLC0415 - see above
+
+        base = InferenceSession
+    return type("InferenceSession", (base,), {"settings": settings, "__module__": NAME})
+
+
+def _compiler_class(settings: Settings) -> type:
+    from ort_lite.as_onnxruntime.compilers import compiler_class  # noqa: PLC0415 - few programs compile
+
+    return compiler_class(settings)
+
+
+_CLASSES = {"InferenceSession": _session_class, "ModelCompiler": _compiler_class}
+"""Functions that make the classes which depend on the settings."""
 
 
 class StandInNames:
@@ -87,9 +104,7 @@ class StandInNames:
     def _class(self, name: str) -> type:
         """Made once: whoever asks again gets the same class."""
         if name not in self._made:
-            module, maker = _CLASSES[name]
-            make = getattr(import_module(f"ort_lite.as_onnxruntime.{module}"), maker)
-            self._made.setdefault(name, make(self.settings))
+            self._made.setdefault(name, _CLASSES[name](self.settings))
         return self._made[name]
 
 

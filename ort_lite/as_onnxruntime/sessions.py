@@ -73,13 +73,3 @@ def decided(settings: Settings, options: SessionOptions | None) -> SessionOption
     found.add_session_config_entry(CACHE_KEY, "1")
     found.add_session_config_entry(FOLDER_KEY, settings.cache)
     return found
-
-
-def session_class(settings: Settings) -> type[InferenceSession]:
-    """The class that the module onnxruntime of these settings has."""
-    base = InferenceSession
-    if settings.report:
-        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - few ask for one
-
-        base = reported(settings.report)
-    return type("InferenceSession", (base,), {"settings": settings, "__module__": "onnxruntime"})

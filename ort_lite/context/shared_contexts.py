@@ -142,7 +142,9 @@ def group_of(options: SessionOptions) -> SharedContexts | None:
     """The group of a session; None where it shares nothing."""
     if not options.flag(SHARE_KEY):
         return None
-    return options.shared_contexts or _of_process
+    group = options.shared_contexts or _of_process
+    assert isinstance(group, SharedContexts), "`join` sets it"
+    return group
 
 
 @contextmanager

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-import ctypes
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ort_lite.execution.memory_info import OrtDevice, host_device
-from ort_lite.execution.values import OrtValue, checked_shape, element_dtype
+from ort_lite.execution.value_vector import OrtValueVector
+from ort_lite.execution.values import (
+    NO_STRINGS,
+    OrtValue,
+    array_at,
+    require_bindable,
+)
 from ort_lite.status import BindingError, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
-    from ort_lite.execution.run_forms import RunForms
-    from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution_provider import Value
+    from ort_lite.model.info import NodeArg
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+    class DescribesPorts(Protocol):
+        """A session, as far as its bindings need it."""
+
+        def get_inputs(self) -> list[NodeArg]:
+            """Required inputs."""
+            ...
+
+        def get_overridable_initializers(self) -> list[NodeArg]:
+            """Optional inputs."""
+            ...
+
+        def get_outputs(self) -> list[NodeArg]:
+            """Outputs, in order."""
+            ...
 
 
 class IOBinding:
@@ -28,7 +47,7 @@ class IOBinding:
     Not to be used by two threads at once.
     """
 
-    def __init__(self, session: RunForms) -> None:
+    def __init__(self, session: DescribesPorts) -> None:
         """For `session` only."""
         self._session = session
         self._inputs: dict[str, Value] = {}
@@ -44,8 +63,8 @@ class IOBinding:
         self._known(name, inputs=True)
         self._require_no_text(name)
         if not isinstance(arr_on_cpu, np.ndarray):
-            raise BindingError(f"{_NO_STRINGS}, got {type(arr_on_cpu).__name__}")
-        _require_numbers(arr_on_cpu.dtype)
+            raise BindingError(f"{NO_STRINGS}, got {type(arr_on_cpu).__name__}")
+        require_bindable(arr_on_cpu.dtype)
         self._inputs[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
@@ -117,8 +136,6 @@ class IOBinding:
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
         """As `get_outputs`, in the form of onnxruntime's binding."""
-        from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - imports this module
-
         return OrtValueVector.of(self._results)
 
     def copy_outputs_to_cpu(self) -> list[Value]:
@@ -143,7 +160,7 @@ class IOBinding:
         """Nothing to wait for: everything is in host memory."""
 
     @property
-    def session(self) -> RunForms:
+    def session(self) -> DescribesPorts:
         """The session that made it."""
         return self._session
 
@@ -190,7 +207,7 @@ class IOBinding:
     def _require_no_text(self, name: str) -> None:
         for arg in self._session.get_inputs():
             if arg.name == name and arg.type == "tensor(string)":
-                raise BindingError(f"{_NO_STRINGS}, and input {name} is text")
+                raise BindingError(f"{NO_STRINGS}, and input {name} is text")
 
     @property
     def _iobinding(self) -> SessionIOBinding:
@@ -200,7 +217,7 @@ class IOBinding:
 class SessionIOBinding:
     """An IOBinding with the signatures of onnxruntime's binding."""
 
-    def __init__(self, session: RunForms | IOBinding) -> None:
+    def __init__(self, session: DescribesPorts | IOBinding) -> None:
         """For a session or its `_sess`, with nothing bound yet; of an IOBinding, another face."""
         session = (
             getattr(session, "session", session) if hasattr(session, "model_meta") else session
@@ -257,27 +274,3 @@ class SessionIOBinding:
 def _require_ortvalue(value: object) -> None:
     if not hasattr(value, "held"):
         raise TypeError(f"an OrtValue is expected, not {value!r:.80}")
-
-
-_NO_STRINGS = "Only binding non-string Tensors is currently supported"
-
-
-def _require_numbers(dtype: np.dtype[Any]) -> None:
-    if dtype.kind == "T" or dtype.type in (np.object_, np.str_, np.bytes_, np.void):
-        raise BindingError(f"{_NO_STRINGS}, got {dtype}")
-
-
-def array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  # noqa: ANN401 - see bind_input
-    """An array over memory that somebody else owns.
-
-    Raises:
-        BindingError: Text, a negative or impossible size, or no address; a RuntimeError, too.
-    """
-    dtype = element_dtype(element_type)
-    _require_numbers(dtype)
-    dims = checked_shape(shape, dtype)
-    size = prod(dims, start=dtype.itemsize)
-    if size and not address:  # numpy would make new memory of it
-        raise BindingError(f"no memory is at address 0, and {dtype}{dims} was to be bound there")
-    buffer = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
-    return np.ndarray(dims, dtype, buffer)

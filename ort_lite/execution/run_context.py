@@ -11,11 +11,28 @@ from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Protocol
 
     from ort_lite.execution.parallel import Helpers
-    from ort_lite.execution.profiling import Profiler
     from ort_lite.execution_provider import Value
     from ort_lite.run_options import RunOptions
+
+    class NodeProfiler(Protocol):
+        """The part of a session's profiler that a run uses."""
+
+        def now(self) -> int:
+            """Nanoseconds since the profile began."""
+            ...
+
+        def span(self, name: str) -> AbstractContextManager[None]:
+            """An event around the body."""
+            ...
+
+        def node(self, run: NodeRun) -> None:
+            """Record one node's run."""
+            ...
+
 
 TERMINATED = "Exiting due to terminate flag being set to true."
 
@@ -25,7 +42,7 @@ class RunContext:
     """One call of `run` that has options, or whose session is profiled or runs in parallel."""
 
     options: RunOptions | None = None
-    profiler: Profiler | None = None
+    profiler: NodeProfiler | None = None
     helpers: Helpers | None = None
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from math import prod
 from operator import index
@@ -350,3 +351,32 @@ def checked_shape(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[int, ...]
 def _require_numbers(dtype: np.dtype[Any]) -> None:
     if dtype.kind == "T" or dtype.type in (np.object_, np.str_, np.bytes_, np.void):
         raise BindingError(f"{_NO_STRINGS}, got {dtype}")
+
+
+NO_STRINGS = "Only binding non-string Tensors is currently supported"
+
+
+def require_bindable(dtype: np.dtype[Any]) -> None:
+    """Refuse an element type that cannot be bound to memory.
+
+    Raises:
+        BindingError: Text or objects; a RuntimeError, too.
+    """
+    if dtype.kind == "T" or dtype.type in (np.object_, np.str_, np.bytes_, np.void):
+        raise BindingError(f"{NO_STRINGS}, got {dtype}")
+
+
+def array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  # noqa: ANN401 - a numpy type or an ONNX number
+    """A numpy array over memory that the caller owns.
+
+    Raises:
+        BindingError: Text, a negative or impossible size, or no address; a RuntimeError, too.
+    """
+    dtype = element_dtype(element_type)
+    require_bindable(dtype)
+    dims = checked_shape(shape, dtype)
+    size = prod(dims, start=dtype.itemsize)
+    if size and not address:  # numpy would make new memory of it
+        raise BindingError(f"no memory is at address 0, and {dtype}{dims} was to be bound there")
+    buffer = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+    return np.ndarray(dims, dtype, buffer)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.model.info import ModelMetadata
-    from ort_lite.options import SessionOptions
 
     Delegate = Callable[
         [Sequence[OrtEpDevice], Mapping[str, str], Mapping[str, str], int], Sequence[OrtEpDevice]
@@ -55,34 +54,35 @@ _FIRST = {
 }
 
 
-def add_providers(options: SessionOptions, metadata: Callable[[], ModelMetadata]) -> None:
-    """Add to `options` the providers that its policy or delegate selects on this machine.
+def select_providers(
+    policy: OrtExecutionProviderDevicePolicy | None,
+    delegate: Delegate | None,
+    metadata: Callable[[], ModelMetadata],
+) -> list[tuple[str, Mapping[str, str]]]:
+    """The providers, with options, that a policy or a delegate selects on this machine.
 
     Several devices of one execution provider are one provider, on the first of them. The
-    default EP is not added: a session has it, or is forbidden it, anyway. Where the user
-    named providers, or set neither policy nor delegate, nothing is done.
+    default EP is left out: a session appends it, or forbids it, anyway.
 
     Args:
-        options: Of a session to be; only this object is changed.
-        metadata: Reads the model's, for a delegate.
+        policy: Selects where `delegate` is None.
+        delegate: The user's function.
+        metadata: Reads the model's metadata, for a delegate.
 
     Raises:
         Fail: The delegate failed, or selected nothing, too much or what it was not offered;
             ONNX Runtime's texts.
     """
-    if options.has_providers() or not options.selects_devices:
-        return
-    delegate = options.selection_delegate
     devices = sorted(get_ep_devices(), key=_rank)
     if delegate is not None:
         chosen = _delegated(delegate, devices, metadata())
     else:
-        chosen = _preferred(devices, options.selection_policy)
-    seen = {DEFAULT_PROVIDER}
+        chosen = _preferred(devices, policy)
+    first_devices: dict[str, OrtEpDevice] = {}
     for device in chosen:
-        if device.ep_name not in seen:
-            seen.add(device.ep_name)
-            options.add_provider(device.ep_name, device.ep_options)
+        first_devices.setdefault(device.ep_name, device)
+    first_devices.pop(DEFAULT_PROVIDER, None)
+    return [(name, device.ep_options) for name, device in first_devices.items()]
 
 
 def _rank(device: OrtEpDevice) -> tuple[int, bool, bool]:

@@ -13,52 +13,57 @@ from ort_lite.status import UnknownProvider
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.providers.provider_list import Fallback
     from ort_lite.status import EPFail, OrtLiteError
 
 STARS = "***************"
 
 
-def goes_on(fallback: Fallback, name: str, error: OrtLiteError, left: Sequence[str]) -> bool:
-    """Whether a session goes on without a provider that was asked for.
+def report_missing(
+    name: str, error: OrtLiteError, left: Sequence[str], *, enabled: bool, requested: object
+) -> str | None:
+    """Report a provider that was asked for and that a session goes on without.
 
     A provider that is known and not installed is a UserWarning, whatever `enable_fallback` is.
     A name that nobody knows, and a provider that cannot be opened, are errors unless it is
     enabled; then the error is printed, as by ONNX Runtime.
 
     Args:
-        fallback: Gets a note if so.
         name: Of the provider.
-        error: Why it is not there.
+        error: Why it is missing.
         left: The providers that the session goes on with.
+        enabled: The session's `enable_fallback`.
+        requested: The session's `providers`, as the user gave them.
+
+    Returns:
+        A line for `explain()`; None where the session must fail with `error`.
     """
     absent = isinstance(error, UnknownProvider | NotInstalled)
     known = name in catalog.get_all_providers()
     if absent:
         warn_user(_not_available(name, error, left))
     if not (absent and known):
-        if not fallback.enabled:
-            return False
-        _print_error(error, fallback.given, left)
+        if not enabled:
+            return None
+        _print_error(error, requested, left)
     if not absent:
         warn_user(f"{name} cannot be opened: {error.message} {_goes_on_with(left)}")
-    fallback.notes.append(f"not opened: {name}: {error.message} {_goes_on_with(left)}")
-    return True
+    return f"not opened: {name}: {error.message} {_goes_on_with(left)}"
 
 
-def goes_on_from(fallback: Fallback, error: ValueError) -> bool:
-    """Whether a session goes on with the default EP after its `providers` could not be read."""
-    if not fallback.enabled:
-        return False
+def report_unusable(error: ValueError, requested: object) -> str:
+    """Report that a session goes on with the default EP, as its `providers` could not be read.
+
+    Returns:
+        A line for `explain()`.
+    """
     left = [catalog.DEFAULT_PROVIDER]
-    _print_error(error, fallback.given, left)
+    _print_error(error, requested, left)
     note = f"the session's providers are unusable: {error} {_goes_on_with(left)}"
     warn_user(note)
-    fallback.notes.append(note)
-    return True
+    return note
 
 
-def note_failed_run(error: EPFail, failed: Sequence[str], left: Sequence[str]) -> str:
+def report_failed_run(error: EPFail, failed: Sequence[str], left: Sequence[str]) -> str:
     """Report that a session goes on with `left` after a run failed; for `explain()`, too."""
     _print(f"EP Error: {error} using {list(failed)}", _retrying(left))
     note = f"a run on {', '.join(failed)} failed: {error.message} {_goes_on_with(left)}"

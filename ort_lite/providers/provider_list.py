@@ -95,10 +95,12 @@ def wanted_by(
         Fail: The delegate failed, or selected wrongly.
         InvalidArgument: As `requested` and `with_threads`.
     """
-    if not named and options.selects_devices:
-        from ort_lite.providers.device_policy import add_providers  # noqa: PLC0415 - few sessions ask
+    if not named and options.selects_devices and not options.has_providers():
+        from ort_lite.providers.device_policy import select_providers  # noqa: PLC0415 - few sessions ask
 
-        add_providers(options, metadata)
+        policy, delegate = options.selection_policy, options.selection_delegate
+        for name, provider_options in select_providers(policy, delegate, metadata):
+            options.add_provider(name, provider_options)
     return with_threads(requested(options, named), options.intra_op_num_threads)
 
 
@@ -224,8 +226,10 @@ def open_all(
                     raise  # nothing would run the model
                 if not request.explicit:
                     log.log(INFO, "%s is left out: %s", request.name, exc.message)
-                elif fallback is None or not _goes_on(fallback, request.name, exc, left):
+                elif fallback is None:
                     raise
+                else:
+                    _go_on_without(request.name, exc, left, fallback)
         _register(kernels, opened)
     except BaseException:
         for provider in opened:
@@ -247,10 +251,14 @@ def heeded_options(
     }
 
 
-def _goes_on(fallback: Fallback, name: str, error: OrtLiteError, left: Sequence[str]) -> bool:
-    from ort_lite.providers.fallback import goes_on  # noqa: PLC0415 - where providers are missing
+def _go_on_without(name: str, error: OrtLiteError, left: Sequence[str], fallback: Fallback) -> None:
+    """Note that the session goes on with the providers in `left`, or raise `error`."""
+    from ort_lite.providers.fallback import report_missing  # noqa: PLC0415 - where providers are missing
 
-    return goes_on(fallback, name, error, left)
+    note = report_missing(name, error, left, enabled=fallback.enabled, requested=fallback.given)
+    if note is None:
+        raise error
+    fallback.notes.append(note)
 
 
 def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
