@@ -131,7 +131,7 @@ def _sealed_file(data: memoryview) -> int | None:
     """A file in memory that nobody can change, this process included; None without such."""
     if not hasattr(os, "memfd_create"):
         return None
-    import fcntl  # noqa: PLC0415 - few files are asked for
+    import fcntl  # noqa: PLC0415 - lazy: reload
 
     descriptor = os.memfd_create("ort_lite", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:

@@ -163,13 +163,13 @@ def _values(  # one case a field of AttributeProto
         large = kind is AttributeType.STRING and b - a > LARGE_STRING
         return (runs.get(a, data[a:b]) if large else bytes(data[a:b]),)
     if kind in (AttributeType.TENSOR, AttributeType.TENSORS):
-        from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
+        from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - lazy: reload
 
         return (decode_tensor(data, a, b, runs),)
     if kind in (AttributeType.GRAPH, AttributeType.GRAPHS):
         return (subgraph(a, b),)
     if kind in (AttributeType.SPARSE_TENSOR, AttributeType.SPARSE_TENSORS):
-        from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
+        from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - lazy: reload
 
         return (decode_sparse_tensor(data, a, b, runs),)
     return (decode_type(data, a, b),)

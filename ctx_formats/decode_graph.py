@@ -67,14 +67,14 @@ class GraphDecoder:
             if tag == _NODE:
                 nodes.append(self.node(a, b, depth))
             elif tag == _INITIALIZER:
-                from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - contexts have none
+                from ctx_formats.decode_tensor import decode_tensor  # noqa: PLC0415 - lazy: reload
 
                 tensor = decode_tensor(data, a, b, self._runs)
                 initializers[tensor.name] = tensor
             elif tag in infos:
                 infos[tag].append(decode_value_info(data, a, b, self._types))
             elif tag == _SPARSE:
-                from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - as above
+                from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - lazy: reload
 
                 found = decode_sparse_tensor(data, a, b, self._runs)
                 sparse[found.values.name] = found

@@ -245,13 +245,13 @@ def _hash(self: Any) -> int:  # noqa: ANN401 - see _init
 
 
 def _refuse_set(self: object, name: str, value: object) -> None:  # noqa: ARG001 - __setattr__
-    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - a reload gets by without
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - lazy: rare
 
     raise FrozenInstanceError(f"cannot assign to field '{name}'")
 
 
 def _refuse_delete(self: object, name: str) -> None:  # noqa: ARG001 - __delattr__
-    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - see above
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - lazy: rare
 
     raise FrozenInstanceError(f"cannot delete field '{name}'")
 
@@ -291,8 +291,8 @@ _FROZEN = {
 
 def _twin_of(cls: type, table: _Table) -> type:
     """A class by the standard library's `dataclass` with the same fields."""
-    import dataclasses  # noqa: PLC0415 - see _refuse_set
-    import inspect  # noqa: PLC0415 - see _refuse_set
+    import dataclasses  # noqa: PLC0415 - lazy: rare
+    import inspect  # noqa: PLC0415 - lazy: reload
 
     annotations: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -320,7 +320,7 @@ def _replace(value: Any, /, **changes: object) -> Any:  # noqa: ANN401 - see _in
     """`dataclasses.replace`, for classes of either kind."""
     table: _Table | None = getattr(type(value), _TABLE, None)
     if table is None:
-        from dataclasses import replace  # noqa: PLC0415 - see _refuse_set
+        from dataclasses import replace  # noqa: PLC0415 - lazy: rare
 
         return replace(value, **changes)
     kept = {name: getattr(value, name) for name in table.stores if name not in changes}

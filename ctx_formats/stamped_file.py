@@ -185,7 +185,7 @@ def _is_within_tick(stamp: FileStamp) -> bool:
 def _is_being_written(descriptor: int, stamp: FileStamp) -> bool:
     if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > LATELY_NS:
         return False
-    from ctx_formats.open_writers import is_open_elsewhere  # noqa: PLC0415 - most files are older
+    from ctx_formats.open_writers import is_open_elsewhere  # noqa: PLC0415 - lazy: reload
 
     return is_open_elsewhere(descriptor)
 

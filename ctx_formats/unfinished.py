@@ -34,7 +34,7 @@ def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) 
     Raises:
         OSError: There is no place for one; TMPDIR names it.
     """
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - no start of a context needs one
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - lazy: reload
 
     with TemporaryDirectory(prefix=prefix, dir=parent) as folder:
         note_unfinished(folder)
@@ -46,7 +46,7 @@ def temporary_folder(prefix: str, parent: str | os.PathLike[str] | None = None) 
 
 def remove_unfinished() -> None:
     """Remove what there is now, for a process that is about to end in the middle of it."""
-    from shutil import rmtree  # noqa: PLC0415 - few programs end so
+    from shutil import rmtree  # noqa: PLC0415 - lazy: reload
 
     for path in map(Path, list(_paths)):
         with suppress(OSError):

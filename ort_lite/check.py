@@ -223,7 +223,7 @@ class _Judge:
         """Try the payload in a child process, or remember how that went, as a session would."""
         if PROBE_KEY not in self._options.config:
             return
-        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
+        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - lazy: rare
 
         probe = probe_of(
             self._options,

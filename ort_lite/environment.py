@@ -29,7 +29,7 @@ def get_build_info() -> str:
 
 def get_default_session_options() -> SessionOptions:
     """Options as a session has them without any."""
-    from ort_lite.options import SessionOptions  # noqa: PLC0415 - few ask
+    from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
     return SessionOptions()
 

@@ -64,7 +64,7 @@ def watch(session: CopiedByFork) -> None:
 def _after_fork_in_child() -> None:
     if not _started:
         return
-    import ctypes  # noqa: PLC0415 - a fork with an SDK in use is rare
+    import ctypes  # noqa: PLC0415 - lazy: reload
 
     _lost.update(_started)
     for session in list(_sessions):

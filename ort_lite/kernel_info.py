@@ -35,7 +35,7 @@ class Body:
 
 
 def _fresh(shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401 - as numpy.empty
-    import numpy as np  # noqa: PLC0415 - keeps numpy out of imports
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
     return np.empty(shape, dtype)
 
@@ -133,6 +133,6 @@ def attribute_value(given: Attribute) -> Any:  # noqa: ANN401 - as the model say
 
 
 def _array(tensor: Tensor) -> Any:  # noqa: ANN401 - ort_lite is imported without numpy
-    from ort_lite.model.tensor_values import to_numpy  # noqa: PLC0415 - keeps numpy out of imports
+    from ort_lite.model.tensor_values import to_numpy  # noqa: PLC0415 - lazy: reload
 
     return to_numpy(tensor)

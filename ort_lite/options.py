@@ -137,7 +137,7 @@ class SessionOptions:
         """Set an attribute; a value of another type than its own is a TypeError."""
         kind = ATTRIBUTE_TYPES.get(name, type(value))
         if type(value) is not kind:
-            from ort_lite.attribute_values import converted  # noqa: PLC0415 - seldom
+            from ort_lite.attribute_values import converted  # noqa: PLC0415 - lazy: rare
 
             value = converted("SessionOptions", name, value, kind)
         object.__setattr__(self, name, value)
@@ -151,7 +151,7 @@ class SessionOptions:
             TypeError: One of them is not text.
         """
         if not (type(key) is type(value) is str and 0 < len(key) <= MAX_KEY_LENGTH):
-            from ort_lite.attribute_values import check_entry  # noqa: PLC0415 - seldom
+            from ort_lite.attribute_values import check_entry  # noqa: PLC0415 - lazy: rare
 
             check_entry(key, value, MAX_KEY_LENGTH)
         if len(value) > MAX_VALUE_LENGTH:
@@ -177,7 +177,7 @@ class SessionOptions:
             UnknownProvider: Nobody knows the name; an InvalidArgument, and a RuntimeError, too.
             InvalidArgument: It is not installed, or its SDK is not.
         """
-        from ort_lite.providers.catalog import require_addable  # noqa: PLC0415 - not for every session
+        from ort_lite.providers.catalog import require_addable  # noqa: PLC0415 - lazy: reload
 
         require_addable(provider_name)
         self._providers.append((provider_name, dict(provider_options or {})))
@@ -192,7 +192,7 @@ class SessionOptions:
         Raises:
             InvalidArgument: No device, or devices of several execution providers.
         """
-        from ort_lite.providers.devices import chosen_provider  # noqa: PLC0415 - not for every session
+        from ort_lite.providers.devices import chosen_provider  # noqa: PLC0415 - lazy: rare
 
         options, argument = provider_options or {}, "add_provider_for_devices"
         self.add_provider(*chosen_provider(ep_devices, options, argument=argument))
@@ -227,7 +227,7 @@ class SessionOptions:
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> NoReturn:
         """Refuse a library of operators in C++: Fail, which says what to do instead."""
-        from ort_lite.native_operators import refuse_library  # noqa: PLC0415 - for an error alone
+        from ort_lite.native_operators import refuse_library  # noqa: PLC0415 - lazy: rare
 
         refuse_library(path)
 
@@ -240,7 +240,7 @@ class SessionOptions:
         Raises:
             Fail: A kernel registered before serves the same versions and types.
         """
-        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - few need it
+        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - lazy: reload
 
         registry = KernelRegistry("SessionOptions")
         for known in (*self._kernels, definition):
@@ -322,7 +322,7 @@ class SessionOptions:
 
     def _own_weights(self) -> GivenWeights:
         if self._weights is None:
-            from ort_lite.model.given_weights import GivenWeights  # noqa: PLC0415 - few sessions have any
+            from ort_lite.model.given_weights import GivenWeights  # noqa: PLC0415 - lazy: rare
 
             self._weights = GivenWeights()
         return self._weights

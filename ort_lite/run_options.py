@@ -44,7 +44,7 @@ class RunOptions:
         Raises:
             TypeError: `adapter` is none; None is, and has no parameters.
         """
-        from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - few runs have any
+        from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - lazy: rare
 
         given: object = adapter
         if given is not None and not isinstance(given, LoraAdapter):

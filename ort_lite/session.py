@@ -43,7 +43,7 @@ def _membership(options: object) -> AbstractContextManager[None]:
     flag = getattr(options, "flag", None)  # it is checked later what the options are
     if flag is None or not flag(SHARE_KEY):
         return nullcontext()
-    from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - few sessions share
+    from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - lazy: rare
 
     return membership(cast("SessionOptions", options))
 
@@ -98,7 +98,7 @@ class InferenceSession(SessionAnswers):
             except ValueError as exc:
                 if not self._enable_fallback:
                     raise
-                from ort_lite.providers.fallback import report_unusable  # noqa: PLC0415 - if they are wrong
+                from ort_lite.providers.fallback import report_unusable  # noqa: PLC0415 - lazy: rare
 
                 fallback.notes.append(report_unusable(exc, providers))
                 named = provider_list.named_in(DEFAULT_PROVIDER, None)
@@ -119,7 +119,7 @@ class InferenceSession(SessionAnswers):
         held = TRUST_KEY in getattr(sess_options, "config", ())
         begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
-        from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
+        from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
             raise TypeError(f"sess_options must be SessionOptions, not {sess_options!r}")
@@ -127,14 +127,14 @@ class InferenceSession(SessionAnswers):
         self._given = (sess_options or SessionOptions()).snapshot()
         self._options = provider_list.with_shared_threads(self._given.snapshot())
         if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
-            from ort_lite.model.ort_config import configured  # noqa: PLC0415 - few models have any
+            from ort_lite.model.ort_config import configured  # noqa: PLC0415 - lazy: rare
 
             self._options = configured(self._options, self._metadata, os.environ)
         self._log_scope = scope_of(self._options)
         wanted = provider_list.wanted_by(self._options, named, self._metadata)
         loaded = begun if named or held else provider_list.begin_all(wanted)
-        from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - see above
-        from ort_lite.start.session_start import SessionStart  # noqa: PLC0415 - see above
+        from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - lazy: reload
+        from ort_lite.start.session_start import SessionStart  # noqa: PLC0415 - lazy: reload
 
         self._opened: Opened | None = None
         self._lost_threads = False
@@ -176,7 +176,7 @@ class InferenceSession(SessionAnswers):
         self._opened = opened
         if not all(ep.survives_fork for ep in opened.eps):
             forks.watch(self)
-        from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - see __init__
+        from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - lazy: reload
 
         line = placement_line(opened.prepared, opened.loaded.described)
         if line is not None:
@@ -184,7 +184,7 @@ class InferenceSession(SessionAnswers):
                 log.warning("%s", line)
 
     def _metadata(self) -> ModelMetadata:
-        from ort_lite.model.read_metadata import read_metadata  # noqa: PLC0415 - few sessions ask
+        from ort_lite.model.read_metadata import read_metadata  # noqa: PLC0415 - lazy: rare
 
         return read_metadata(self._source, self._options)
 
@@ -218,7 +218,7 @@ class InferenceSession(SessionAnswers):
         if run_options is not None:
             require_run_options(run_options)
         if run_options is not None and run_options.active_adapters:
-            from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - few runs have any
+            from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - lazy: rare
 
             input_feed = with_adapters(input_feed, run_options.active_adapters)
         return self._run_plain(output_names, input_feed, run_options)
@@ -284,7 +284,7 @@ class InferenceSession(SessionAnswers):
         Raises:
             EPFail: `error`, where fallback is disabled or the CPU EP cannot run the model.
         """
-        from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - where an EP has failed
+        from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - lazy: rare
 
         with self._falling_back:
             opened = self._present()
@@ -306,7 +306,7 @@ class InferenceSession(SessionAnswers):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
     ) -> Sequence[Value]:
-        from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - see __init__
+        from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
 
         context = RunContext(run_options, self._around.profiler, self._around.helpers)
         context.check()
@@ -436,7 +436,7 @@ class InferenceSession(SessionAnswers):
         """A private name of onnxruntime's session, such as `_inputs_meta`."""
         if name.startswith("__"):
             raise AttributeError(name)
-        from ort_lite.session_members import private_member  # noqa: PLC0415 - few sessions are asked
+        from ort_lite.session_members import private_member  # noqa: PLC0415 - lazy: rare
 
         return private_member(self, name)
 

@@ -75,7 +75,7 @@ class SessionAnswers(RunForms):
         Raises:
             Fail: That entry is not "1", or the session is closed.
         """
-        from ort_lite.planning.assignment_info import assignment_info  # noqa: PLC0415 - few sessions ask
+        from ort_lite.planning.assignment_info import assignment_info  # noqa: PLC0415 - lazy: rare
 
         return assignment_info(self._present().prepared, self._options, self.get_providers())
 
@@ -93,7 +93,7 @@ class SessionAnswers(RunForms):
 
     def get_modelmeta(self) -> ModelMetadata:
         """Descriptions in the model file."""
-        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - few sessions are asked
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - lazy: reload
 
         return ModelMetadata.of(self._present().loaded.model)
 
@@ -114,8 +114,8 @@ class SessionAnswers(RunForms):
 
     def explain(self) -> explain.SessionReport:
         """Which node runs where, and why not elsewhere."""
-        from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - as below
-        from ort_lite.planning import explain  # noqa: PLC0415 - a session that is only run needs it not
+        from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - lazy: rare
+        from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
         opened, background = self._present(), self.background_compile()
         return explain.report(
@@ -133,7 +133,7 @@ class SessionAnswers(RunForms):
         Args:
             timeout: Seconds to wait for its end; None waits for as long as it takes.
         """
-        from ort_lite.start.load_report import BackgroundCompile  # noqa: PLC0415 - few sessions are asked
+        from ort_lite.start.load_report import BackgroundCompile  # noqa: PLC0415 - lazy: rare
 
         if self._job is None:
             return BackgroundCompile(reason=self._no_job)
@@ -145,7 +145,7 @@ class SessionAnswers(RunForms):
         Raises:
             Fail: The session is closed.
         """
-        from ort_lite.start.load_report import LoadReport, peak_rss  # noqa: PLC0415 - as above
+        from ort_lite.start.load_report import LoadReport, peak_rss  # noqa: PLC0415 - lazy: rare
 
         opened, background = self._present(), self.background_compile()
         return LoadReport(

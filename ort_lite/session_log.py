@@ -200,14 +200,14 @@ def _make_encodable(record: logging.LogRecord) -> None:
 
 
 def _python_logger(name: str) -> logging.Logger:
-    import logging  # noqa: PLC0415 - takes longer to import than a session's other modules
+    import logging  # noqa: PLC0415 - lazy: rare
 
     return logging.getLogger(name)
 
 
 def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
     """As in onnxruntime: `2026-01-31 12:00:00.123 [W:ort_lite:id, file.py:1 function] text`."""
-    import logging  # noqa: PLC0415 - see _python_logger
+    import logging  # noqa: PLC0415 - lazy: rare
 
     letter = _LETTERS[min(max(record.levelno // 10 - 1, 0), len(_LETTERS) - 1)]
     time = f"{logging.Formatter().formatTime(record, '%Y-%m-%d %H:%M:%S')}.{int(record.msecs):03d}"

@@ -63,13 +63,13 @@ class Binder:
         if op is None:
             return None
         if resolution.reference:
-            from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - heavy
+            from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - lazy: rare
 
             found = reference_kernel(op, info, self.opset_imports)
             if found is not None:
                 return found
         if resolution.function:
-            from eps.cpu.function_body import function_graph  # noqa: PLC0415 - heavy
+            from eps.cpu.function_body import function_graph  # noqa: PLC0415 - lazy: rare
 
             body = function_graph(op, info, self.opset_imports)
             return None if body is None else _call_body(info, self.compile_body(body))

@@ -34,22 +34,22 @@ class CPUExecutionProvider(ExecutionProvider):
             threads: Of matrix products, process-wide; 0 leaves BLAS as it is.
         """
         if threads:
-            from eps.cpu.blas_threads import set_blas_threads  # noqa: PLC0415 - see above
+            from eps.cpu.blas_threads import set_blas_threads  # noqa: PLC0415 - lazy: rare
 
             set_blas_threads(threads)
 
     @cached_property
     def _users(self) -> KernelRegistry:
         """A user's kernels."""
-        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - see __init__
+        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - lazy: reload
 
         return KernelRegistry(self.name)
 
     @cached_property
     def _resolver(self) -> Resolver:
         """All kernels, imported as they are asked for."""
-        from eps.cpu.kernels import OwnKernels  # noqa: PLC0415 - see above
-        from eps.cpu.resolve import Resolver  # noqa: PLC0415 - see above
+        from eps.cpu.kernels import OwnKernels  # noqa: PLC0415 - lazy: reload
+        from eps.cpu.resolve import Resolver  # noqa: PLC0415 - lazy: reload
 
         return Resolver((self._users, OwnKernels(self.name)))
 
@@ -88,7 +88,7 @@ class CPUExecutionProvider(ExecutionProvider):
         return [self._compile(node) for node in fused]
 
     def _compile(self, fused: FusedNode) -> CompiledPartition:
-        from eps.cpu.compile_graph import GraphCompiler, NodeRefused  # noqa: PLC0415 - as above
+        from eps.cpu.compile_graph import GraphCompiler, NodeRefused  # noqa: PLC0415 - lazy: reload
 
         try:
             return GraphCompiler(fused.graph, self._resolver, fused.bodies).compile()

@@ -38,7 +38,7 @@ def finder(pattern: str) -> Callable[[str], list[tuple[int, int]]]:
 
 def _compile_pattern(pattern: str, *, longest: bool = False) -> Any:  # noqa: ANN401 - of re2 or re
     try:
-        import re2  # noqa: PLC0415 - optional
+        import re2  # noqa: PLC0415 - lazy: rare
     except ImportError:
         return _by_python(pattern, longest=longest)
     options = re2.Options()

@@ -121,7 +121,7 @@ def opset_of(domain: str, opset_imports: Mapping[str, int]) -> int:
 def _without_kernels(
     op: OpIdentifier, mismatches: tuple[str, ...], *, function: bool
 ) -> Resolution:
-    from eps.cpu.reference import why_not  # noqa: PLC0415 - imports onnx.reference
+    from eps.cpu.reference import why_not  # noqa: PLC0415 - lazy: rare
 
     reasons = mismatches or (f"no kernel is registered for {op}",)
     if op.domain not in _ONNX:

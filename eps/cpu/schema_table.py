@@ -108,6 +108,6 @@ def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
         return table.find(domain, op_type, opset)
     if newest is None and "onnx.defs" not in sys.modules:
         return None  # whoever registers schemas of his own has imported it
-    from eps.cpu.onnx_schemas import schema_from_onnx  # noqa: PLC0415 - imports onnx
+    from eps.cpu.onnx_schemas import schema_from_onnx  # noqa: PLC0415 - lazy: rare
 
     return schema_from_onnx(domain, op_type, opset)

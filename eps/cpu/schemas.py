@@ -84,7 +84,7 @@ class Schemas:
         elsewhere = sorted({d or "ai.onnx" for d, name, _ in known if name == op_type})
         if elsewhere:
             return f"{what}; domain {', '.join(elsewhere)} has an operator of that name"
-        import difflib  # noqa: PLC0415 - for an error alone
+        import difflib  # noqa: PLC0415 - lazy: rare
 
         names = sorted({name for _, name, _ in known})
         near = difflib.get_close_matches(op_type, names, n=1)

@@ -88,7 +88,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return found
 
     def _capability(self, view: GraphView) -> Capability:
-        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - not for a reload
+        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload
 
         return capability(view, self._target, self._opened().learn_sizes(view.graph))
 
@@ -98,7 +98,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         Raises:
             EPFail: None works, and the options name one.
         """
-        from eps.opencl.trials.trial import problem_of  # noqa: PLC0415 - not for a reload
+        from eps.opencl.trials.trial import problem_of  # noqa: PLC0415 - lazy: reload
 
         problems: list[str] = []
         for found in (self._found, *(f for f in self._fitting if f != self._found)):
@@ -119,7 +119,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binaries, source, weights and tables of launches to `out`."""
-        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - lazy: rare
 
         write_payload(self._payload(compiled), out)
 
@@ -135,7 +135,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """As `export_model`, large weights to the file of a session group."""
-        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - lazy: rare
 
         write_payload(self._payload(compiled), out, weights)
         return True
@@ -147,8 +147,8 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return self._imported(payload, weights.data, io)
 
     def _payload(self, compiled: CompiledPartition) -> Payload:
-        from eps.opencl.payload.dynamic_payload import stored  # noqa: PLC0415 - not for a reload
-        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - not for a reload
+        from eps.opencl.payload.dynamic_payload import stored  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         if isinstance(compiled, DynamicPartition):
             variants = tuple(map(self._variant, compiled.executables()))
@@ -205,7 +205,7 @@ def _first_not_failed(fitting: Sequence[ListedDevice]) -> ListedDevice:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]
-    from eps.opencl.trials.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - no choice, no need
+    from eps.opencl.trials.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - lazy: reload
 
     if nothing_failed():
         return fitting[0]

@@ -146,7 +146,7 @@ def _precision(text: str, kind: str) -> str:
 def _shapes(text: str) -> dict[str, tuple[Bound, ...]]:
     if not text:
         return {}
-    from ort_lite.providers.input_shapes import parse_shapes  # noqa: PLC0415 - few have the option
+    from ort_lite.providers.input_shapes import parse_shapes  # noqa: PLC0415 - lazy: reload
 
     return parse_shapes(text)
 
@@ -188,7 +188,7 @@ def _ieee(options: Mapping[str, str], device: str) -> bool:
 def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
     if not text:
         return {}
-    import json  # noqa: PLC0415 - few have the option
+    import json  # noqa: PLC0415 - lazy: reload
 
     if len(text) > MAX_JSON:
         raise InvalidArgument(f"load_config is {len(text)} characters, at most {MAX_JSON}")

@@ -63,7 +63,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         runtime = self._sdk.runtime
         self.imports_without_lock = runtime.without_lock
         if options.npu_platform:
-            from eps.openvino.compile.offline import offline_identity  # noqa: PLC0415 - few compile so
+            from eps.openvino.compile.offline import offline_identity  # noqa: PLC0415 - lazy: reload
 
             core = self._sdk.core()
             self._identity = offline_identity(core, options.npu_platform, runtime.version)
@@ -75,7 +75,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
             core = sdk.core()
-            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - not for a reload
+            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - lazy: reload
 
             with uncut:
                 return present_requirements(core, options)
@@ -94,7 +94,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def get_capability(self, view: GraphView) -> Capability:
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
-        from eps.openvino.support.offer import capability  # noqa: PLC0415 - not for a reload
+        from eps.openvino.support.offer import capability  # noqa: PLC0415 - lazy: reload
 
         return capability(view, self._table, ieee=self.options.ieee)
 
@@ -105,21 +105,21 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     @cached_property
     def _table(self) -> SupportTable:
-        from eps.openvino.support.table import load_table  # noqa: PLC0415 - not for a reload
+        from eps.openvino.support.table import load_table  # noqa: PLC0415 - lazy: reload
 
         return load_table(self._identity.sdk_version)
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Convert and compile each partition."""
-        from eps.openvino.compile.compile_partition import compile_partition  # noqa: PLC0415 - not for a reload
+        from eps.openvino.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         core = self._sdk.core()
         return [compile_partition(core, self.options, self._verdicts, one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""
-        from eps.openvino.compile.offline import OfflinePartition  # noqa: PLC0415 - not for a reload
-        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
+        from eps.openvino.compile.offline import OfflinePartition  # noqa: PLC0415 - lazy: reload
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - lazy: reload
 
         assert isinstance(compiled, OpenVINOPartition | OfflinePartition), (
             "the core gives back what compile gave"
@@ -156,8 +156,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
         """Write OpenVINO's blob without the constants that go to `weights`; on CPU alone."""
-        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - after a reload's import
-        from eps.openvino.payload.shared_weights import weightless_blob  # noqa: PLC0415 - not for a reload
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - lazy: reload
+        from eps.openvino.payload.shared_weights import weightless_blob  # noqa: PLC0415 - lazy: rare
 
         if self.options.device != "CPU" or not isinstance(compiled, OpenVINOPartition):
             return False
@@ -193,8 +193,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 reason=Reason.VENDOR_REJECTED,
                 present=self._identity,
             ) from exc
-        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - see modules_after_import
-        from eps.openvino.sdk.ports import import_order  # noqa: PLC0415 - as above
+        from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - lazy: reload
+        from eps.openvino.sdk.ports import import_order  # noqa: PLC0415 - lazy: reload
 
         return OpenVINOPartition(model, "an imported partition", import_order(io, model))
 

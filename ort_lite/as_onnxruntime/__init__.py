@@ -44,8 +44,8 @@ def as_onnxruntime(
         ValueError: `providers` or ORT_LITE_PROVIDERS cannot be read, or names an execution
             provider that is not installed.
     """
-    from ort_lite.as_onnxruntime.installation import install  # noqa: PLC0415 - `python -m` comes by here, too
-    from ort_lite.as_onnxruntime.settings import Settings  # noqa: PLC0415 - as above
+    from ort_lite.as_onnxruntime.installation import install  # noqa: PLC0415 - lazy: rare
+    from ort_lite.as_onnxruntime.settings import Settings  # noqa: PLC0415 - lazy: rare
 
     install(Settings.of(providers=providers, cache=cache, report=report))
 

@@ -124,18 +124,18 @@ def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, s
 def _variable(name: str, value: str) -> dict[str, str]:
     """What an option means, as a variable that the stand-in reads."""
     if name == "--providers":
-        from ort_lite.as_onnxruntime.provider_text import parse_providers  # noqa: PLC0415 - if it is there
-        from ort_lite.as_onnxruntime.settings import PROVIDERS_VARIABLE  # noqa: PLC0415 - as above
+        from ort_lite.as_onnxruntime.provider_text import parse_providers  # noqa: PLC0415 - lazy: rare
+        from ort_lite.as_onnxruntime.settings import PROVIDERS_VARIABLE  # noqa: PLC0415 - lazy: rare
 
         parse_providers(value, "--providers")
         return {PROVIDERS_VARIABLE: value}
     if name == "--cache":
-        from ort_lite.context.keys import CACHE_FOLDER_VARIABLE  # noqa: PLC0415 - as above
-        from ort_lite.model_cache.user_folder import user_cache_folder  # noqa: PLC0415 - as above
+        from ort_lite.context.keys import CACHE_FOLDER_VARIABLE  # noqa: PLC0415 - lazy: reload
+        from ort_lite.model_cache.user_folder import user_cache_folder  # noqa: PLC0415 - lazy: reload
 
         return {CACHE_FOLDER_VARIABLE: os.path.abspath(value or user_cache_folder(os.environ))}  # noqa: PTH100 - as installation.py
     if name == "--report":
-        from ort_lite.as_onnxruntime.settings import REPORT_VARIABLE, STDERR  # noqa: PLC0415 - as above
+        from ort_lite.as_onnxruntime.settings import REPORT_VARIABLE, STDERR  # noqa: PLC0415 - lazy: rare
 
         if value and value != STDERR:
             value = os.path.abspath(value)  # noqa: PTH100 - as above

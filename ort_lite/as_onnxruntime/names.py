@@ -31,18 +31,18 @@ _BUILD = ("get_version_string", "get_build_info")
 
 def _session_class(settings: Settings) -> type:
     if settings.report:
-        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - few ask for one
+        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - lazy: rare
 
         base: type = reported(settings.report)
     else:
-        from ort_lite.as_onnxruntime.sessions import InferenceSession  # noqa: PLC0415 - see above
+        from ort_lite.as_onnxruntime.sessions import InferenceSession  # noqa: PLC0415 - lazy: rare
 
         base = InferenceSession
     return type("InferenceSession", (base,), {"settings": settings, "__module__": NAME})
 
 
 def _compiler_class(settings: Settings) -> type:
-    from ort_lite.as_onnxruntime.compilers import compiler_class  # noqa: PLC0415 - few programs compile
+    from ort_lite.as_onnxruntime.compilers import compiler_class  # noqa: PLC0415 - lazy: rare
 
     return compiler_class(settings)
 

@@ -88,7 +88,7 @@ def full_name(name: str, origin: str) -> str:
 
 
 def _from_json(text: str, origin: str) -> list[Any]:
-    import json  # noqa: PLC0415 - few write it so
+    import json  # noqa: PLC0415 - lazy: reload
 
     try:
         found = json.loads(text)

@@ -130,7 +130,7 @@ class Report:
         """By atexit; workers of multiprocessing leave by os._exit, after what is finalized."""
         process = sys.modules.get("multiprocessing.process")
         if process is not None and process.parent_process() is not None:
-            from multiprocessing.util import Finalize  # noqa: PLC0415 - workers have it
+            from multiprocessing.util import Finalize  # noqa: PLC0415 - lazy: rare
 
             Finalize(None, self.write, exitpriority=0)
         else:

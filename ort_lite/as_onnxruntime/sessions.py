@@ -65,9 +65,9 @@ def decided(settings: Settings, options: SessionOptions | None) -> SessionOption
     """`options` with the cache of the call; the same object where it names none."""
     if not settings.cache:
         return options
-    from ort_lite.context.keys import CACHE_KEY  # noqa: PLC0415 - for these sessions alone
-    from ort_lite.model_cache.settings import FOLDER_KEY  # noqa: PLC0415 - as above
-    from ort_lite.options import SessionOptions  # noqa: PLC0415 - as above
+    from ort_lite.context.keys import CACHE_KEY  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model_cache.settings import FOLDER_KEY  # noqa: PLC0415 - lazy: rare
+    from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
     found = options.snapshot() if options is not None else SessionOptions()
     found.add_session_config_entry(CACHE_KEY, "1")

@@ -47,7 +47,7 @@ class Settings:
         text = os.environ.get(PROVIDERS_VARIABLE, "")
         chosen: tuple[tuple[str, Mapping[str, str]], ...] | None = None
         if text or providers is not None:
-            from ort_lite.as_onnxruntime.provider_text import providers_of  # noqa: PLC0415 - where any are chosen
+            from ort_lite.as_onnxruntime.provider_text import providers_of  # noqa: PLC0415 - lazy: rare
 
             origin = PROVIDERS_VARIABLE if text else "providers"
             chosen = providers_of(text or providers or (), origin)

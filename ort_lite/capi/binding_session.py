@@ -150,7 +150,7 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> OrtValueVector:
         """The session's, with the feed first."""
-        from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - few sessions use it
+        from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - lazy: rare
 
         found = self.session.run_with_ort_values(output_names, input_feed, run_options)
         return OrtValueVector.of(found)

@@ -35,10 +35,10 @@ def export_lora_parameters(
         ValueError: The file is no .npz, or holds pickled objects.
         BindingError: An array of a type or shape that adapters do not have.
     """
-    import numpy as np  # noqa: PLC0415 - `ort_lite.capi` brings no numpy
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
-    from ort_lite.execution.adapters import AdapterFormat  # noqa: PLC0415 - as above
-    from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - as above
+    from ort_lite.execution.adapters import AdapterFormat  # noqa: PLC0415 - lazy: rare
+    from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - lazy: rare
 
     content = AdapterFormat()
     content.set_adapter_version(adapter_version)

@@ -182,7 +182,7 @@ class Importer:
     def _reserve(self, source: str, ep: ExecutionProvider) -> None:
         """Tell an EP, once, how much working memory its contexts need."""
         if source in self._sizes and source not in self._reserved:
-            from ort_lite.context.max_size import SharesWorkingMemory  # noqa: PLC0415 - few EPs do
+            from ort_lite.context.max_size import SharesWorkingMemory  # noqa: PLC0415 - lazy: rare
 
             self._reserved.add(source)
             if isinstance(ep, SharesWorkingMemory):
@@ -206,7 +206,7 @@ class Importer:
 def _largest(primaries: Sequence[EpContextNode]) -> dict[str, int]:
     if not any(node.max_size for node in primaries):
         return {}
-    from ort_lite.context.max_size import largest  # noqa: PLC0415 - few EPs record any
+    from ort_lite.context.max_size import largest  # noqa: PLC0415 - lazy: rare
 
     return largest(primaries)
 
@@ -228,7 +228,7 @@ def _compiled(
     try:
         if found.payload.weights is None:
             return ep.import_model(found.payload.data, io)
-        from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - few payloads need it
+        from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
 
         assert isinstance(ep, SupportsWeightSharing), "require_fit saw to it"
         return ep.import_shared(found.payload.data, found.payload.weights, io)

@@ -116,7 +116,7 @@ def _watch(*stores: PayloadStore) -> WatchedFiles | None:
     files = {id(file): file for store in stores for file in store.to_watch()}
     if not files:
         return None
-    from ort_lite.context.watched_files import WatchedFiles  # noqa: PLC0415 - large payloads only
+    from ort_lite.context.watched_files import WatchedFiles  # noqa: PLC0415 - lazy: rare
 
     return WatchedFiles(files.values())
 
@@ -125,7 +125,7 @@ def _as_shown(model: Model) -> Model:
     """The model with the types of outputs as the session of the plain model shows them."""
     if not any(info.name in model.graph.value_info for info in model.graph.outputs):
         return model
-    from ort_lite.context.graph import outputs_swapped  # noqa: PLC0415 - few models need it
+    from ort_lite.context.graph import outputs_swapped  # noqa: PLC0415 - lazy: rare
 
     return replace(model, graph=outputs_swapped(model.graph))
 
@@ -147,7 +147,7 @@ def _beside(
 def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
     imported = importer.import_all(graph)
     try:
-        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - while payloads are imported
+        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
 
         first, rules = _partitions(graph, imported), terms.preparation_rules()
     except BaseException:
@@ -161,13 +161,13 @@ def _prepared(graph: Graph, terms: Terms, importer: Importer) -> PreparedGraph:
 
 
 def _partitions(graph: Graph, imported: Sequence[Imported]) -> dict[Part, Partition]:
-    from ort_lite.planning.partitioner import Part  # noqa: PLC0415 - see _prepared
+    from ort_lite.planning.partitioner import Part  # noqa: PLC0415 - lazy: reload
 
     return {Part(one.owner, (one.index,)): _partition(graph, one) for one in imported}
 
 
 def _partition(graph: Graph, one: Imported) -> Partition:
-    from ort_lite.planning.preparation import Partition, guard  # noqa: PLC0415 - see _prepared
+    from ort_lite.planning.preparation import Partition, guard  # noqa: PLC0415 - lazy: reload
 
     name = one.node.partition_name or one.node.name
     own = graph.extract([one.index], one.node.name)

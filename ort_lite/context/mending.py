@@ -21,7 +21,7 @@ def recompile(onnx_model_filename: str) -> str:
     The name may be anybody's: what could hide in a terminal, or be taken for an option, is
     left out.
     """
-    import shlex  # noqa: PLC0415 - what loads needs no way out
+    import shlex  # noqa: PLC0415 - lazy: rare
 
     name = onnx_model_filename
     told = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
@@ -46,7 +46,7 @@ def refused(
         ),
     }.get(exc.reason, again)
     if exc.reason is Reason.UNTRUSTED:
-        from ort_lite.trust.verification import MEND  # noqa: PLC0415 - for an error alone
+        from ort_lite.trust.verification import MEND  # noqa: PLC0415 - lazy: rare
 
         hint = MEND
     return InvalidGraph(

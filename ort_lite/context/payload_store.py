@@ -265,7 +265,7 @@ class PayloadStore:
     def _from_user(self, name: str, reader: DataReader) -> Container:
         """What the user's read function gives for a name; no file is looked at."""
         if name not in self._containers:
-            from ort_lite.context.data import OrtEpContextDataBuffer  # noqa: PLC0415 - few sessions have one
+            from ort_lite.context.data import OrtEpContextDataBuffer  # noqa: PLC0415 - lazy: rare
 
             buffer = OrtEpContextDataBuffer(reader.max_size)
             try:

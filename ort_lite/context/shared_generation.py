@@ -71,7 +71,7 @@ class _Model:
         """
         if self.signer is None:
             return
-        from ort_lite.context.signing import signature_of  # noqa: PLC0415 - if asked for
+        from ort_lite.context.signing import signature_of  # noqa: PLC0415 - lazy: rare
 
         data = memoryview(self.file.temporary.read_bytes())  # not mapped: see _agree_on_max_size
         entries = signature_of([data], read_model(data), self.file.path.parent, self.signer)

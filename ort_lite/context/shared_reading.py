@@ -50,7 +50,7 @@ def loading(options: SessionOptions) -> Iterator[Workspace | None]:
     if not options.flag(SHARE_KEY):
         yield None
         return
-    from ort_lite.context.shared_contexts import group_of  # noqa: PLC0415 - rarely needed at start-up
+    from ort_lite.context.shared_contexts import group_of  # noqa: PLC0415 - lazy: rare
 
     group = group_of(options)
     assert group is not None, "the flag is set"
@@ -86,7 +86,7 @@ class PayloadFile:
         runs = self.container.entries[name].weights
         if not runs:
             return None
-        from ort_lite.context.shared_weights import WeightsFile  # noqa: PLC0415 - few payloads need any
+        from ort_lite.context.shared_weights import WeightsFile  # noqa: PLC0415 - lazy: rare
 
         with self._lock:
             for run in runs:

@@ -83,8 +83,8 @@ def _signatures(data: ModelBytes) -> tuple[Signature, ...]:
         return (Signature(key="", problem=str(exc)),)
     if not signed.records:
         return ()
-    from ort_lite.status import Fail  # noqa: PLC0415 - for signed models
-    from ort_lite.trust.verification import record_problem  # noqa: PLC0415 - as above
+    from ort_lite.status import Fail  # noqa: PLC0415 - lazy: reload
+    from ort_lite.trust.verification import record_problem  # noqa: PLC0415 - lazy: rare
 
     digest = signed.digest(data.pieces())
     found = []

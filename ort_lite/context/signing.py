@@ -58,7 +58,7 @@ def signer_of(options: SessionOptions) -> Signer | None:
         if secret:
             raise InvalidArgument(f"{PASSPHRASE_KEY} is set, and {SIGN_KEY} names no key")
         return None
-    from ort_lite.trust.private_keys import read_passphrase, read_signer  # noqa: PLC0415 - if asked for
+    from ort_lite.trust.private_keys import read_passphrase, read_signer  # noqa: PLC0415 - lazy: rare
 
     return read_signer(Path(path), read_passphrase(Path(secret)) if secret else None)
 

@@ -95,10 +95,10 @@ def session_target(path: str | None, options: SessionOptions) -> ContextTarget:
         Fail: The model came from memory and no path is given, or the output exists.
         InvalidArgument: The path is a folder, or its folder is missing or not writable.
     """
-    from ort_lite.context.external_initializers import (  # noqa: PLC0415 - only what writes needs it
+    from ort_lite.context.external_initializers import (  # noqa: PLC0415 - lazy: rare
         ExternalInitializers,
     )
-    from ort_lite.context.signing import signer_of  # noqa: PLC0415 - as above
+    from ort_lite.context.signing import signer_of  # noqa: PLC0415 - lazy: rare
 
     given = options.config.get(PATH_KEY, "")
     source = Path(path) if path is not None else None

@@ -74,7 +74,7 @@ def _missing_option(ep: SupportsEpContext, found: Examined) -> str:
 
 
 def _shares_weights(ep: SupportsEpContext) -> bool:
-    from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - few payloads need it
+    from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
 
     return isinstance(ep, SupportsWeightSharing)
 

@@ -191,7 +191,7 @@ def signed_pieces(
     """
     if target.signer is None or target.stage is not None:
         return pieces
-    from ort_lite.context.signing import signature_of  # noqa: PLC0415 - if asked for
+    from ort_lite.context.signing import signature_of  # noqa: PLC0415 - lazy: rare
 
     return [*pieces, signature_of(pieces, model, target.folder, target.signer)]
 

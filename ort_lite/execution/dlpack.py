@@ -86,7 +86,7 @@ def from_capsule(capsule: Capsule, *, is_bool: bool) -> Array:
         raise BindingError("ORT only supports contiguous tensor for now.")
     array = _writeable(array)
     if bfloat and array.dtype == np.uint16:
-        from ml_dtypes import bfloat16  # noqa: PLC0415 - takes 5 ms, and few need it
+        from ml_dtypes import bfloat16  # noqa: PLC0415 - lazy: rare
 
         return array.view(bfloat16)
     return array.view(np.bool_) if is_bool and array.dtype == np.uint8 else array

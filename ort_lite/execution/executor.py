@@ -94,7 +94,7 @@ class Plan:
 
     @cached_property
     def _schedule(self) -> Schedule:
-        from ort_lite.execution.parallel import Schedule  # noqa: PLC0415 - few sessions run in parallel
+        from ort_lite.execution.parallel import Schedule  # noqa: PLC0415 - lazy: rare
 
         return Schedule(
             [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs

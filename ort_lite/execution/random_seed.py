@@ -22,7 +22,7 @@ def set_seed(seed: int) -> None:
     Raises:
         ValueError: A negative seed.
     """
-    import numpy as np  # noqa: PLC0415 - the package is imported by who needs no numpy
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
     with _lock:
         _shared[:] = [np.random.SeedSequence(seed)]
@@ -30,7 +30,7 @@ def set_seed(seed: int) -> None:
 
 def new_generator() -> np.random.Generator:
     """A generator of its own for one draw: seeded by `set_seed`, else by the system."""
-    import numpy as np  # noqa: PLC0415 - see above
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
     with _lock:
         return np.random.default_rng(_shared[0].spawn(1)[0] if _shared else None)

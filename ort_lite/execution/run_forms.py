@@ -122,7 +122,7 @@ class RunForms(ABC):
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """As `run`, from OrtValues to OrtValues."""
-        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - few sessions use it
+        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - lazy: rare
 
         return [
             OrtValue.holding(v) for v in self.run(output_names, input_dict_ort_values, run_options)
@@ -130,13 +130,13 @@ class RunForms(ABC):
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
         """Where each input is taken from: host memory."""
-        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - few sessions are asked
+        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
 
         return [OrtMemoryInfo() for _ in self.get_inputs()]
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
         """Where each output is put: host memory."""
-        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - see above
+        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
 
         return [OrtMemoryInfo() for _ in self.get_outputs()]
 
@@ -146,7 +146,7 @@ class RunForms(ABC):
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs to be bound to memory, for `run_with_iobinding`."""
-        from ort_lite.execution.io_binding import IOBinding  # noqa: PLC0415 - few sessions use it
+        from ort_lite.execution.io_binding import IOBinding  # noqa: PLC0415 - lazy: rare
 
         return IOBinding(self)
 
@@ -165,7 +165,7 @@ class RunForms(ABC):
             BindingError: A device of `fetch_devices` is not the host.
             ValueError: `feed_names` and `feeds` differ in length.
         """
-        from ort_lite.execution.memory_info import require_host  # noqa: PLC0415 - see above
+        from ort_lite.execution.memory_info import require_host  # noqa: PLC0415 - lazy: rare
 
         for device in fetch_devices:
             require_host(device)
@@ -182,7 +182,7 @@ class RunForms(ABC):
         vendor_id: int = -1,
     ) -> OrtValue:
         """As `OrtValue.ortvalue_from_shape_and_type`: no session here has memory of its own."""
-        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - see above
+        from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - lazy: rare
 
         return OrtValue.ortvalue_from_shape_and_type(
             shape, element_type, device_type, device_id, vendor_id
@@ -219,7 +219,7 @@ class RunForms(ABC):
             InvalidArgument: An output does not fit the memory bound to it.
             BindingError: No output is bound; a RuntimeError, too.
         """
-        from ort_lite.execution.io_binding import SessionIOBinding  # noqa: PLC0415 - see above
+        from ort_lite.execution.io_binding import SessionIOBinding  # noqa: PLC0415 - lazy: rare
 
         if isinstance(iobinding, SessionIOBinding):
             iobinding = iobinding.binding

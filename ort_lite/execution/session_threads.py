@@ -41,7 +41,7 @@ class Surroundings:
             self.helpers = _helpers(self._count)
         self.profiler: Profiler | None = None
         if options.enable_profiling:
-            from ort_lite.execution.profiling import Profiler  # noqa: PLC0415 - few sessions are profiled
+            from ort_lite.execution.profiling import Profiler  # noqa: PLC0415 - lazy: rare
 
             self.profiler = Profiler(options.profile_file_prefix)
 
@@ -105,14 +105,14 @@ class Surroundings:
 
 def _helpers(count: int) -> Helpers | None:
     """All threads of a run but the one that calls it; None where that is the only one."""
-    from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - few sessions run in parallel
+    from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - lazy: rare
 
     others = (count or _cores()) - 1
     return Helpers(_threads(others, "ort_lite-inter-op"), others) if others else None
 
 
 def _threads(count: int, name: str) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - few sessions need threads
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - lazy: rare
 
     return ThreadPoolExecutor(count, thread_name_prefix=name)
 

@@ -56,7 +56,7 @@ class OrtValueVector:
             TypeError: Neither.
         """
         if not isinstance(value, OrtValue):
-            from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - few vectors need it
+            from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - lazy: rare
 
             value = OrtValue.holding(from_capsule(value, is_bool=is_bool_tensor))
         self._values.append(value)

@@ -162,7 +162,7 @@ class OrtValue:
             TypeError: It is neither.
             BindingError: It is not contiguous or not in host memory; a RuntimeError, too.
         """
-        from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - few values need it
+        from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - lazy: rare
 
         if isinstance(data, OrtValue):
             is_bool_tensor = data.data_type() == "tensor(bool)"
@@ -205,8 +205,8 @@ class OrtValue:
         Raises:
             BindingError: The value is none; a RuntimeError, too.
         """
-        from ort_lite.execution.sparse_tensor import SparseTensor  # noqa: PLC0415 - few have one
-        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - as above
+        from ort_lite.execution.sparse_tensor import SparseTensor  # noqa: PLC0415 - lazy: rare
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
 
         if not isinstance(self._value, SparseValue):
             raise BindingError(
@@ -224,7 +224,7 @@ class OrtValue:
 
     def to_dlpack(self) -> Any:  # noqa: ANN401 - a capsule
         """As `__dlpack__`."""
-        from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - few values need it
+        from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - lazy: rare
 
         return to_capsule(self._array(_TENSORS_ONLY))
 
@@ -265,7 +265,7 @@ class OrtValue:
         """Whether it is a sparse tensor."""
         if isinstance(self._value, np.ndarray | list | dict):
             return False
-        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - few are
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
 
         return isinstance(self._value, SparseValue)
 

@@ -59,7 +59,7 @@ def _error(exc: OrtLiteError) -> dict[str, str]:
 
 
 def _tasks() -> Mapping[str, Task]:
-    from ort_lite.hw import child_bench, child_models  # noqa: PLC0415 - after the job is read
+    from ort_lite.hw import child_bench, child_models  # noqa: PLC0415 - lazy: rare
 
     return {
         "probe": child_models.probe,

@@ -137,7 +137,7 @@ def _locked(path: Path) -> Iterator[None]:
     """Hold a lock file; where the system has no flock, builds are not serialised."""
     with path.open("wb") as file:
         if find_spec("fcntl") is not None:
-            import fcntl  # noqa: PLC0415 - not on Windows
+            import fcntl  # noqa: PLC0415 - lazy: reload
 
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

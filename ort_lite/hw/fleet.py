@@ -68,7 +68,7 @@ def run_on_fleet(
 
 def _connect(address: str) -> Any:  # noqa: ANN401 - Dask's client
     try:
-        from distributed import Client  # noqa: PLC0415 - an extra
+        from distributed import Client  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
         raise MatrixError("--scheduler needs Dask: pip install 'ort-lite[fleet]'") from exc
     host = address.removeprefix(PREFIX)

@@ -63,7 +63,7 @@ def run_job(job: FleetJob) -> bytes:
 
 def _store(folder: Path, url: str, patterns: Sequence[str]) -> None:
     """Copy the files that the patterns name to `url`/<the row's folder>."""
-    from fsspec.core import url_to_fs  # noqa: PLC0415 - an extra
+    from fsspec.core import url_to_fs  # noqa: PLC0415 - lazy: rare
 
     files, base = url_to_fs(url)
     for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):

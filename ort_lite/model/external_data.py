@@ -124,7 +124,7 @@ class ExternalFiles:
             except FileChangedError:
                 raise
             except FormatError as exc:
-                from ort_lite.trust.verification import untrusted  # noqa: PLC0415 - for an error alone
+                from ort_lite.trust.verification import untrusted  # noqa: PLC0415 - lazy: rare
 
                 raise untrusted(f"External data: {exc}") from exc
 
@@ -133,7 +133,7 @@ class ExternalFiles:
         where = _place(tensor)
         length = self._length(tensor.name, where.location)
         self.origins[tensor.name] = where
-        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - few models need it
+        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - lazy: reload
 
         size = tensor_bytes(tensor.data_type, tensor.dims)
         if where.length is not None and where.length != size:
@@ -151,7 +151,7 @@ class ExternalFiles:
         return tensor
 
     def _attached(self, tensor: Tensor) -> Tensor:
-        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - few models need it
+        from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - lazy: reload
 
         where = _place(tensor)
         span = where.offset, where.offset + tensor_bytes(tensor.data_type, tensor.dims)
@@ -171,7 +171,7 @@ class ExternalFiles:
             return len(self._given(location))
         file = self._files.get(location)
         if file is None:
-            from ort_lite.model.external_file import ExternalFile  # noqa: PLC0415 - see above
+            from ort_lite.model.external_file import ExternalFile  # noqa: PLC0415 - lazy: rare
 
             try:
                 path = resolve_payload(

@@ -106,7 +106,7 @@ def _put(place: dict[str, OrtValue], name: str, value: OrtValue) -> None:
 
 
 def _like(known: Tensor, value: OrtValue) -> Tensor:
-    from ort_lite.model.tensor_values import from_numpy  # noqa: PLC0415 - brings ml_dtypes
+    from ort_lite.model.tensor_values import from_numpy  # noqa: PLC0415 - lazy: reload
 
     given = from_numpy(value.numpy(), known.name)
     if given.dims != tuple(known.dims):

@@ -282,7 +282,7 @@ class Graph:
         ]
         if all(j < i for i, need in enumerate(needs) for j in need):
             return tuple(nodes)
-        from ort_lite.model.topological import topological_order  # noqa: PLC0415 - most models are sorted
+        from ort_lite.model.topological import topological_order  # noqa: PLC0415 - lazy: reload
 
         order = topological_order(needs)
         if len(order) != len(nodes):

@@ -69,7 +69,7 @@ def _constant(node: Node) -> Tensor | None:
 
 
 def _dense(name: str, sparse: SparseTensor) -> Tensor:
-    from ort_lite.model.sparse_constants import dense_tensor  # noqa: PLC0415 - few models have any
+    from ort_lite.model.sparse_constants import dense_tensor  # noqa: PLC0415 - lazy: reload
 
     return dense_tensor(name, sparse)
 

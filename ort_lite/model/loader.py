@@ -241,12 +241,12 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
         InvalidGraph: The model contradicts itself.
         Fail: As infer_types; an input has no type; an operator set that nobody knows.
     """
-    from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - see above
-    from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - plain models only
-    from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - see above
-    from ort_lite.model.node_arity import require_arity  # noqa: PLC0415 - imports onnx
-    from ort_lite.model.node_schemas import check_versions  # noqa: PLC0415 - imports onnx
-    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
+    from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.node_arity import require_arity  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.node_schemas import check_versions  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - lazy: reload
 
     _require_versions(model)
     check_versions(model)
@@ -351,7 +351,7 @@ def _opened(path: str, found_at: str) -> StampedFile:
 
 def _proven(data: ModelBytes, path: str | None, trust: str) -> Proof:
     """The proof that a session asked for, before a byte of the model is believed."""
-    from ort_lite.trust.verification import require_signed  # noqa: PLC0415 - few sessions ask
+    from ort_lite.trust.verification import require_signed  # noqa: PLC0415 - lazy: rare
 
     return require_signed(data, trust, path or "model from memory")
 
@@ -360,7 +360,7 @@ def _decoded(data: ModelBytes, path: str | None) -> Model:
     try:
         return read_model(data.view, file=path or "", runs=data.runs)
     except FormatError as exc:
-        from ctx_formats.file_kind import kind_of  # noqa: PLC0415 - only what fails needs it
+        from ctx_formats.file_kind import kind_of  # noqa: PLC0415 - lazy: rare
 
         kind = kind_of(data.view)
         seen = f". {path or 'The data'} looks like {kind}, not like an ONNX model." if kind else ""
@@ -371,8 +371,8 @@ def _decoded(data: ModelBytes, path: str | None) -> Model:
 
 
 def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
-    from ctx_formats.denotations import input_denotations  # noqa: PLC0415 - few sessions ask
-    from ort_lite.model.free_dimensions import bind_denoted  # noqa: PLC0415 - see above
+    from ctx_formats.denotations import input_denotations  # noqa: PLC0415 - lazy: rare
+    from ort_lite.model.free_dimensions import bind_denoted  # noqa: PLC0415 - lazy: reload
 
     sizes, names = options.denoted_dimensions, options.free_dimensions
     return bind_denoted(graph, input_denotations(data), sizes, names)

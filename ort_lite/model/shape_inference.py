@@ -144,13 +144,13 @@ def _elements(tensor: Tensor) -> int:
 
 
 def _inlined(model: Model) -> Model:
-    import onnx  # noqa: PLC0415 - takes 0.1 s, and few models have functions
-    import onnx.checker  # noqa: PLC0415 - see above
-    import onnx.inliner  # noqa: PLC0415 - see above
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # noqa: PLC0415 - see above
+    import onnx  # noqa: PLC0415 - lazy: rare
+    import onnx.checker  # noqa: PLC0415 - lazy: rare
+    import onnx.inliner  # noqa: PLC0415 - lazy: rare
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # noqa: PLC0415 - lazy: rare
 
-    from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - see above
-    from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - see above
+    from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - lazy: rare
+    from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - lazy: rare
 
     # A function of an operator's name does not replace the operator, as in onnxruntime.
     own = tuple(f for f in model.functions if f.domain not in ONNX_DOMAINS)

@@ -59,7 +59,7 @@ _ONNX: Mapping[np.dtype[Any], DataType] = {
 
 @cache
 def _narrow_dtypes() -> Mapping[int, np.dtype[Any]]:
-    import ml_dtypes  # noqa: PLC0415 - see _NARROW
+    import ml_dtypes  # noqa: PLC0415 - lazy: rare
 
     return {number: np.dtype(getattr(ml_dtypes, name)) for number, name in _NARROW.items()}
 

@@ -159,9 +159,9 @@ class CachedModel:
             loaded = self.plain()
             outcome = CacheOutcome(state="missed", reason=self.unfit())
             return replace(make_ready(loaded, opening), cache=outcome)
-        from ort_lite.model_cache.explanation import miss_reason  # noqa: PLC0415 - not for a hit
-        from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - see above
-        from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - see above
+        from ort_lite.model_cache.explanation import miss_reason  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - lazy: rare
 
         identity = self._identity(opening, source)
         made = Made(identity, source)

@@ -153,7 +153,7 @@ class EntryReader:
 
     def _is_ours(self) -> bool:
         """Whether this user's sessions, or those with the cache's key, alone make entries."""
-        from ort_lite.model_cache.ownership import writable_by_others  # noqa: PLC0415 - rarely asked
+        from ort_lite.model_cache.ownership import writable_by_others  # noqa: PLC0415 - lazy: rare
 
         return self._store.secret is not None or not any(
             writable_by_others(folder)

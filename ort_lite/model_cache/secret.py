@@ -50,7 +50,7 @@ class CacheSecret:
 
     def made(self, kind: str, content: Mapping[str, object]) -> bool:
         """Whether a record has the MAC of this secret."""
-        from hmac import compare_digest  # noqa: PLC0415 - for caches with a key
+        from hmac import compare_digest  # noqa: PLC0415 - lazy: rare
 
         found = content.get(MAC)
         return isinstance(found, str) and compare_digest(
@@ -84,7 +84,7 @@ def read_secret(path: str) -> CacheSecret:
             f"{2 * SECRET_BYTES} hexadecimal digits; `ort-lite cache keygen FILE` makes one"
         )
     if exposed:
-        from ort_lite.session_log import get_logger  # noqa: PLC0415 - to say so
+        from ort_lite.session_log import get_logger  # noqa: PLC0415 - lazy: reload
 
         warn = "others than its owner can read the secret %s: chmod 600 %s"
         get_logger(__name__).warning(warn, path, path)

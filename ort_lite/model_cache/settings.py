@@ -102,6 +102,6 @@ def _secret(config: Mapping[str, str]) -> CacheSecret | None:
     path = config.get(CACHE_SECRET_KEY)
     if not path:
         return None
-    from ort_lite.model_cache.secret import read_secret  # noqa: PLC0415 - few caches have one
+    from ort_lite.model_cache.secret import read_secret  # noqa: PLC0415 - lazy: rare
 
     return read_secret(path)

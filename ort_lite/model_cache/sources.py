@@ -170,7 +170,7 @@ class SourceStamps:
         if self._secret is not None:
             content["mac"] = self._secret.mac(KIND, content)
         content["check"] = _check(content)
-        from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - not where it is known
+        from ort_lite.model_cache.store import write_record  # noqa: PLC0415 - lazy: rare
 
         stamp = self._stamp(Path(source.files[0].path), weights)
         write_record(stamp, json.dumps(content).encode())

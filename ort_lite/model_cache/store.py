@@ -123,7 +123,7 @@ class CacheStore:
 
     def holds_newer(self) -> bool:
         """Whether a newer ort_lite keeps entries here, whose objects this one cannot know."""
-        from ort_lite.model_cache.entry import NewerEntryError  # noqa: PLC0415 - no start that is a hit asks
+        from ort_lite.model_cache.entry import NewerEntryError  # noqa: PLC0415 - lazy: rare
 
         return any(
             isinstance(found, tuple) and isinstance(found[1], NewerEntryError)
@@ -258,7 +258,7 @@ class CacheStore:
 
 def write_record(path: Path, data: bytes) -> None:
     """Publish a small file of the cache, which not everybody can write to, whatever the umask."""
-    from ctx_formats import atomic_write  # noqa: PLC0415 - no start that is a hit writes
+    from ctx_formats import atomic_write  # noqa: PLC0415 - lazy: rare
 
     with atomic_write.written_beside(path) as (file, temporary):
         file.write(data)

@@ -79,7 +79,7 @@ class EmptyRuns:
             return self._prepared
 
     def _prepare(self) -> PreparedGraph | None:
-        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - few runs are empty
+        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
 
         try:
             return prepare(self._graph, PreparationRules(eps=self._eps))

@@ -60,7 +60,7 @@ def settings_of(
 
 
 def _infer_types(model: Model) -> Model:
-    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - imports onnx
+    from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - lazy: reload
 
     return infer_types(model)
 

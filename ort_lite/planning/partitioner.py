@@ -208,7 +208,7 @@ def _groups(graph: Graph, units: _Units, mine: set[int]) -> Iterable[list[int]]:
 
 def _unit_order(graph: Graph, units: _Units) -> list[int]:
     """A topological order of the units, of several the one with the lowest first node first."""
-    from ort_lite.model.topological import topological_order  # noqa: PLC0415 - a context model of one node never comes here
+    from ort_lite.model.topological import topological_order  # noqa: PLC0415 - lazy: reload
 
     before = _predecessors(graph, units)
     alive = [unit for unit, members in enumerate(units.members) if members]

@@ -64,7 +64,7 @@ class Partition:
         """What computes its outputs, whatever the sizes of inputs are."""
         if self.empty is None:
             return self.compiled
-        from ort_lite.planning.empty_runs import GuardedPartition  # noqa: PLC0415 - see `guard`
+        from ort_lite.planning.empty_runs import GuardedPartition  # noqa: PLC0415 - lazy: rare
 
         return GuardedPartition(self.compiled, self.empty)
 
@@ -191,7 +191,7 @@ class PreparationRules:
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
         """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
-        from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - for what is compiled
+        from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - lazy: reload
 
         base = f"{ep}_{metadef_id(subgraph)}"
         count = self.names.get(base, 0)
@@ -318,7 +318,7 @@ def guard(
     """
     if ep.takes_empty or not may_be_empty(graph):
         return None
-    from ort_lite.planning.empty_runs import EmptyRuns  # noqa: PLC0415 - shapes are mostly fixed
+    from ort_lite.planning.empty_runs import EmptyRuns  # noqa: PLC0415 - lazy: rare
 
     whole = not graph.overridable and not graph.captured
     return EmptyRuns(name, graph, [one for one in eps if one.takes_empty] if whole else ())

@@ -153,7 +153,7 @@ def require_present(name: str) -> None:
     """
     missing = _missing(require_installed(name, entries()))
     if missing:
-        from ort_lite.execution_provider import NotInstalled  # noqa: PLC0415 - of use for this alone
+        from ort_lite.execution_provider import NotInstalled  # noqa: PLC0415 - lazy: reload
 
         raise NotInstalled(missing)
 

@@ -81,7 +81,7 @@ class OrtEpDevice:
         Raises:
             BindingError: Always, in onnxruntime's words for a CPU; a RuntimeError, too.
         """
-        from ort_lite.status import BindingError  # noqa: PLC0415 - for an error alone
+        from ort_lite.status import BindingError  # noqa: PLC0415 - lazy: reload
 
         raise BindingError("ep_device does not use DEFAULT memory of a non-CPU device.")
 
@@ -123,7 +123,7 @@ def chosen_provider(
     Raises:
         InvalidArgument: No device, or devices of several execution providers.
     """
-    from ort_lite.status import InvalidArgument  # noqa: PLC0415 - listing devices needs none
+    from ort_lite.status import InvalidArgument  # noqa: PLC0415 - lazy: reload
 
     if not ep_devices:
         raise InvalidArgument(f"{argument}: Must provide one or more OrtEpDevice instances.")
@@ -170,7 +170,7 @@ def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
 
 def host_processor() -> OrtHardwareDevice:
     """The processor, with the vendor's name and number as onnxruntime has them."""
-    from ort_lite.providers.host_processor import vendor_and_model  # noqa: PLC0415 - few list devices
+    from ort_lite.providers.host_processor import vendor_and_model  # noqa: PLC0415 - lazy: rare
 
     vendor, model = vendor_and_model()
     facts = {"Description": model, "Architecture": platform.machine()}

@@ -77,6 +77,6 @@ def get_all_operator_schema() -> list[Any]:
     They have the attributes of onnxruntime's own class. Operators of com.microsoft have kernels
     here, and no schemas.
     """
-    from onnx import defs  # noqa: PLC0415 - takes a tenth of a second
+    from onnx import defs  # noqa: PLC0415 - lazy: rare
 
     return list(defs.get_all_schemas_with_history())

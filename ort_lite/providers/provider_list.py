@@ -96,7 +96,7 @@ def wanted_by(
         InvalidArgument: As `requested` and `with_threads`.
     """
     if not named and options.selects_devices and not options.has_providers():
-        from ort_lite.providers.device_policy import select_providers  # noqa: PLC0415 - few sessions ask
+        from ort_lite.providers.device_policy import select_providers  # noqa: PLC0415 - lazy: rare
 
         policy, delegate = options.selection_policy, options.selection_delegate
         for name, provider_options in select_providers(policy, delegate, metadata):
@@ -114,7 +114,7 @@ def requested(options: SessionOptions, named: Sequence[Request]) -> tuple[Reques
     """
     found = list(named)
     if found and options.has_providers():
-        from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - few sessions do both
+        from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - lazy: rare
 
         warn_user(
             "Specified 'providers'/'provider_options' when creating InferenceSession but "
@@ -149,7 +149,7 @@ def with_shared_threads(options: SessionOptions) -> SessionOptions:
     """
     if options.use_per_session_threads and "ort_lite.global_threads" not in sys.modules:
         return options  # no program has set any
-    from ort_lite.global_threads import with_global_threads  # noqa: PLC0415 - few sessions share
+    from ort_lite.global_threads import with_global_threads  # noqa: PLC0415 - lazy: rare
 
     return with_global_threads(options)
 
@@ -253,7 +253,7 @@ def heeded_options(
 
 def _go_on_without(name: str, error: OrtLiteError, left: Sequence[str], fallback: Fallback) -> None:
     """Note that the session goes on with the providers in `left`, or raise `error`."""
-    from ort_lite.providers.fallback import report_missing  # noqa: PLC0415 - where providers are missing
+    from ort_lite.providers.fallback import report_missing  # noqa: PLC0415 - lazy: rare
 
     note = report_missing(name, error, left, enabled=fallback.enabled, requested=fallback.given)
     if note is None:
@@ -264,7 +264,7 @@ def _go_on_without(name: str, error: OrtLiteError, left: Sequence[str], fallback
 def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
     if not kernels:
         return
-    from ort_lite.kernel_registry import SupportsKernels  # noqa: PLC0415 - few sessions have any
+    from ort_lite.kernel_registry import SupportsKernels  # noqa: PLC0415 - lazy: reload
 
     takers = [provider for provider in opened if isinstance(provider, SupportsKernels)]
     if not takers:
@@ -300,7 +300,7 @@ def _each_once(found: Sequence[Request]) -> list[Request]:
     first: dict[str, Request] = {}
     for request in found:
         if request.name in first:
-            from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - a slip
+            from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - lazy: rare
 
             warn_user(f"Duplicate provider '{request.name}' encountered, ignoring.")
         first.setdefault(request.name, request)

@@ -55,7 +55,7 @@ class Opening:
 
     def preparation_rules(self) -> PreparationRules:
         """What preparing needs."""
-        from ort_lite.planning.preparation import PreparationRules  # noqa: PLC0415 - contexts are imported first
+        from ort_lite.planning.preparation import PreparationRules  # noqa: PLC0415 - lazy: reload
 
         return PreparationRules(
             eps=self.eps,
@@ -191,7 +191,7 @@ class UncachedModel:
 
 def examine_early(loaded: LoadedModel, options: SessionOptions) -> EarlyExamination:
     """Begin to check the payloads of a context model; the caller closes it."""
-    from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - contexts only
+    from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - lazy: reload
 
     return EarlyExamination(loaded, options)
 
@@ -213,11 +213,11 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     Raises:
         OrtLiteError: As a session.
     """
-    from ort_lite.context.loader import reload  # noqa: PLC0415 - not for plain models
+    from ort_lite.context.loader import reload  # noqa: PLC0415 - lazy: reload
 
     probe = None
     if PROBE_KEY in opening.options.config:
-        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - rarely needed
+        from ort_lite.probing.probe import probe_of  # noqa: PLC0415 - lazy: rare
 
         probe = probe_of(
             opening.options,
@@ -236,7 +236,7 @@ def placed(opened: Opened, options: SessionOptions) -> Opened:
     Raises:
         Fail: They do not; the graph is released.
     """
-    from ort_lite.planning.placement import check_placement  # noqa: PLC0415 - contexts are imported first
+    from ort_lite.planning.placement import check_placement  # noqa: PLC0415 - lazy: reload
 
     try:
         check_placement(opened.prepared, options)
@@ -254,8 +254,8 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
     """
     if not opening.options.flag(ENABLE_KEY):
         return _written(loaded, opening, None)
-    from ort_lite.context.shared_contexts import staged  # noqa: PLC0415 - see above
-    from ort_lite.context.target import session_target  # noqa: PLC0415 - see above
+    from ort_lite.context.shared_contexts import staged  # noqa: PLC0415 - lazy: rare
+    from ort_lite.context.target import session_target  # noqa: PLC0415 - lazy: rare
 
     with ExitStack() as undo:
         with staged(session_target(loaded.path, opening.options), opening.options) as target:
@@ -290,9 +290,9 @@ def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = N
         ModelLoadCanceled: A cancellation came, be it during the last compile.
         OrtLiteError: As a session.
     """
-    from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - imports onnx
-    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - not for contexts
-    from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - imports onnx
+    from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
+    from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
 
     options = opening.options
     level = options.graph_optimization_level
@@ -321,11 +321,11 @@ def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = N
 
 def _write(opened: Opened, target: ContextTarget | None, opening: Opening) -> None:
     if target is not None:
-        from ort_lite.context.writer import source_of, write_context  # noqa: PLC0415 - if asked for
+        from ort_lite.context.writer import source_of, write_context  # noqa: PLC0415 - lazy: rare
 
         source = source_of(opened.loaded)
         write_context(opened.prepared, source, target, opening.provider_options, opening.canceled)
     if opening.options.optimized_model_filepath:
-        from ort_lite.start.optimized_model import write_optimized  # noqa: PLC0415 - if asked for
+        from ort_lite.start.optimized_model import write_optimized  # noqa: PLC0415 - lazy: rare
 
         write_optimized(opened.prepared, opened.loaded.model, opening.options)

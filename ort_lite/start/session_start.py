@@ -73,7 +73,7 @@ class SessionStart:
         """
         at_once = self.options.flag(BACKGROUND_KEY)
         if at_once:
-            from ort_lite.start.background_compile import check_options  # noqa: PLC0415 - few ask for it
+            from ort_lite.start.background_compile import check_options  # noqa: PLC0415 - lazy: rare
 
             check_options(self.options)
         with ExitStack() as undo:
@@ -126,13 +126,13 @@ class SessionStart:
         """The model, to be looked for in the cache where one is wanted."""
         if CACHE_KEY not in self.options.config and CACHE_FOLDER_VARIABLE not in os.environ:
             return self._uncached(given)
-        from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - if wanted
+        from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - lazy: rare
 
         settings = session_cache(self.options.config, os.environ)
         around_it = bypass_reason(self.options) if settings is not None else ""
         if settings is None or around_it:
             return self._uncached(given, around_it)
-        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - if wanted
+        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - lazy: rare
 
         return CachedModel(settings, given, self.options, self.clock)
 
@@ -146,7 +146,7 @@ def _opened(
 ) -> tuple[Opened, BackgroundJob | None, str]:
     """What runs at first, what compiles behind it, and why nothing does."""
     if at_once:
-        from ort_lite.start.background_compile import open_at_once  # noqa: PLC0415 - few ask for it
+        from ort_lite.start.background_compile import open_at_once  # noqa: PLC0415 - lazy: rare
 
         found = open_at_once(source, opening)
         return found.opened, found.job, found.reason

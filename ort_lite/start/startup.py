@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def main(asked: str) -> int:
     """Make the session, run it once, print what it took."""
-    import json  # noqa: PLC0415 - its import counts, too
-    import sys  # noqa: PLC0415 - see above
+    import json  # noqa: PLC0415 - lazy: reload
+    import sys  # noqa: PLC0415 - lazy: reload
 
-    from ort_lite.options import SessionOptions  # noqa: PLC0415 - see above
-    from ort_lite.session import InferenceSession  # noqa: PLC0415 - see above
+    from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
+    from ort_lite.session import InferenceSession  # noqa: PLC0415 - lazy: reload
 
     wanted = json.loads(asked)
     options = SessionOptions()
@@ -32,7 +32,7 @@ def main(asked: str) -> int:
     for name, size in wanted["dimensions"].items():
         options.add_free_dimension_override_by_name(name, size)
     if wanted["policy"]:
-        from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy  # noqa: PLC0415 - see above
+        from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy  # noqa: PLC0415 - lazy: rare
 
         policy = OrtExecutionProviderDevicePolicy[wanted["policy"]]
         options.set_provider_selection_policy(policy)
@@ -55,7 +55,7 @@ def main(asked: str) -> int:
 
 
 def _run(session: InferenceSession, path: str) -> None:
-    import numpy as np  # noqa: PLC0415 - see main
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
     with np.load(path) as arrays:
         session.run(None, {name: arrays[name] for name in arrays.files})

@@ -21,9 +21,9 @@ def fusions() -> tuple[RewriteRule, ...]:
 
     They make no new constants: a context model keeps those of the model it came from.
     """
-    from ort_lite.transforms.fuse_gelu import GELU  # noqa: PLC0415 - many EPs fuse by themselves
-    from ort_lite.transforms.fuse_gemm import MATMUL_ADD  # noqa: PLC0415 - as above
-    from ort_lite.transforms.fuse_layer_norm import LAYER_NORM  # noqa: PLC0415 - as above
+    from ort_lite.transforms.fuse_gelu import GELU  # noqa: PLC0415 - lazy: reload
+    from ort_lite.transforms.fuse_gemm import MATMUL_ADD  # noqa: PLC0415 - lazy: reload
+    from ort_lite.transforms.fuse_layer_norm import LAYER_NORM  # noqa: PLC0415 - lazy: reload
 
     return (MATMUL_ADD, GELU, LAYER_NORM)
 

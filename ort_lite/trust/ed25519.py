@@ -27,8 +27,8 @@ def verifies(public_key: bytes, signature: bytes, message: bytes) -> bool:
     if not is_ed25519(public_key):
         return False
     try:
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - optional, of the extra `sign`
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - as above
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - lazy: rare
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
         raise Fail(MISSING.format(exc)) from exc
     try:
@@ -50,7 +50,7 @@ def generated() -> Ed25519PrivateKey:
         Fail: The package is missing.
     """
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - see verifies
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
         raise Fail(MISSING.format(exc)) from exc
     return ed25519.Ed25519PrivateKey.generate()

@@ -66,9 +66,9 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
     """
     data = _read(path)
     try:
-        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - optional, of the extra `sign`
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - as above
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - lazy: rare
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - lazy: rare
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
         raise Fail(ed25519.MISSING.format(exc)) from exc
     try:
@@ -123,7 +123,7 @@ def generate_key(name: Path, passphrase: bytes | None, *, force: bool) -> KeyFil
         Fail: The package cryptography is missing.
     """
     key = ed25519.generated()
-    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - `generated` found it
+    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - lazy: rare
 
     private, public = name.with_name(f"{name.name}.key"), name.with_name(f"{name.name}.pub")
     there = [str(path) for path in (private, public) if path.exists() or path.is_symlink()]

@@ -135,9 +135,9 @@ def signed_file_of(
         pieces: Its bytes.
         head: Size of the part that is digested, for a container that holds digests of the rest.
     """
-    from blake3 import blake3  # noqa: PLC0415 - for models with files next to them
+    from blake3 import blake3  # noqa: PLC0415 - lazy: reload
 
-    from ctx_formats.signatures import WHOLE, SignedFile  # noqa: PLC0415 - as above
+    from ctx_formats.signatures import WHOLE, SignedFile  # noqa: PLC0415 - lazy: rare
 
     digest, size = blake3(max_threads=blake3.AUTO), 0
     for piece in pieces:

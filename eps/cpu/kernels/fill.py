@@ -31,7 +31,7 @@ def _texts(values: list[str], shape: tuple[int, ...]) -> Array:
 def _sparse(info: KernelInfo, constant: SparseTensor) -> Value:
     """With its zeros, unless the graph declares a sparse tensor."""
     if info.output_types and isinstance(info.output_types[0], SparseTensorType):
-        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - few models have any
+        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
 
         return SparseValue.of_constant(constant)
     return dense_array(info.node.outputs[0], constant)

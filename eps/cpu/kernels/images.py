@@ -29,7 +29,7 @@ def _decoder(info: KernelInfo) -> KernelFn:
     As the operator says, data that cannot be decoded gives an empty result, [0, 0, channels].
     """
     try:
-        from PIL import Image  # noqa: PLC0415 - optional, and of this operator alone
+        from PIL import Image  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
         raise ValueError(MISSING) from exc
     form = info.attr("pixel_format", "RGB")

@@ -32,8 +32,8 @@ def evaluate(node: Node, values: Sequence[Array | None], opsets: Mapping[str, in
     Raises:
         Unsupported: The reference has no such operator, or it gives no tensors.
     """
-    import onnx  # noqa: PLC0415 - takes 0.2 s, and reloading needs none of it
-    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - see above
+    import onnx  # noqa: PLC0415 - lazy: rare
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - lazy: rare
 
     if node.op_type in RANDOM:
         raise Unsupported("random numbers differ from run to run")

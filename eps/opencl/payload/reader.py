@@ -148,7 +148,7 @@ def _picked(indices: object, weights: Sequence[Weight]) -> tuple[Weight, ...]:
 def _tuned(rows: Sequence[object]) -> Mapping[Problem, Tiling]:
     if not rows:
         return {}
-    from eps.opencl.tuning.rows import tuned_of  # noqa: PLC0415 - few payloads were tuned
+    from eps.opencl.tuning.rows import tuned_of  # noqa: PLC0415 - lazy: rare
 
     return tuned_of(rows)
 

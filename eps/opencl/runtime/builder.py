@@ -92,8 +92,8 @@ class Builder:
         graph = fused.graph
         shapes = static_shapes(graph)
         if shapes is None:
-            from eps.opencl.compile.compile_ahead import asked_shapes, prepare  # noqa: PLC0415 - a reload compiles nothing
-            from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
+            from eps.opencl.compile.compile_ahead import asked_shapes, prepare  # noqa: PLC0415 - lazy: rare
+            from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
             self._require_whole(fused)
             make = self._maker(graph, fused.name, self._weights(), self._tuned)
@@ -107,7 +107,7 @@ class Builder:
             )
             prepare(partition, asked, fused.progress)
             return partition
-        from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - a reload compiles nothing
+        from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
 
         try:
             target = self._tuned(graph, shapes, fused.progress)
@@ -122,7 +122,7 @@ class Builder:
         Raises:
             CompileRefused: There are such nodes.
         """
-        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - see compiled
+        from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload
 
         graph = fused.graph
         answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
@@ -162,8 +162,8 @@ class Builder:
         own: bool,
     ) -> DynamicPartition:
         """Programs of the payload are loaded now, up to the bound, and again after it."""
-        from eps.opencl.payload.dynamic_payload import restored, value_signatures  # noqa: PLC0415 - as above
-        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - few reloads need it
+        from eps.opencl.payload.dynamic_payload import restored, value_signatures  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         graph = restored(model)
         orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
@@ -194,8 +194,8 @@ class Builder:
         options = self._options
         if options.tuning == "off":
             return self._target
-        from eps.opencl.tuning.cache import TuningCache, tuning_folder  # noqa: PLC0415 - as above
-        from eps.opencl.tuning.tune import Tuner  # noqa: PLC0415 - a reload measures nothing
+        from eps.opencl.tuning.cache import TuningCache, tuning_folder  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.tuning.tune import Tuner  # noqa: PLC0415 - lazy: rare
 
         cache = TuningCache(tuning_folder(options.tuning_cache), self._identity)
         return Tuner(self._context, cache, options.tuning).tuned(
@@ -213,7 +213,7 @@ class Builder:
         names = [info.name for info in graph.inputs]
 
         def make(shapes: Shapes) -> Executable:
-            from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - see compiled
+            from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
 
             named = dict(zip(names, shapes, strict=True))
             try:
@@ -237,8 +237,8 @@ class Builder:
             EPFail: The driver fails.
             Unsupported: A node is not supported with these shapes.
         """
-        from eps.opencl.compile.codegen.group_tiling import in_smaller_groups  # noqa: PLC0415 - see compiled
-        from eps.opencl.compile.draw import draw  # noqa: PLC0415 - see compiled
+        from eps.opencl.compile.codegen.group_tiling import in_smaller_groups  # noqa: PLC0415 - lazy: reload
+        from eps.opencl.compile.draw import draw  # noqa: PLC0415 - lazy: reload
 
         try:
             return self._built(draw(graph, shapes, target), weights, fused)

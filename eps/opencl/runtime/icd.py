@@ -125,7 +125,7 @@ def _load(library: str, folder: PathLike) -> None:
         if "undefined symbol" not in str(exc) or not os.path.isfile(own):
             raise
         log.debug("Intel's OpenCL runtime gets a oneTBB of its own: %s", exc)
-        from eps.opencl.runtime.search_order import load_in_order  # noqa: PLC0415 - few processes need it
+        from eps.opencl.runtime.search_order import load_in_order  # noqa: PLC0415 - lazy: rare
 
         load_in_order([own, library], os.fspath(folder))
 

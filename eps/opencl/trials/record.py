@@ -88,9 +88,9 @@ def _problem_in(path: str, facts: Mapping[str, str]) -> str | None:
 
 def write_problem(facts: Mapping[str, str], folder: str, problem: str) -> None:
     """Keep what a trial found; where that cannot be, the next process tries again."""
-    from pathlib import Path  # noqa: PLC0415 - a reload writes nothing
+    from pathlib import Path  # noqa: PLC0415 - lazy: reload
 
-    from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - as above
+    from ctx_formats.atomic_write import write_file  # noqa: PLC0415 - lazy: rare
 
     content = {"format": FORMAT, "device": dict(facts), "problem": problem}
     stem = _stem(facts, folder)

@@ -102,7 +102,7 @@ def _limits() -> str:
     """The limits of memory that this process hands on to a trial; "" for none."""
     if sys.platform == "win32":
         return ""
-    import resource  # noqa: PLC0415 - trials are rare
+    import resource  # noqa: PLC0415 - lazy: reload
 
     kinds = {"RLIMIT_AS": resource.RLIMIT_AS, "RLIMIT_DATA": resource.RLIMIT_DATA}
     soft = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}
@@ -131,8 +131,8 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     if not sys.executable or getattr(sys, "frozen", False):
         log.debug("%s is not tried: there is no Python to start", name)
         return "", False
-    import json  # noqa: PLC0415 - trials are rare
-    import subprocess  # noqa: PLC0415 - as above
+    import json  # noqa: PLC0415 - lazy: reload
+    import subprocess  # noqa: PLC0415 - lazy: rare
 
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     command = [sys.executable, "-W", "ignore", "-m", CHILD, name, json.dumps(dict(facts))]
@@ -167,7 +167,7 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
 
 
 def _ending(code: int) -> str:
-    import signal  # noqa: PLC0415 - trials are rare
+    import signal  # noqa: PLC0415 - lazy: reload
 
     if code >= 0:
         return f"ended the process with code {code}"

@@ -59,7 +59,7 @@ def partition_model(graph: Graph, *, ieee: bool = False) -> Model:
     """
     definition = graph.definition
     if ieee:
-        from eps.openvino.compile.ieee import keep_special_values  # noqa: PLC0415 - few sessions ask for it
+        from eps.openvino.compile.ieee import keep_special_values  # noqa: PLC0415 - lazy: rare
 
         definition = keep_special_values(graph)
     definition = replace(definition, inputs=tuple(map(_drop_negative_sizes, definition.inputs)))
@@ -98,7 +98,7 @@ def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) 
     except SDK_ERRORS as exc:
         raise ConversionError(sdk_text(exc)) from exc
     if any(node.op_type.startswith(REDUCING) for node in graph.nodes):
-        from eps.openvino.compile.reductions import keep_apart  # noqa: PLC0415 - most models have none
+        from eps.openvino.compile.reductions import keep_apart  # noqa: PLC0415 - lazy: rare
 
         keep_apart(converted)
     return converted

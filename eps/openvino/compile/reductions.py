@@ -77,8 +77,8 @@ def _may_have_many_elements(value: openvino.Output) -> bool:
 
 
 def _replace(node: openvino.Node) -> None:
-    import numpy as np  # noqa: PLC0415 - few models have such reductions
-    from openvino import opset13 as opset  # noqa: PLC0415 - as above
+    import numpy as np  # noqa: PLC0415 - lazy: reload
+    from openvino import opset13 as opset  # noqa: PLC0415 - lazy: rare
 
     axes = node.input_value(1)  # a subgraph, of a global pool
     rank = opset.constant(np.array(RANK), axes.get_element_type())

@@ -90,9 +90,9 @@ def requirement_identity(text: str) -> HardwareIdentity:
 
 def compatibility_json(identity: HardwareIdentity) -> str:
     """`ep_compatibility_info` in the form of ONNX Runtime's OpenVINO EP 1.8."""
-    import json  # noqa: PLC0415 - not for a reload
+    import json  # noqa: PLC0415 - lazy: reload
 
-    from ort_lite.version import VERSION  # noqa: PLC0415 - not for a reload
+    from ort_lite.version import VERSION  # noqa: PLC0415 - lazy: rare
 
     return json.dumps(
         {
@@ -111,7 +111,7 @@ def info_identity(info: str) -> HardwareIdentity | None:
     The version of the EP that wrote it does not matter: the container and OpenVINO's own
     requirement text decide what loads.
     """
-    import json  # noqa: PLC0415 - not for a reload
+    import json  # noqa: PLC0415 - lazy: reload
 
     try:
         fields = json.loads(info) if len(info) <= _MAX_INFO else None
@@ -147,7 +147,7 @@ def present_requirements(core: openvino.Core, options: OpenVINOOptions) -> str:
 
 def _smallest_model() -> openvino.Model:
     """A model whose output is its input."""
-    from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - not for a reload
+    from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - lazy: reload
 
     parameter = ov.op.Parameter(ov.Type.f32, ov.Shape([1]))
     return ov.Model([ov.op.Result(parameter.output(0))], [parameter], "smallest")

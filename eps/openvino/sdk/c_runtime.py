@@ -86,7 +86,7 @@ class CModel:
 
     def request(self) -> CRequest:
         """See Model."""
-        from eps.openvino.sdk.c_request import CRequest  # noqa: PLC0415 - brings in numpy
+        from eps.openvino.sdk.c_request import CRequest  # noqa: PLC0415 - lazy: reload
 
         made = self._api.made(
             self._api.ov_compiled_model_create_infer_request,
@@ -172,6 +172,6 @@ def _in_place(payload: memoryview) -> Any:  # noqa: ANN401 - ctypes
     """Where the bytes lie, for a function that takes an address; keeps them there."""
     if not payload.readonly:
         return (ctypes.c_char * payload.nbytes).from_buffer(payload)
-    import numpy as np  # noqa: PLC0415 - for bytes alone: a file is mapped copy-on-write
+    import numpy as np  # noqa: PLC0415 - lazy: reload
 
     return np.frombuffer(payload, dtype=np.uint8).ctypes

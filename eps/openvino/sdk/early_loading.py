@@ -69,8 +69,8 @@ def _use_cpu(options: Mapping[str, str]) -> None:
     operator sets and the reader of OpenVINO's IR, which is in every blob. What goes wrong,
     opening the device says.
     """
-    from eps.openvino.sdk.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - in the thread
-    from eps.openvino.sdk.config import import_config  # noqa: PLC0415 - as above
+    from eps.openvino.sdk.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - lazy: reload
+    from eps.openvino.sdk.config import import_config  # noqa: PLC0415 - lazy: reload
 
     library = c_library()
     if library is None:

@@ -69,11 +69,11 @@ class Sdk:
         self._require_open()
         if self._core is None:
             try:
-                from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - not for a reload
+                from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - lazy: reload
             except ImportError as exc:  # a library that it needs is missing or of another system
                 raise EPFail(f"the openvino package cannot be loaded: {exc}") from exc
 
-            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - as above
+            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - lazy: reload
 
             with openvino_errors("starting"), uncut:
                 self._core = ov.Core()
@@ -86,7 +86,7 @@ class Sdk:
             EPFail: As `core`.
         """
         core = self.core()
-        from eps.openvino.sdk.binding_runtime import BindingRuntime  # noqa: PLC0415 - not for a reload
+        from eps.openvino.sdk.binding_runtime import BindingRuntime  # noqa: PLC0415 - lazy: reload
 
         return BindingRuntime(core)
 
@@ -114,7 +114,7 @@ def _through_c_api(options: OpenVINOOptions) -> Runtime | None:
     except OSError as exc:
         log.debug("OpenVINO's C API cannot be loaded, its Python extension is used: %s", exc)
         return None
-    from eps.openvino.sdk.c_runtime import CRuntime  # noqa: PLC0415 - see sdk.Sdk
+    from eps.openvino.sdk.c_runtime import CRuntime  # noqa: PLC0415 - lazy: reload
 
     with openvino_errors("starting"):
         version = api.version()

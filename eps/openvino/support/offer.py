@@ -42,7 +42,7 @@ def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> C
         facts = NodeFacts(view.graph, index, bounded, release)
         reason = refusal(facts, table)
         if ieee and not reason:
-            from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - few sessions ask for it
+            from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - lazy: rare
 
             reason = ieee_problem(facts)
         if reason:
