@@ -16,8 +16,8 @@ from device_models import NodeSet
 from onnx import parser
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.blueprint import Constant
-from eps.opencl.compile.draw import draw
+from eps.opencl.compile.compile_partition import compile_partition
+from eps.opencl.program_spec import WeightArgument
 from eps.opencl.target import Groups, Target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -25,7 +25,7 @@ from ort_lite.options import SessionOptions
 if TYPE_CHECKING:
     import onnx
 
-    from eps.opencl.blueprint import Blueprint, Call
+    from eps.opencl.program_spec import LaunchSpec, ProgramSpec
 
 FOLDER = Path(__file__).parent / "unit" / "opencl" / "kernels"
 
@@ -155,27 +155,29 @@ CASES = {
 
 def write_kernels(case: Case) -> str:
     """The kernels of a model as OpenCL C, with their launches as comments."""
-    blueprint = _compiled(case)
-    kernels = blueprint.source[blueprint.source.index("__attribute__((reqd_work_group_size") :]
+    spec = _compiled(case)
+    kernels = spec.source[spec.source.index("__attribute__((reqd_work_group_size") :]
     nodes = [
         f"// {node.op_type}({', '.join(filter(None, node.input))})"
         for node in case.model.graph.node
     ]
-    launches = [_launch(number, call) for number, call in enumerate(blueprint.calls)]
+    launches = [_launch(number, call) for number, call in enumerate(spec.calls)]
     return "\n".join([*nodes, "//", *launches, "", kernels])
 
 
-def _compiled(case: Case) -> Blueprint:
+def _compiled(case: Case) -> ProgramSpec:
     loaded = loader.load(case.model.SerializeToString(), SessionOptions())
     whole = loader.resolve(loaded.model, {})
     graph = whole.extract(range(len(whole.nodes)), "whole")
     shapes = {info.name: tuple(info.type.shape) for info in graph.inputs}  # type: ignore[union-attr, arg-type]
-    return draw(graph, shapes, case.target)
+    return compile_partition(graph, shapes, case.target)
 
 
-def _launch(number: int, call: Call) -> str:
+def _launch(number: int, call: LaunchSpec) -> str:
     operands = ", ".join(
-        f"weight {one.index}" if isinstance(one, Constant) else f"arena[{one.offset}, +{one.size}]"
+        f"weight {one.index}"
+        if isinstance(one, WeightArgument)
+        else f"arena[{one.offset}, +{one.size}]"
         for one in call.arguments
     )
     items = f"{call.tasks} work-items in groups of {call.group}"

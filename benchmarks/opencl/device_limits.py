@@ -8,7 +8,7 @@ from benchmarks.opencl.copy_peer import CopyPeer
 from eps.opencl.cl.objects import Context
 from eps.opencl.compile.codegen.fold import add, fold_lanes
 from eps.opencl.compile.codegen.kernel import Code, Kernel, floats
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.views import Storage
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import choose, find_devices
@@ -69,7 +69,7 @@ def _arithmetic_kernel(target: Target) -> Kernel:
     code.add(f"const {kind} sum = {' + '.join(names)};")
     code.add(f"p0[get_global_id(0)] = {fold_lanes(code, 'sum', vector, add)};")
     work = 2 * items * CHAINS * vector * steps
-    return Kernel(code.text(), (Buffer(items, "float32"),), items, group, work=work)
+    return Kernel(code.text(), (Storage(items, "float32"),), items, group, work=work)
 
 
 def describe_distance(passes: Sequence[Sequence[KernelCall]], limits: Limits) -> list[str]:

@@ -10,10 +10,10 @@ from eps.opencl.payload.format import Payload, Variant
 from eps.opencl.payload.import_payload import (
     info_identity,
     info_text,
+    judge_identity,
     open_payload,
     payload_identity,
     require_fit,
-    verdict,
 )
 from eps.opencl.runtime.builder import Builder
 from eps.opencl.runtime.describe_target import describe_target
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.runtime.device import ListedDevice
-    from eps.opencl.runtime.loaded_program import Executable
+    from eps.opencl.runtime.executable import Executable
     from eps.opencl.target import Target
     from ort_lite.context.shared_weights import WeightsFile, WeightsSink
     from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
@@ -54,11 +54,11 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         self._fitting = fitting_devices(find_devices(), options)
-        self._open(_first_not_failed(self._fitting))
+        self._open(_choose_device(self._fitting))
 
     def _open(self, found: ListedDevice) -> None:
         self._found = found
-        self._target = _as_asked(describe_target(found, self.options.templates), self.options)
+        self._target = _apply_options(describe_target(found, self.options.templates), self.options)
         self._identity = read_identity(found)
         self._builder: Builder | None = Builder(found, self._target, self.options, self._identity)
 
@@ -84,13 +84,13 @@ class OpenCLExecutionProvider(ExecutionProvider):
             )
         if self._found != before:
             found = self._capability(view)
-        self._opened().expect_compile()
+        self._open_builder().expect_compile()
         return found
 
     def _capability(self, view: GraphView) -> Capability:
         from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload
 
-        return capability(view, self._target, self._opened().learn_sizes(view.graph))
+        return capability(view, self._target, self._open_builder().learn_sizes(view.graph))
 
     def _use_one_that_works(self) -> str:
         """Try the device, and where it fails the next that fits; why none works, or "".
@@ -115,7 +115,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Draw and build each partition."""
-        return [self._opened().compiled(one) for one in fused]
+        return [self._open_builder().compile_fused(one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binaries, source, weights and tables of launches to `out`."""
@@ -129,7 +129,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         Raises:
             InvalidGraph: It is damaged, for another graph, device or driver, or refused.
         """
-        return self._imported(payload, None, io)
+        return self._import(payload, None, io)
 
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
@@ -144,16 +144,16 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """As `import_model`; weights stay in the mapped file where the device can read them."""
-        return self._imported(payload, weights.data, io)
+        return self._import(payload, weights.data, io)
 
     def _payload(self, compiled: CompiledPartition) -> Payload:
-        from eps.opencl.payload.dynamic_payload import stored  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.dynamic_payload import store_graph  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         if isinstance(compiled, DynamicPartition):
             variants = tuple(map(self._variant, compiled.executables()))
             return Payload(
-                self._identity, variants, stored(compiled.graph, whole=not compiled.closed)
+                self._identity, variants, store_graph(compiled.graph, whole=not compiled.closed)
             )
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
         return Payload(self._identity, (self._variant(compiled.executable),))
@@ -161,19 +161,19 @@ class OpenCLExecutionProvider(ExecutionProvider):
     def _variant(self, executable: Executable) -> Variant:
         if self._target.late_binaries:
             executable.warm()
-        return Variant(executable.blueprint, memoryview(executable.binary()))
+        return Variant(executable.spec, memoryview(executable.binary()))
 
-    def _imported(
+    def _import(
         self, data: memoryview, shared: memoryview | None, io: PartitionIo
     ) -> CompiledPartition:
-        builder = self._opened()
+        builder = self._open_builder()
         payload = open_payload(data, shared, self._target.alignment)
         own = require_fit(payload.identity, self._identity, rebuild=self.options.rebuild)
-        return builder.imported(payload, io, own=own, shared=shared is not None)
+        return builder.import_partition(payload, io, own=own, shared=shared is not None)
 
     def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
         """The verdict on a recorded identity."""
-        return verdict(recorded, self._identity, rebuild=self.options.rebuild)
+        return judge_identity(recorded, self._identity, rebuild=self.options.rebuild)
 
     def compatibility_info(self) -> str:
         """The identity as JSON on one line."""
@@ -195,13 +195,13 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """Let go of the device; what was compiled goes on working."""
         self._builder = None
 
-    def _opened(self) -> Builder:
+    def _open_builder(self) -> Builder:
         if self._builder is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._builder
 
 
-def _first_not_failed(fitting: Sequence[ListedDevice]) -> ListedDevice:
+def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]
@@ -212,7 +212,7 @@ def _first_not_failed(fitting: Sequence[ListedDevice]) -> ListedDevice:
     return next((found for found in fitting if not remembered_problem(found)), fitting[0])
 
 
-def _as_asked(target: Target, options: OpenCLOptions) -> Target:
+def _apply_options(target: Target, options: OpenCLOptions) -> Target:
     """The device as the options want it used; who wants small weights gets no transformed ones."""
     half = options.precision == "fp16"
     return replace(target, half=half, winograd=target.winograd and options.winograd and not half)

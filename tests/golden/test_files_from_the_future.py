@@ -27,10 +27,9 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, AttributeType
-from eps.opencl.payload.format import ALIGNMENT, HEAD
+from eps.opencl.payload.format import ALIGNMENT, HEAD, read_header
 from eps.opencl.payload.import_payload import info_identity as opencl_info
 from eps.opencl.payload.import_payload import info_text
-from eps.opencl.payload.reader import read_header
 from eps.opencl.trials.record import read_problem
 from eps.opencl.tuning.cache import TuningCache
 from eps.openvino.payload.identity import compatibility_json

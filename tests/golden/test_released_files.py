@@ -19,7 +19,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from eps.opencl.trials.record import read_problem
 from eps.opencl.tuning.cache import TuningCache
-from eps.opencl.tuning.rows import tuned_of
+from eps.opencl.tuning.rows import read_tuned_rows
 from ort_lite.hw.cross_result import read_cross
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.report import make_report, read_report
@@ -152,7 +152,7 @@ def test_an_archive_seeds_an_empty_cache(released: Released, tmp_path: Path) -> 
 def test_tuned_tilings_are_read_for_their_device_alone(released: Released) -> None:
     path = released.file("tuning/*.json")
     content = json.loads(path.read_text(encoding="utf-8"))
-    ((problem, tiling),) = tuned_of(content["tuned"]).items()
+    ((problem, tiling),) = read_tuned_rows(content["tuned"]).items()
     assert (problem.columns, problem.depth, problem.width, problem.taps) == (8, 64, 64, (1, 1))
     assert (tiling.tile.wide, tiling.tile.panels, tiling.tile.vector, tiling.tasks) == (4, 2, 8, 2)
     own = TuningCache(path.parent, HardwareIdentity.from_mapping(content["identity"]))
@@ -162,7 +162,7 @@ def test_tuned_tilings_are_read_for_their_device_alone(released: Released) -> No
     assert other.read() == {}
     shutil.copy(path, other.path)
     with pytest.raises(FormatError, match=r"cache\.identity"):
-        other._parsed(path.read_bytes())
+        other._parse(path.read_bytes())
 
 
 def test_results_of_trials_are_known(released: Released) -> None:

@@ -25,8 +25,7 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.notes import _loaded, _seal, read_notes
-from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
-from eps.opencl.payload.reader import read_payload
+from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION, read_payload
 from eps.opencl.tuning.cache import TuningCache
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import CommandError
@@ -296,7 +295,7 @@ class OpenClTarget(JsonTarget):
 
     def read(self, data: bytes) -> None:
         found = read_payload(memoryview(data), 128)
-        if sum(len(v.blueprint.source) for v in found.variants) > 100 * len(data) + (1 << 27):
+        if sum(len(v.spec.source) for v in found.variants) > 100 * len(data) + (1 << 27):
             raise Finding("sources are larger than a payload may have")
 
 

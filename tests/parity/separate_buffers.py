@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from eps.opencl.compile import memory_plan as plan
 from eps.opencl.runtime import builder
-from eps.opencl.runtime.loaded_program import Executable
+from eps.opencl.runtime.executable import Executable
 
 if TYPE_CHECKING:
-    from eps.opencl.blueprint import Place, Port
     from eps.opencl.cl.objects import Buffer, Context
+    from eps.opencl.program_spec import ArenaSpan, Port
 
 FOREVER = 1 << 30
 
@@ -26,11 +26,11 @@ class SeparatedExecutable(Executable):
         self._context = context
         super().__init__(context, *arguments, **options)
 
-    def _part(self, place: Place) -> Buffer:
+    def _part(self, place: ArenaSpan) -> Buffer:
         found = self._parts.get(place)
         if found is None:
             found = self._parts[place] = self._zeros(self._context, place.size)
-            for fill in self.blueprint.fills:
+            for fill in self.spec.fills:
                 if fill.place == place:
                     self._queue.fill(found, fill.value, 0, place.size)
         return found

@@ -27,12 +27,14 @@ def library_of(folder: str) -> str | None:
         None where pyopencl's folder holds no extension.
     """
     if sys.platform == "win32":
-        return _bundled(os.path.join(os.path.dirname(folder), f"{PACKAGE}.libs")) or "OpenCL.dll"
+        return (
+            _find_bundled(os.path.join(os.path.dirname(folder), f"{PACKAGE}.libs")) or "OpenCL.dll"
+        )
     paths = (os.path.join(folder, f"_cl{suffix}") for suffix in EXTENSION_SUFFIXES)
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
-def _bundled(folder: str) -> str | None:
+def _find_bundled(folder: str) -> str | None:
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     found = [name for name in names if name.startswith("opencl") and name.endswith(".dll")]
     return os.path.join(folder, found[0]) if found else None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _looking = Lock()
 
 
-class _Opened(NamedTuple):
+class _Loader(NamedTuple):
     """The loader after its first look around.
 
     Attributes:
@@ -49,7 +49,7 @@ def api() -> CApi:
     Raises:
         EPFail: There is no loader.
     """
-    return _opened().api
+    return _open_loader().api
 
 
 def loader_note() -> str:
@@ -58,7 +58,7 @@ def loader_note() -> str:
     Raises:
         EPFail: There is no loader.
     """
-    return _opened().note
+    return _open_loader().note
 
 
 def platform_handles() -> tuple[int, ...]:
@@ -68,19 +68,19 @@ def platform_handles() -> tuple[int, ...]:
         OpenCLError: There is no driver.
         EPFail: There is no loader.
     """
-    opened = _opened()
+    opened = _open_loader()
     if opened.problem is not None and not opened.platforms:
         raise opened.problem
     return opened.platforms
 
 
-def _opened() -> _Opened:
+def _open_loader() -> _Loader:
     with _looking:  # threads may open their first sessions at once
-        return _opened_once()
+        return _open_loader_once()
 
 
 @cache
-def _opened_once() -> _Opened:
+def _open_loader_once() -> _Loader:
     folder = package_folder()
     if folder is None:
         raise NotInstalled(MISSING)
@@ -101,7 +101,7 @@ def _opened_once() -> _Opened:
         _ask_for_devices(found, listing)
     unlisted = platforms_unseen(os.environ, listing)
     _ask_for_devices(found, unlisted)
-    return _Opened(found, note, (*listing, *unlisted), problem)
+    return _Loader(found, note, (*listing, *unlisted), problem)
 
 
 def _ask_for_devices(found: CApi, platforms: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import TensorType
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.ir import Tensor, Unsupported
-from eps.opencl.compile.trace import Tracer
+from eps.opencl.compile.lower_graph import GraphLowering
 from ort_lite.execution_provider import Capability, GraphView
 from ort_lite.model.tensor_values import numpy_dtype
 
@@ -31,7 +31,7 @@ def capability(
         known: Sizes by dimension name that runs will have, to try nodes with.
     """
     graph = view.graph
-    tracer = Tracer(graph)
+    tracer = GraphLowering(graph)
     sizes = {**sample_sizes(graph), **(known or {})}
     for info in graph.inputs:
         _declare(tracer, graph, info.name, sizes)
@@ -54,7 +54,7 @@ def capability(
 
 
 def _constants_for_others(
-    graph: Graph, tracer: Tracer, supported: AbstractSet[int]
+    graph: Graph, tracer: GraphLowering, supported: AbstractSet[int]
 ) -> dict[int, str]:
     """Nodes that give others constants of types that kernels do not have, with the reason.
 
@@ -75,7 +75,7 @@ def _constants_for_others(
     return leaving
 
 
-def _refusal(tracer: Tracer, index: int, target: Target) -> str:
+def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     """Why the node does not run here; "" if it does, and then its outputs are known."""
     graph, node = tracer.graph, tracer.graph.nodes[index]
     if graph.bodies(index):
@@ -105,7 +105,7 @@ def _value_problem(value: Tensor | None, target: Target) -> str:
     return "" if value.size else "a tensor without elements"
 
 
-def _declare(tracer: Tracer, graph: Graph, name: str, samples: Mapping[str, int]) -> None:
+def _declare(tracer: GraphLowering, graph: Graph, name: str, samples: Mapping[str, int]) -> None:
     """Make a value known that another EP, or the caller, gives.
 
     A free dimension of an input stands for any size, so one is tried; one that is named

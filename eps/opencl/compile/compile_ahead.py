@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.shapes import bound_shapes, sizes_of
+from eps.opencl.compile.shapes import bind_shapes, sizes_of
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-def asked_shapes(
+def shapes_to_compile(
     fused: FusedNode, options: OpenCLOptions, sizes: Sequence[Mapping[str, int]]
 ) -> list[Shapes]:
     """The shapes of a partition's inputs that it is to be compiled for now.
@@ -35,7 +35,7 @@ def asked_shapes(
     """
     graph, asked = fused.graph, []
     for known, given in zip(sizes, options.reshape, strict=True):
-        shapes = bound_shapes(graph, given, {**known, **sizes_of(graph, given)})
+        shapes = bind_shapes(graph, given, {**known, **sizes_of(graph, given)})
         if shapes is not None:
             asked.append(tuple(shapes.values()))
             continue

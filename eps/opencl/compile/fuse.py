@@ -36,19 +36,19 @@ MAX_OPERANDS = 12
 Dense = Convolution | TransposedConvolution | MatMul
 
 
-def fuse(graph: KernelGraph) -> KernelGraph:
+def fuse_pointwise(graph: KernelGraph) -> KernelGraph:
     """The same values in fewer operations; what only fused operations used is gone."""
-    ops = _live(graph)
+    ops = _drop_dead(graph)
     ops = _merge_pointwise(
         ops, graph.outputs, lambda expr: (is_floating(expr), is_vectorisable(expr))
     )
-    ops = _into_dense(ops, graph.outputs, _takes_floats)
+    ops = _fuse_epilogues(ops, graph.outputs, _takes_floats)
     ops = _merge_pointwise(ops, graph.outputs, is_vectorisable)
-    ops = _into_dense(ops, graph.outputs, _takes_integers)
+    ops = _fuse_epilogues(ops, graph.outputs, _takes_integers)
     return KernelGraph(graph.inputs, graph.outputs, ops)
 
 
-def _live(graph: KernelGraph) -> list[Op]:
+def _drop_dead(graph: KernelGraph) -> list[Op]:
     """Operations that an output depends on."""
     needed = {id(t) for t in graph.outputs}
     kept = []
@@ -85,7 +85,7 @@ def _merge_pointwise(
         if not isinstance(op, Pointwise):
             continue
         while maker := _mergeable(op, makers, uses):
-            merged = _substituted(op, maker) if kind(op.expr) == kind(maker.expr) else None
+            merged = _inline_maker(op, maker) if kind(op.expr) == kind(maker.expr) else None
             if merged is None:
                 break
             for tensor in set(maker.inputs) & set(op.inputs):
@@ -104,24 +104,24 @@ def _mergeable(op: Pointwise, makers: dict[int, Pointwise], uses: Counter[int]) 
     return None
 
 
-def _substituted(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], Expr] | None:
+def _inline_maker(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], Expr] | None:
     """Inputs and expression of `op` with those of `maker` written in; None if too large."""
     tensor = maker.output
     inputs = [t for t in op.inputs if t is not tensor]
     inputs += [t for t in maker.inputs if t not in inputs]
     if len(inputs) > MAX_OPERANDS or size(op.expr) + size(maker.expr) > MAX_EXPRESSION:
         return None
-    inner = substitute(maker.expr, _moved(maker.inputs, inputs))
-    mapping: dict[int, Expr] = _moved(op.inputs, inputs)
+    inner = substitute(maker.expr, _renumber_operands(maker.inputs, inputs))
+    mapping: dict[int, Expr] = _renumber_operands(op.inputs, inputs)
     mapping[op.inputs.index(tensor)] = inner
     return tuple(inputs), substitute(op.expr, mapping)
 
 
-def _moved(old: Sequence[Tensor], new: Sequence[Tensor]) -> dict[int, Expr]:
+def _renumber_operands(old: Sequence[Tensor], new: Sequence[Tensor]) -> dict[int, Expr]:
     return {i: Arg(new.index(t), t.dtype) for i, t in enumerate(old) if t in new}
 
 
-def _into_dense(
+def _fuse_epilogues(
     ops: Sequence[Op], outputs: Sequence[Tensor], takes: Callable[[Dense, Expr], bool]
 ) -> list[Op]:
     """Apply a pointwise operation to a product or convolution before that is stored.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.opencl.compile.views import View, reshaped
+from eps.opencl.compile.views import View, reshape_view
 
 if TYPE_CHECKING:
     from eps.opencl.compile.expression import Expr
@@ -50,7 +50,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Steps:
+class QuantParams:
     """Which float an integer stands for: (integer - zero) * scale.
 
     Attributes:
@@ -65,7 +65,7 @@ class Steps:
     zero: Array
     axis: int | None
 
-    def equal(self, other: Steps) -> bool:
+    def equal(self, other: QuantParams) -> bool:
         """Whether equal integers stand for equal floats in both."""
         return (
             (self.dtype, self.axis) == (other.dtype, other.axis)
@@ -79,7 +79,7 @@ class Quantised:
     """Integers of the shape of a tensor, and the steps by which they stand for its floats."""
 
     integers: Tensor
-    steps: Steps
+    steps: QuantParams
 
 
 @dataclass(eq=False, slots=True)
@@ -341,7 +341,7 @@ class Reshape:
 
     def apply(self, view: View) -> View | None:
         """The view, or None where it takes a copy."""
-        return reshaped(view, self.shape)
+        return reshape_view(view, self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from eps.opencl.compile.ir import (
     Tensor,
     TransposedConvolution,
 )
-from eps.opencl.compile.views import Buffer, View, ordered_strides, plain_strides
+from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
 
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
@@ -49,7 +49,7 @@ class Schedule:
     outputs: tuple[View, ...]
 
 
-def lay_out(graph: KernelGraph) -> Schedule:
+def assign_layouts(graph: KernelGraph) -> Schedule:
     """Give every tensor its place."""
     assign_orders(graph)
     return _Layout(graph).run()
@@ -76,7 +76,7 @@ class _Layout:
             if isinstance(op, Concat):
                 self._share_border(op)
         for tensor in self._graph.inputs:
-            self._views[id(tensor)] = _plain(tensor.shape, tensor.dtype)
+            self._views[id(tensor)] = _plain_view(tensor.shape, tensor.dtype)
         for op in self._graph.ops:
             self._place(op)
         taken: set[int] = set()
@@ -126,14 +126,14 @@ class _Layout:
 
     def _new_view(self, tensor: Tensor) -> View:
         if tensor.constant is not None:
-            buffer = Buffer(tensor.size, tensor.dtype, tensor.constant)
+            buffer = Storage(tensor.size, tensor.dtype, tensor.constant)
             return View(buffer, tensor.shape, plain_strides(tensor.shape))
         part = self._parts.get(id(tensor))
         if part is not None:
             return _part_of(self._view(part[0].output), part[0].axis, part[1], tensor.shape)
         border = self._borders.get(id(tensor), NO_BORDER)
         if border == NO_BORDER:
-            return _ordered(tensor)
+            return _ordered_view(tensor)
         return image_view(tensor, border, self._outside.get(id(tensor), 0))
 
     def _place(self, op: Op) -> None:
@@ -151,15 +151,15 @@ class _Layout:
                 if op.inputs[0].dtype != "float32":
                     inputs[0] = self._with_unit_stride(inputs[0])
             elif isinstance(op, LayerNorm) and not inputs[0].is_plain:
-                inputs[0] = self._copied(inputs[0])
+                inputs[0] = self._copy_to_plain(inputs[0])
             self._steps.append(Step(op, tuple(inputs), self._view(op.output)))
 
     def _alias(self, op: Alias) -> View:
         source = self._view(op.inputs[0])
         found = op.how.apply(source)
         if found is None:
-            found = op.how.apply(self._copied(source))
-        assert found is not None, "a plain view can be reshaped"
+            found = op.how.apply(self._copy_to_plain(source))
+        assert found is not None, "a plain view can be reshape_view"
         return found
 
     def _join(self, op: Concat) -> None:
@@ -186,10 +186,10 @@ class _Layout:
         return target
 
     def _with_unit_stride(self, view: View) -> View:
-        return view if view.strides[-1] == 1 or view.shape[-1] == 1 else self._copied(view)
+        return view if view.strides[-1] == 1 or view.shape[-1] == 1 else self._copy_to_plain(view)
 
-    def _copied(self, view: View) -> View:
-        target = _plain(view.shape, view.buffer.dtype)
+    def _copy_to_plain(self, view: View) -> View:
+        target = _plain_view(view.shape, view.buffer.dtype)
         self._copy(view, target)
         return target
 
@@ -200,12 +200,12 @@ class _Layout:
 
     def _output(self, tensor: Tensor, taken: set[int]) -> View:
         if not tensor.size:
-            return _plain(tensor.shape, tensor.dtype)
+            return _plain_view(tensor.shape, tensor.dtype)
         view = self._view(tensor)
         held = view.buffer.constant is not None or id(view.buffer) in taken
         given = any(view.buffer is self._views[id(x)].buffer for x in self._graph.inputs)
         if held or given or not view.is_plain:
-            view = self._copied(view)
+            view = self._copy_to_plain(view)
         taken.add(id(view.buffer))
         return view
 
@@ -231,14 +231,14 @@ def border_of(op: Convolution | TransposedConvolution) -> Border:
     return rows[0], columns[0], rows[1], columns[1]
 
 
-def _plain(shape: tuple[int, ...], dtype: str) -> View:
+def _plain_view(shape: tuple[int, ...], dtype: str) -> View:
     tensor = Tensor(shape, dtype)
-    return _ordered(tensor)
+    return _ordered_view(tensor)
 
 
-def _ordered(tensor: Tensor) -> View:
+def _ordered_view(tensor: Tensor) -> View:
     order = tensor.order or tuple(range(len(tensor.shape)))
-    buffer = Buffer(tensor.size, tensor.dtype)
+    buffer = Storage(tensor.size, tensor.dtype)
     return View(buffer, tensor.shape, ordered_strides(tensor.shape, order))
 
 
@@ -250,7 +250,7 @@ def image_view(tensor: Tensor, border: Border, outside: int) -> View:
     line = wide * channels
     strides = (high * line, 1, line, channels)
     geometry = (n, high, wide, channels, *border)
-    buffer = Buffer(n * high * line, tensor.dtype, geometry=geometry, border=outside)
+    buffer = Storage(n * high * line, tensor.dtype, geometry=geometry, border=outside)
     return View(buffer, tensor.shape, strides, top * line + left * channels)
 
 

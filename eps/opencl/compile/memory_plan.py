@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.compile.views import Buffer, View
+    from eps.opencl.compile.views import Storage, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class MemoryPlan:
 
     arena: int
     places: Mapping[int, int]
-    constants: tuple[Buffer, ...]
+    constants: tuple[Storage, ...]
     fills: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
 class _Life:
-    buffer: Buffer
+    buffer: Storage
     first: int
     last: int
 
@@ -63,20 +63,20 @@ def plan_memory(
     return MemoryPlan(max(top, alignment), places, tuple(constants), tuple(sorted(fills)))
 
 
-def nbytes(buffer: Buffer) -> int:
+def nbytes(buffer: Storage) -> int:
     """Size in bytes."""
     return buffer.size * int(np.dtype(buffer.dtype).itemsize)
 
 
-def _aligned(size: int, alignment: int) -> int:
+def _align(size: int, alignment: int) -> int:
     return max(1, -(-size // alignment)) * alignment
 
 
 def _lives(
     kernels: Sequence[Kernel], inputs: Sequence[View], outputs: Sequence[View]
-) -> tuple[list[_Life], list[Buffer]]:
+) -> tuple[list[_Life], list[Storage]]:
     lives: dict[int, _Life] = {id(v.buffer): _Life(v.buffer, -1, -1) for v in inputs}
-    constants: dict[int, Buffer] = {}
+    constants: dict[int, Storage] = {}
     for at, kernel in enumerate(kernels):
         for buffer in kernel.operands:
             if buffer.constant is not None:
@@ -100,7 +100,7 @@ def _place_bordered(lives: Sequence[_Life], places: dict[int, int], alignment: i
         if free is None:
             mine.append((life.last, end))
             places[id(life.buffer)] = end
-            end += _aligned(nbytes(life.buffer), alignment)
+            end += _align(nbytes(life.buffer), alignment)
         else:
             places[id(life.buffer)] = mine[free][1]
             mine[free] = (life.last, mine[free][1])
@@ -112,7 +112,7 @@ def _place_plain(lives: Sequence[_Life], places: dict[int, int], base: int, alig
     placed: list[tuple[int, int, _Life]] = []
     top = base
     for life in sorted(lives, key=lambda x: (-nbytes(x.buffer), x.first)):
-        size = _aligned(nbytes(life.buffer), alignment)
+        size = _align(nbytes(life.buffer), alignment)
         at = base
         for start, end, other in sorted(placed, key=lambda x: x[0]):
             if other.first > life.last or other.last < life.first:

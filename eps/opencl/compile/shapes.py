@@ -27,10 +27,10 @@ def dims_of(info: ValueInfo) -> tuple[Dim, ...] | None:
 
 def static_shapes(graph: Graph) -> dict[str, Shape] | None:
     """The shape of every input; None if one has a free dimension."""
-    return bound_shapes(graph, {}, {})
+    return bind_shapes(graph, {}, {})
 
 
-def bound_shapes(
+def bind_shapes(
     graph: Graph, given: Mapping[str, Shape], sizes: Mapping[str, int]
 ) -> dict[str, Shape] | None:
     """The shape of every input where all dimensions have a size, else None.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, slots=True)
-class Buffer:
+class Storage:
     """A stretch of device memory; compared by identity.
 
     Attributes:
@@ -37,7 +37,7 @@ class Buffer:
 class View:
     """Elements of a buffer by index: offset + sum(index * stride), all in elements."""
 
-    buffer: Buffer
+    buffer: Storage
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
@@ -82,7 +82,7 @@ def ordered_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ..
     return tuple(strides)
 
 
-def reshaped(view: View, shape: tuple[int, ...]) -> View | None:
+def reshape_view(view: View, shape: tuple[int, ...]) -> View | None:
     """The same elements in the same order under another shape; None if strides cannot say it."""
     strides: list[int] = []
     groups = _runs(view)

@@ -9,8 +9,8 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
-from eps.opencl.blueprint import Weight, weight_of
 from eps.opencl.payload.format import StoredGraph
+from eps.opencl.program_spec import Weight, weight_of
 from ort_lite.model.graph import Graph
 from ort_lite.model.tensor_values import numpy_dtype
 from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
@@ -28,7 +28,7 @@ APART_FROM = 1024
 """Bytes of the smallest initializer that is stored apart."""
 
 
-def stored(graph: Graph, *, whole: bool) -> StoredGraph:
+def store_graph(graph: Graph, *, whole: bool) -> StoredGraph:
     """The partition; the place of a large initializer is the location of its external data.
 
     Args:
@@ -58,7 +58,7 @@ def stored(graph: Graph, *, whole: bool) -> StoredGraph:
     return StoredGraph(proto, tuple(weights.values()), whole=whole)
 
 
-def restored(kept: StoredGraph) -> Graph:
+def restore_graph(kept: StoredGraph) -> Graph:
     """What `stored` was given; initializers are views of the weights, or stayed away.
 
     Raises:
@@ -67,7 +67,8 @@ def restored(kept: StoredGraph) -> Graph:
     try:
         model = read_model(kept.proto)
         initializers = {
-            name: _placed(tensor, kept) for name, tensor in model.graph.initializers.items()
+            name: _read_initializer(tensor, kept)
+            for name, tensor in model.graph.initializers.items()
         }
         graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
         value_signatures((*graph.inputs, *graph.outputs))
@@ -79,7 +80,7 @@ def restored(kept: StoredGraph) -> Graph:
     return graph
 
 
-def _placed(tensor: Tensor, kept: StoredGraph) -> Tensor:
+def _read_initializer(tensor: Tensor, kept: StoredGraph) -> Tensor:
     if not isinstance(tensor.data, ExternalData) or not kept.whole:
         return tensor
     place, weights = tensor.data.location, kept.weights

@@ -27,14 +27,26 @@ are at most 64 MiB. Weights share no bytes.
 
 from __future__ import annotations
 
+import json
 import struct
+import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from blake3 import blake3
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.identity import HardwareIdentity
+from ctx_formats.lean_dataclass import dataclass, replace
+from eps.opencl.payload.table import array, decode_spec, number, text, truth
+from eps.opencl.program_spec import Weight
 
 if TYPE_CHECKING:
-    from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.blueprint import Blueprint, Weight
+    from collections.abc import Mapping, Sequence
+
+    from eps.opencl.compile.tilings import Problem, Tiling
+    from eps.opencl.program_spec import ProgramSpec
+
 
 MAGIC = b"OLOPENCL"
 VERSION = 6
@@ -47,7 +59,7 @@ IN_POOL, IN_SHARED_FILE = 0, 1
 class Variant:
     """One program: what was compiled, and the driver's binary of it."""
 
-    blueprint: Blueprint
+    spec: ProgramSpec
     binary: memoryview
 
 
@@ -76,3 +88,191 @@ class Payload:
     identity: HardwareIdentity
     variants: tuple[Variant, ...]
     model: StoredGraph | None = None
+
+
+MAX_HEADER = 1 << 26
+MAX_SOURCE = 1 << 26
+
+
+def read_payload(data: memoryview, alignment: int, shared: memoryview | None = None) -> Payload:
+    """Check and read a payload; binary, weights and model are views of `data` and `shared`.
+
+    Args:
+        data: All of it.
+        alignment: In bytes, that the device needs of a part of a buffer.
+        shared: The file that large weights went to.
+
+    Raises:
+        FormatError: It is no whole, undamaged payload of this version.
+    """
+    header, body = read_header(data)
+    sections = _Sections(body)
+    weights = _read_weights(header, sections, shared)
+    variants = []
+    for row in array(header.get("variants"), "variants"):
+        if not isinstance(row, dict) or not isinstance(row.get("table"), dict):
+            raise FormatError("variant", str(row)[:40], "an object with a table")
+        source = sections.text(row.get("source"), "source")
+        mine = _pick_weights(row.get("weights"), weights)
+        tuned = _read_tuned(array(row.get("tuned", []), "tuned"))
+        spec = replace(decode_spec(row["table"], source, mine, alignment), tuned=tuned)
+        variants.append(Variant(spec, sections.part(row.get("binary"), "binary")))
+    model = _read_model(header.get("model"), sections, weights)
+    if model is None and len(variants) != 1:
+        raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
+    return Payload(identity_of(header), tuple(variants), model)
+
+
+def identity_of(header: dict[str, object]) -> HardwareIdentity:
+    """What a payload was made for.
+
+    Raises:
+        FormatError: It does not say so.
+    """
+    found = header.get("identity")
+    if not isinstance(found, dict):
+        raise FormatError("identity", str(found)[:40], "an object")
+    try:
+        return HardwareIdentity.from_mapping(found)
+    except ValueError as exc:
+        raise FormatError("identity", str(exc)) from exc
+
+
+def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
+    """The header, and the bytes after it in which sections lie.
+
+    Raises:
+        FormatError: It is no header, or damaged.
+    """
+    if len(data) < HEAD.size:
+        raise FormatError("payload", f"{len(data)} bytes", f"at least {HEAD.size}")
+    magic, version, size, whole, digest = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise FormatError("payload.magic", repr(magic), repr(MAGIC))
+    if version != VERSION:
+        raise FormatError("payload.version", str(version), str(VERSION))
+    if whole != len(data) or size > MAX_HEADER or HEAD.size + size > len(data):
+        raise FormatError("payload.size", f"{len(data)} bytes, header {size}", f"{whole} bytes")
+    raw = bytes(data[HEAD.size : HEAD.size + size])
+    if blake3(raw).digest() != digest:
+        raise FormatError("payload.header", "another digest than recorded", reason=Reason.INTEGRITY)
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError) as exc:
+        raise FormatError("payload.header", str(exc)[:80], "JSON") from exc
+    if not isinstance(header, dict):
+        raise FormatError("payload.header", type(header).__name__, "an object")
+    return header, data[-(-(HEAD.size + size) // ALIGNMENT) * ALIGNMENT :]
+
+
+def _read_weights(
+    header: dict[str, object], sections: _Sections, shared: memoryview | None
+) -> list[Weight]:
+    pool = sections.part(header.get("pool"), "pool")
+    found = []
+    places: list[tuple[int, int, int]] = []
+    for row in array(header.get("weights"), "weights"):
+        where, offset, size, digest = array(row, "weight", 4)
+        place = (pool, shared)[number(where, "weight.where", IN_POOL, IN_SHARED_FILE)]
+        if place is None:
+            raise FormatError("weight", "in a shared file", "in the payload")
+        start = number(offset, "weight.offset", 0, len(place))
+        length = number(size, "weight.size", 0, len(place) - start)
+        name = text(digest, "weight.blake3")
+        found.append(Weight(name, place[start : start + length]))
+        places.append((number(where, "weight.where", 0, IN_SHARED_FILE), start, start + length))
+    _require_apart(places)
+    if len({weight.digest for weight in found}) != len(found):
+        raise FormatError("weights", "one digest twice", "each content once")
+    return found
+
+
+def _require_apart(places: list[tuple[int, int, int]]) -> None:
+    """Refuse weights that share bytes: a device would hold each of thousands in full.
+
+    Args:
+        places: Which file, first byte, and the byte behind the last.
+    """
+    used = sorted(place for place in places if place[1] < place[2])
+    for (file, _, end), (next_file, start, _) in pairwise(used):
+        if file == next_file and start < end:
+            raise FormatError("weight", f"from byte {start}", f"behind the one before it, at {end}")
+
+
+def _pick_weights(indices: object, weights: Sequence[Weight]) -> tuple[Weight, ...]:
+    last = len(weights) - 1
+    return tuple(weights[number(i, "weight", 0, last)] for i in array(indices, "weights"))
+
+
+def _read_tuned(rows: Sequence[object]) -> Mapping[Problem, Tiling]:
+    if not rows:
+        return {}
+    from eps.opencl.tuning.rows import read_tuned_rows  # noqa: PLC0415 - lazy: rare
+
+    return read_tuned_rows(rows)
+
+
+def _read_model(row: object, sections: _Sections, weights: Sequence[Weight]) -> StoredGraph | None:
+    if row is None:
+        return None
+    if not isinstance(row, dict):
+        raise FormatError("model", str(row)[:40], "an object")
+    graph, whole = sections.part(row.get("graph"), "model.graph"), row.get("whole")
+    own = _pick_weights(row.get("weights"), weights)
+    return StoredGraph(graph, own, whole=truth(whole, "model.whole"))
+
+
+class _Sections:
+    """Parts of a payload; each is digested and inflated once, however many variants name it."""
+
+    def __init__(self, body: memoryview) -> None:
+        self._body = body
+        self._digests: dict[tuple[int, int], str] = {}
+        self._texts: dict[tuple[int, int], str] = {}
+        self._left = MAX_SOURCE
+
+    def part(self, place: object, name: str) -> memoryview:
+        """The bytes of a section, which are those that the header has a digest of."""
+        if not isinstance(place, dict):
+            raise FormatError(name, str(place)[:40], "a section")
+        offset = number(place.get("offset"), f"{name}.offset", 0, len(self._body))
+        size = number(place.get("size"), f"{name}.size", 0, len(self._body) - offset)
+        if offset % ALIGNMENT:
+            raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
+        found = self._body[offset : offset + size]
+        wanted = text(place.get("blake3"), f"{name}.blake3")
+        if wanted or name in ("binary", "source"):
+            self._compare_digest((offset, size), found, wanted, name)
+        return found
+
+    def text(self, place: object, name: str) -> str:
+        """The inflated text of a section; all texts of a payload together are bounded."""
+        data = self.part(place, name)
+        assert isinstance(place, dict), "`part` has looked at it"
+        key = (place["offset"], place["size"])
+        if key not in self._texts:
+            self._texts[key] = _inflate(data, self._left)
+            self._left -= len(self._texts[key])
+        return self._texts[key]
+
+    def _compare_digest(
+        self, key: tuple[int, int], found: memoryview, wanted: str, name: str
+    ) -> None:
+        if key not in self._digests:
+            self._digests[key] = blake3(found).hexdigest()
+        if self._digests[key] != wanted:
+            raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
+
+
+def _inflate(data: memoryview, most: int) -> str:
+    unpacker = zlib.decompressobj()
+    try:
+        # 0 would mean "as much as there is".
+        raw = unpacker.decompress(data, max(most, 1))
+        if unpacker.unconsumed_tail or not unpacker.eof:
+            raise FormatError(
+                "source", "cut, or too long", f"at most {MAX_SOURCE} characters in a payload"
+            )
+        return raw.decode()
+    except (zlib.error, UnicodeDecodeError) as exc:
+        raise FormatError("source", str(exc)[:80], "deflated text") from exc

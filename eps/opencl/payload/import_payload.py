@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.payload.reader import identity_of, read_header, read_payload
+from eps.opencl.payload.format import identity_of, read_header, read_payload
 from eps.opencl.runtime.program import build, load
 from ort_lite.context.compatibility import compare_identities
 from ort_lite.execution_provider import CompiledModelCompatibility
@@ -29,7 +29,7 @@ MAX_INFO = 1 << 16
 REBUILD = "build the payload's own source for this driver with provider option rebuild=true"
 
 
-def verdict(
+def judge_identity(
     recorded: HardwareIdentity, present: HardwareIdentity, *, rebuild: bool
 ) -> Compatibility:
     """Every field must agree but the driver's, for which the payload's source can be built.
@@ -48,7 +48,7 @@ def open_payload(data: memoryview, shared: memoryview | None, alignment: int) ->
     Raises:
         InvalidGraph: It is damaged.
     """
-    with _damage_told():
+    with _refuse_damage():
         return read_payload(data, alignment, shared)
 
 
@@ -58,7 +58,7 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
     Raises:
         InvalidGraph: They are made for another device, or another driver without `rebuild`.
     """
-    found = verdict(recorded, present, rebuild=rebuild)
+    found = judge_identity(recorded, present, rebuild=rebuild)
     if found.reason is not None:
         told = f". To mend it: {found.hint}" if found.hint else ""
         raise InvalidGraph(
@@ -77,12 +77,12 @@ def payload_identity(data: memoryview) -> HardwareIdentity:
     Raises:
         InvalidGraph: It is damaged.
     """
-    with _damage_told():
+    with _refuse_damage():
         return identity_of(read_header(data)[0])
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def _refuse_damage() -> Iterator[None]:
     try:
         yield
     except FormatError as exc:
@@ -117,13 +117,13 @@ def program_of(context: Context, variant: Variant, *, own: bool) -> Program:
     """
     try:
         if own:
-            return load(context, bytes(variant.binary), variant.blueprint.options)
-        return build(context, variant.blueprint.source, variant.blueprint.options)
+            return load(context, bytes(variant.binary), variant.spec.options)
+        return build(context, variant.spec.source, variant.spec.options)
     except EPFail as exc:
-        raise rejected(exc) from exc
+        raise driver_refusal(exc) from exc
 
 
-def rejected(exc: EPFail) -> InvalidGraph:
+def driver_refusal(exc: EPFail) -> InvalidGraph:
     """The driver's refusal as the error of a payload."""
     return InvalidGraph(
         f"the driver refuses the payload: {exc.message} (reason: {Reason.VENDOR_REJECTED})",

@@ -1,4 +1,4 @@
-"""A blueprint's table as JSON and back, without trusting a number in it."""
+"""A spec's table as JSON and back, without trusting a number in it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import numpy as np
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port
 from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.program_spec import (
+    ArenaFill,
+    ArenaSpan,
+    LaunchSpec,
+    Port,
+    ProgramSpec,
+    WeightArgument,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eps.opencl.blueprint import Weight
+    from eps.opencl.program_spec import Weight
 
 _KERNEL = re.compile(r"[a-z][a-z0-9_]{0,63}[0-9a-f]{12}")
 """See `codegen/source.py`: a label, and the beginning of a digest."""
@@ -26,44 +33,44 @@ MAX_RANK = 64
 MAX_BYTES = 1 << 46
 
 
-def table_of(blueprint: Blueprint) -> dict[str, object]:
-    """Everything of a blueprint but its source and weights."""
+def encode_spec(spec: ProgramSpec) -> dict[str, object]:
+    """Everything of a spec but its source and weights."""
     return {
-        "options": blueprint.options,
-        "arena": blueprint.arena,
-        "entry": blueprint.entry,
-        "inputs": [_port_row(port) for port in blueprint.inputs],
-        "outputs": [_port_row(port) for port in blueprint.outputs],
-        "fills": [[f.place.offset, f.place.size, f.value] for f in blueprint.fills],
+        "options": spec.options,
+        "arena": spec.arena,
+        "entry": spec.entry,
+        "inputs": [_encode_port(port) for port in spec.inputs],
+        "outputs": [_encode_port(port) for port in spec.outputs],
+        "fills": [[f.place.offset, f.place.size, f.value] for f in spec.fills],
         "calls": [
             [
                 call.kernel,
                 call.tasks,
                 call.group,
-                [_argument_row(argument) for argument in call.arguments],
+                [_encode_argument(argument) for argument in call.arguments],
                 call.checks,
                 call.work,
             ]
-            for call in blueprint.calls
+            for call in spec.calls
         ],
     }
 
 
-def _argument_row(argument: Place | Constant) -> int | list[int]:
+def _encode_argument(argument: ArenaSpan | WeightArgument) -> int | list[int]:
     """The index of a weight, or offset and size in the arena."""
-    if isinstance(argument, Constant):
+    if isinstance(argument, WeightArgument):
         return argument.index
     return [argument.offset, argument.size]
 
 
-def _port_row(port: Port) -> list[object]:
+def _encode_port(port: Port) -> list[object]:
     return [port.name, port.dtype, list(port.shape), port.offset]
 
 
-def blueprint_of(
+def decode_spec(
     table: Mapping[str, object], source: str, weights: tuple[Weight, ...], alignment: int
-) -> Blueprint:
-    """What `table_of` wrote, every place inside the arena.
+) -> ProgramSpec:
+    """What `encode_spec` wrote, every place inside the arena.
 
     Args:
         table: From a file.
@@ -76,15 +83,15 @@ def blueprint_of(
     """
     arena = number(table.get("arena"), "arena", 1, MAX_BYTES)
     arguments = _Arguments(arena, alignment, len(weights))
-    return Blueprint(
+    return ProgramSpec(
         source=source,
         options=text(table.get("options"), "options"),
-        calls=tuple(_call(row, arguments) for row in array(table.get("calls"), "calls")),
+        calls=tuple(_decode_launch(row, arguments) for row in array(table.get("calls"), "calls")),
         arena=arena,
         weights=weights,
-        inputs=tuple(_port(row, arena) for row in array(table.get("inputs"), "inputs")),
-        outputs=tuple(_port(row, arena) for row in array(table.get("outputs"), "outputs")),
-        fills=tuple(_fill(row, arguments) for row in array(table.get("fills"), "fills")),
+        inputs=tuple(_decode_port(row, arena) for row in array(table.get("inputs"), "inputs")),
+        outputs=tuple(_decode_port(row, arena) for row in array(table.get("outputs"), "outputs")),
+        fills=tuple(_decode_fill(row, arguments) for row in array(table.get("fills"), "fills")),
         entry=truth(table.get("entry"), "entry"),
     )
 
@@ -97,12 +104,12 @@ class _Arguments:
     alignment: int
     weights: int
 
-    def read(self, row: object) -> Place | Constant:
+    def read(self, row: object) -> ArenaSpan | WeightArgument:
         if isinstance(row, int):
-            return Constant(number(row, "call.weight", 0, self.weights - 1))
+            return WeightArgument(number(row, "call.weight", 0, self.weights - 1))
         return self.place(row)
 
-    def place(self, row: object) -> Place:
+    def place(self, row: object) -> ArenaSpan:
         start, length = array(row, "place", 2)
         offset = number(start, "place.offset", 0, self.arena)
         size = number(length, "place.size", 1, self.arena)
@@ -112,15 +119,15 @@ class _Arguments:
                 f"[{offset}, +{size})",
                 f"inside {self.arena}, aligned to {self.alignment}",
             )
-        return Place(offset, size)
+        return ArenaSpan(offset, size)
 
 
-def _fill(row: object, arguments: _Arguments) -> Fill:
+def _decode_fill(row: object, arguments: _Arguments) -> ArenaFill:
     offset, size, value = array(row, "fill", 3)
-    return Fill(arguments.place([offset, size]), number(value, "fill.value", 0, 255))
+    return ArenaFill(arguments.place([offset, size]), number(value, "fill.value", 0, 255))
 
 
-def _call(row: object, arguments: _Arguments) -> Call:
+def _decode_launch(row: object, arguments: _Arguments) -> LaunchSpec:
     kernel, tasks, items, places, checks, work = array(row, "call", 6)
     name = text(kernel, "call.kernel")
     if not _KERNEL.fullmatch(name):
@@ -129,7 +136,7 @@ def _call(row: object, arguments: _Arguments) -> Call:
     whole = number(tasks, "call.tasks", 1, MAX_TASKS)
     if whole % group:
         raise FormatError("call.tasks", str(whole), f"a multiple of {group}")
-    return Call(
+    return LaunchSpec(
         kernel=name,
         tasks=whole,
         group=group,
@@ -139,7 +146,7 @@ def _call(row: object, arguments: _Arguments) -> Call:
     )
 
 
-def _port(row: object, arena: int) -> Port:
+def _decode_port(row: object, arena: int) -> Port:
     name, kind, dims, start = array(row, "port", 4)
     dtype = text(kind, "port.type")
     if dtype not in C_TYPES:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from eps.opencl.payload.format import ALIGNMENT, HEAD, IN_POOL, IN_SHARED_FILE, MAGIC, VERSION
-from eps.opencl.payload.table import table_of
+from eps.opencl.payload.table import encode_spec
 from eps.opencl.tuning.rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from eps.opencl.blueprint import Weight
     from eps.opencl.payload.format import Payload
+    from eps.opencl.program_spec import Weight
     from ort_lite.context.shared_weights import WeightsSink
 
 WEIGHT_ALIGNMENT = 512
@@ -33,11 +33,11 @@ def write_payload(payload: Payload, out: BinaryIO, shared: WeightsSink | None = 
     body = _Body()
     rows = [
         {
-            "table": table_of(variant.blueprint),
+            "table": encode_spec(variant.spec),
             "binary": body.add([variant.binary], digest=True),
-            "source": body.add([zlib.compress(variant.blueprint.source.encode(), 6)], digest=True),
-            "weights": weights.indices(variant.blueprint.weights),
-            "tuned": rows_of(variant.blueprint.tuned),
+            "source": body.add([zlib.compress(variant.spec.source.encode(), 6)], digest=True),
+            "weights": weights.indices(variant.spec.weights),
+            "tuned": rows_of(variant.spec.tuned),
         }
         for variant in payload.variants
     ]

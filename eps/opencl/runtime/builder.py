@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.cl.objects import Context
 from eps.opencl.compile.shapes import sizes_of, static_shapes
-from eps.opencl.payload.import_payload import program_of, rejected
+from eps.opencl.payload.import_payload import driver_refusal, program_of
 from eps.opencl.payload.ports import Signature, order_of, orders_of
-from eps.opencl.runtime.device_weights import DeviceWeights
-from eps.opencl.runtime.launches import GroupTooLarge
-from eps.opencl.runtime.loaded_program import Executable
+from eps.opencl.runtime.device_memory import DeviceWeights
+from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
-from eps.opencl.runtime.program import build, wake_compiler
+from eps.opencl.runtime.program import build, warm_up_compiler
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
 from ort_lite.session_log import get_logger
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.identity import HardwareIdentity
-    from eps.opencl.blueprint import Blueprint, Port
     from eps.opencl.cl.program import Program
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload.format import Payload, StoredGraph, Variant
+    from eps.opencl.program_spec import Port, ProgramSpec
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.dynamic import DynamicPartition
     from eps.opencl.target import Target
@@ -79,10 +78,10 @@ class Builder:
         return self._sizes[0] if self._sizes else {}
 
     def expect_compile(self) -> None:
-        """Have the driver's compiler ready by the time that `compiled` needs it."""
-        wake_compiler(self._context)
+        """Have the driver's compiler ready by the time that `compile_fused` needs it."""
+        warm_up_compiler(self._context)
 
-    def compiled(self, fused: FusedNode) -> CompiledPartition:
+    def compile_fused(self, fused: FusedNode) -> CompiledPartition:
         """The partition, with programs for every set of shapes that is known now.
 
         Raises:
@@ -92,12 +91,12 @@ class Builder:
         graph = fused.graph
         shapes = static_shapes(graph)
         if shapes is None:
-            from eps.opencl.compile.compile_ahead import asked_shapes, prepare  # noqa: PLC0415 - lazy: rare
+            from eps.opencl.compile.compile_ahead import prepare, shapes_to_compile  # noqa: PLC0415 - lazy: rare
             from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
             self._require_whole(fused)
-            make = self._maker(graph, fused.name, self._weights(), self._tuned)
-            asked = asked_shapes(fused, self._options, self._sizes)
+            make = self._shape_compiler(graph, fused.name, self._new_weights(), self._tune_target)
+            asked = shapes_to_compile(fused, self._options, self._sizes)
             partition = DynamicPartition(
                 graph,
                 fused.name,
@@ -110,8 +109,8 @@ class Builder:
         from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
 
         try:
-            target = self._tuned(graph, shapes, fused.progress)
-            executable = self._drawn(graph, shapes, target, self._weights(), fused)
+            target = self._tune_target(graph, shapes, fused.progress)
+            executable = self._compile_executable(graph, shapes, target, self._new_weights(), fused)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
         return StaticPartition(executable, fused.name)
@@ -130,7 +129,7 @@ class Builder:
             reason = next(iter(answer.refused.values()))
             raise CompileRefused(fused.name, reason, answer.refused)
 
-    def imported(
+    def import_partition(
         self, payload: Payload, io: PartitionIo, *, own: bool, shared: bool
     ) -> CompiledPartition:
         """The partition of a payload that was made for this device.
@@ -144,15 +143,15 @@ class Builder:
         Raises:
             InvalidGraph: It is for another graph, or the driver refuses it.
         """
-        weights = self._weights(shared=shared)
+        weights = self._new_weights(shared=shared)
         if payload.model is not None:
-            return self._imported_dynamic(payload, payload.model, io, weights, own=own)
+            return self._import_dynamic(payload, payload.model, io, weights, own=own)
         (variant,) = payload.variants
-        blueprint = variant.blueprint
-        orders = orders_of(io, _signatures(blueprint.inputs), _signatures(blueprint.outputs))
-        return StaticPartition(self._loaded(variant, weights, own=own), IMPORTED, orders)
+        spec = variant.spec
+        orders = orders_of(io, _signatures(spec.inputs), _signatures(spec.outputs))
+        return StaticPartition(self._load_executable(variant, weights, own=own), IMPORTED, orders)
 
-    def _imported_dynamic(
+    def _import_dynamic(
         self,
         payload: Payload,
         model: StoredGraph,
@@ -162,19 +161,23 @@ class Builder:
         own: bool,
     ) -> DynamicPartition:
         """Programs of the payload are loaded now, up to the bound, and again after it."""
-        from eps.opencl.payload.dynamic_payload import restored, value_signatures  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.dynamic_payload import restore_graph, value_signatures  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
-        graph = restored(model)
+        graph = restore_graph(model)
         orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
-        kept = {_shapes_of(v.blueprint, graph): v for v in payload.variants}
-        recorded = {p: t for v in payload.variants for p, t in v.blueprint.tuned.items()}
+        kept = {_shapes_of(v.spec, graph): v for v in payload.variants}
+        recorded = {p: t for v in payload.variants for p, t in v.spec.tuned.items()}
         target = replace(self._target, tuned=recorded)
-        compiled = self._maker(graph, IMPORTED, weights, lambda *_: target)
+        compiled = self._shape_compiler(graph, IMPORTED, weights, lambda *_: target)
 
         def make(shapes: Shapes) -> Executable:
             variant = kept.get(shapes)
-            return compiled(shapes) if variant is None else self._loaded(variant, weights, own=own)
+            return (
+                compiled(shapes)
+                if variant is None
+                else self._load_executable(variant, weights, own=own)
+            )
 
         only = None if model.whole else frozenset(kept)
         partition = DynamicPartition(
@@ -184,7 +187,7 @@ class Builder:
             partition.prepare(shapes)
         return partition
 
-    def _tuned(
+    def _tune_target(
         self,
         graph: Graph,
         shapes: Mapping[str, tuple[int, ...]],
@@ -202,7 +205,7 @@ class Builder:
             graph, shapes, self._target, progress
         )
 
-    def _maker(
+    def _shape_compiler(
         self,
         graph: Graph,
         name: str,
@@ -217,13 +220,13 @@ class Builder:
 
             named = dict(zip(names, shapes, strict=True))
             try:
-                return self._drawn(graph, named, target_for(graph, named), weights)
+                return self._compile_executable(graph, named, target_for(graph, named), weights)
             except Unsupported as exc:
                 raise EPFail(f"{name} cannot be compiled for {named}: {exc}") from exc
 
         return make
 
-    def _drawn(
+    def _compile_executable(
         self,
         graph: Graph,
         shapes: Mapping[str, tuple[int, ...]],
@@ -238,18 +241,20 @@ class Builder:
             Unsupported: A node is not supported with these shapes.
         """
         from eps.opencl.compile.codegen.group_tiling import in_smaller_groups  # noqa: PLC0415 - lazy: reload
-        from eps.opencl.compile.draw import draw  # noqa: PLC0415 - lazy: reload
+        from eps.opencl.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         try:
-            return self._built(draw(graph, shapes, target), weights, fused)
+            return self._build_executable(compile_partition(graph, shapes, target), weights, fused)
         except GroupTooLarge as exc:
             smaller = in_smaller_groups(target, exc.most)
             if smaller is None:
                 raise
             log.info("%s: compiled once more, for smaller ones", exc.message)
-        return self._drawn(graph, shapes, smaller, weights, fused)
+        return self._compile_executable(graph, shapes, smaller, weights, fused)
 
-    def _loaded(self, variant: Variant, weights: DeviceWeights, *, own: bool) -> Executable:
+    def _load_executable(
+        self, variant: Variant, weights: DeviceWeights, *, own: bool
+    ) -> Executable:
         """A program that a payload holds.
 
         Raises:
@@ -260,36 +265,36 @@ class Builder:
             return program_of(self._context, variant, own=own)
 
         try:
-            return self._executable(load, variant.blueprint, weights)
+            return self._new_executable(load, variant.spec, weights)
         except EPFail as exc:
-            raise rejected(exc) from exc
+            raise driver_refusal(exc) from exc
 
-    def _built(
-        self, blueprint: Blueprint, weights: DeviceWeights, fused: FusedNode | None = None
+    def _build_executable(
+        self, spec: ProgramSpec, weights: DeviceWeights, fused: FusedNode | None = None
     ) -> Executable:
         """A program that was drawn now, every kernel compiled; tells `fused` how far it is."""
-        executable = self._executable(
-            lambda: build(self._context, blueprint.source, blueprint.options), blueprint, weights
+        executable = self._new_executable(
+            lambda: build(self._context, spec.source, spec.options), spec, weights
         )
         with ExitStack() as undo:
             undo.callback(executable.release)
             if self._target.late_binaries:
-                executable.warm(_told(fused) if fused is not None else None)
+                executable.warm(_report_kernels(fused) if fused is not None else None)
             undo.pop_all()
         return executable
 
-    def _weights(self, *, shared: bool = False) -> DeviceWeights:
+    def _new_weights(self, *, shared: bool = False) -> DeviceWeights:
         mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
         return DeviceWeights(self._context, self._target.alignment, mapped=mapped)
 
-    def _executable(
-        self, make_program: Callable[[], Program], blueprint: Blueprint, weights: DeviceWeights
+    def _new_executable(
+        self, make_program: Callable[[], Program], spec: ProgramSpec, weights: DeviceWeights
     ) -> Executable:
         profiling = self._options.profiling
-        return Executable(self._context, make_program, blueprint, weights, profiling=profiling)
+        return Executable(self._context, make_program, spec, weights, profiling=profiling)
 
 
-def _told(fused: FusedNode) -> Callable[[int, int], None] | None:
+def _report_kernels(fused: FusedNode) -> Callable[[int, int], None] | None:
     """Tells whoever compiles `fused` how many of its kernels are done."""
     progress = fused.progress
     if progress is None:
@@ -301,11 +306,11 @@ def _signatures(ports: Sequence[Port]) -> list[Signature]:
     return [(port.name, port.dtype, port.shape) for port in ports]
 
 
-def _shapes_of(blueprint: Blueprint, graph: Graph) -> Shapes:
+def _shapes_of(spec: ProgramSpec, graph: Graph) -> Shapes:
     """Of the graph's inputs, in order.
 
     Raises:
         InvalidGraph: The program is for another graph.
     """
-    order = order_of(graph.inputs, _signatures(blueprint.inputs))
-    return tuple(blueprint.inputs[i].shape for i in order)
+    order = order_of(graph.inputs, _signatures(spec.inputs))
+    return tuple(spec.inputs[i].shape for i in order)

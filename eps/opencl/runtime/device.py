@@ -94,10 +94,10 @@ def fitting_devices(
             f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
             f"there are: {there}. {loader_note()}"
         )
-    return sorted(_of_precision(fitting, found, options), key=_preference)
+    return sorted(_select_precision(fitting, found, options), key=_preference)
 
 
-def _of_precision(
+def _select_precision(
     fitting: Sequence[ListedDevice], found: Sequence[ListedDevice], options: OpenCLOptions
 ) -> Sequence[ListedDevice]:
     """Those of the devices that have the precision.

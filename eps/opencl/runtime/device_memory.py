@@ -1,17 +1,24 @@
-"""A device's memory, in large pages where it is a CPU's."""
+"""Memory of a device: buffers, in large pages if the device is a CPU, and weights in them."""
 
 from __future__ import annotations
 
 import mmap
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU
-from eps.opencl.cl.objects import Buffer
+from ctx_formats.lean_dataclass import dataclass, field
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_MEM_READ_ONLY
+from eps.opencl.cl.objects import Buffer, Queue
+from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
-    from eps.opencl.cl.objects import Context
+    from collections.abc import Collection, Iterator, Sequence
+
+    from eps.opencl.cl.objects import Context, Event
+    from eps.opencl.program_spec import Weight
+
 
 LARGE_PAGE = 2 << 20
 """In bytes, on x86, and on ARM with small pages of 4 KiB."""
@@ -45,3 +52,144 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     content = np.frombuffer(memory, np.uint8)
     start = -content.ctypes.data % LARGE_PAGE
     return Buffer.over(context, flags, content[start : start + size])
+
+
+@dataclass(slots=True)
+class _Block:
+    """Memory that is released as a whole.
+
+    Attributes:
+        parts: Digest to the part of `whole` that has this content.
+        users: Programs that hold one of the parts.
+    """
+
+    whole: Buffer
+    parts: dict[str, Buffer] = field(default_factory=dict)
+    users: int = 0
+
+
+class DeviceWeights:
+    """Uploads what is not there yet, and gives memory back when no program holds it.
+
+    The driver copies while the caller goes on, to load a program perhaps: `settle` waits for it.
+
+    Mapped weights are not uploaded: the device reads the bytes where they lie. Kernels see the
+    host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
+    multiples of 128 bytes and PoCL 3.0 anywhere (resident memory measured); on a device with
+    memory of its own, and for bytes that are not aligned, weights are copied all the same.
+    """
+
+    def __init__(self, context: Context, alignment: int, *, mapped: bool) -> None:
+        """Nothing is in memory yet.
+
+        Args:
+            context: Of one device.
+            alignment: In bytes, of a part of a buffer.
+            mapped: Whether weights stay where they lie, as far as the device can.
+        """
+        self._context = context
+        self._alignment = alignment
+        self._mapped = mapped and context.device.host_unified_memory
+        self._lock = threading.Lock()
+        self._blocks: dict[str, _Block] = {}
+        self._uploads: list[Event] = []
+
+    def hold(self, weights: Sequence[Weight]) -> list[Buffer]:
+        """A buffer for each of the weights, theirs until `drop`; filled after `settle`.
+
+        Raises:
+            EPFail: The device has not enough memory.
+        """
+        with self._lock:
+            missing = {w.digest: w for w in weights if w.digest not in self._blocks}
+            for block in self._place(missing.values()):
+                self._blocks.update(dict.fromkeys(block.parts, block))
+            for block in self._of(weights):
+                block.users += 1
+            return [self._blocks[w.digest].parts[w.digest] for w in weights]
+
+    def settle(self) -> None:
+        """Wait until every weight that is held is where kernels read it.
+
+        Raises:
+            EPFail: The driver could not copy them.
+        """
+        with self._lock:
+            self._await_uploads()
+
+    def drop(self, weights: Sequence[Weight]) -> None:
+        """End a `hold` of the same weights; nothing on the device uses them any more."""
+        with self._lock:
+            for block in self._of(weights):
+                block.users -= 1
+                if block.users:
+                    continue
+                for digest, part in block.parts.items():
+                    del self._blocks[digest]
+                    if part is not block.whole:
+                        part.release()
+                block.whole.release()
+
+    def _await_uploads(self) -> None:
+        uploads, self._uploads = self._uploads, []
+        with opencl_errors("uploading weights"):
+            for upload in uploads:
+                upload.wait()
+
+    def _of(self, weights: Sequence[Weight]) -> list[_Block]:
+        """The blocks that hold the weights, each once."""
+        return list({id(b): b for b in (self._blocks[w.digest] for w in weights)}.values())
+
+    def _place(self, weights: Collection[Weight]) -> list[_Block]:
+        lent: list[Weight] = []
+        copied: list[Weight] = []
+        for weight in weights:
+            (lent if self._mapped and self._can_map(weight) else copied).append(weight)
+        with opencl_errors(f"placing {sum(w.data.nbytes for w in weights)} bytes of weights"):
+            made = [self._map(weight) for weight in lent]
+            return [*made, *(self._upload(part) for part in self._split_by_size(copied))]
+
+    def _split_by_size(self, weights: Sequence[Weight]) -> Iterator[list[Weight]]:
+        """For as few buffers as can be: a GPU's largest may be a quarter of its memory."""
+        most = self._context.device.max_mem_alloc_size
+        part: list[Weight] = []
+        size = 0
+        for weight in weights:
+            taken = self._aligned_size(weight)
+            if part and size + taken > most:
+                yield part
+                part, size = [], 0
+            part.append(weight)
+            size += taken
+        if part:
+            yield part
+
+    def _aligned_size(self, weight: Weight) -> int:
+        """Bytes from the start of a weight to where the next may start."""
+        return -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
+
+    def _can_map(self, weight: Weight) -> bool:
+        address = np.frombuffer(weight.data, np.uint8).ctypes.data
+        return weight.data.nbytes > 0 and address % self._alignment == 0
+
+    def _map(self, weight: Weight) -> _Block:
+        """The host's own bytes."""
+        content = np.frombuffer(weight.data, np.uint8)
+        whole = Buffer.over(self._context, CL_MEM_READ_ONLY, content)
+        return _Block(whole, {weight.digest: whole})
+
+    def _upload(self, weights: Sequence[Weight]) -> _Block:
+        """One buffer with every weight in its part, which are on their way."""
+        places, end = [], 0
+        for weight in weights:
+            places.append(end)
+            end += self._aligned_size(weight)
+        block = _Block(allocate(self._context, CL_MEM_READ_ONLY, end))
+        queue = Queue(self._context)
+        for weight, at in zip(weights, places, strict=True):
+            if weight.data.nbytes:
+                content = np.frombuffer(weight.data, np.uint8)
+                self._uploads.append(queue.begin_write(block.whole, content, at))
+            block.parts[weight.digest] = block.whole.part(at, max(weight.data.nbytes, 1))
+        queue.flush()
+        return block

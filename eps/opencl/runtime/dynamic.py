@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from eps.opencl.compile.shapes import Shapes
-    from eps.opencl.runtime.loaded_program import Executable
+    from eps.opencl.runtime.executable import Executable
     from ort_lite.execution_provider import Value
     from ort_lite.model.graph import Graph
 
@@ -105,10 +105,10 @@ class DynamicPartition(CompiledPartition):
     def notes(self) -> tuple[str, ...]:
         """The shapes that there is a program for, and how the last one used computes."""
         with self._changed:
-            kept = [self._named(shapes) for shapes in self._programs]
+            kept = [self._name_shapes(shapes) for shapes in self._programs]
             last = next(reversed(self._programs.values()), None)
         notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
-        how = last.executable.blueprint.notes if last is not None else ()
+        how = last.executable.spec.notes if last is not None else ()
         return (f"{notes}; other shapes are refused" if self.closed else notes, *how)
 
     def forget_source(self) -> None:
@@ -119,7 +119,7 @@ class DynamicPartition(CompiledPartition):
 
     @contextmanager
     def _program(self, shapes: Shapes) -> Iterator[Executable]:
-        held = self._taken_up(shapes)
+        held = self._take_up(shapes)
         try:
             yield held.executable
         finally:
@@ -127,7 +127,7 @@ class DynamicPartition(CompiledPartition):
                 held.users -= 1
                 self._give_up()
 
-    def _taken_up(self, shapes: Shapes) -> _Held:
+    def _take_up(self, shapes: Shapes) -> _Held:
         """The program, with one user more; while one thread compiles, others run theirs."""
         self._require_known(shapes)
         with self._changed:
@@ -146,7 +146,7 @@ class DynamicPartition(CompiledPartition):
                 held.executable.forget_weights()
             with self._changed:
                 self._programs[shapes] = held
-                log.info("%s: compiled for %s", self.name, self._named(shapes))
+                log.info("%s: compiled for %s", self.name, self._name_shapes(shapes))
             return held
         finally:
             with self._changed:
@@ -159,13 +159,13 @@ class DynamicPartition(CompiledPartition):
     def _require_known(self, shapes: Shapes) -> None:
         if self._only is None or shapes in self._only:
             return
-        known = "; ".join(sorted(map(self._named, self._only))) or "none"
+        known = "; ".join(sorted(map(self._name_shapes, self._only))) or "none"
         raise InvalidArgument(
-            f"{self.name}: a run has {self._named(shapes)}, and it was compiled with "
+            f"{self.name}: a run has {self._name_shapes(shapes)}, and it was compiled with "
             f"other_shapes=refuse for these alone: {known}"
         )
 
-    def _named(self, shapes: Shapes) -> str:
+    def _name_shapes(self, shapes: Shapes) -> str:
         pairs = zip(self.graph.inputs, shapes, strict=True)
         return ", ".join(f"{info.name}{list(shape)}" for info, shape in pairs)
 

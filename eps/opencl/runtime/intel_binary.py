@@ -48,7 +48,7 @@ def with_code_of(binary: bytes, other: bytes) -> bytes | None:
         return None
     at = _NAMES.index(_CODE)
     mine[at] = mine[at]._replace(data=theirs[at].data)
-    return _joined(binary[: _HEADER.size], mine)
+    return _join_sections(binary[: _HEADER.size], mine)
 
 
 def _sections(binary: bytes) -> list[_Section] | None:
@@ -58,7 +58,7 @@ def _sections(binary: bytes) -> list[_Section] | None:
         return None
     rows = [_ROW.unpack_from(binary, _HEADER.size + i * _ROW.size) for i in range(len(_NAMES))]
     found = [_Section(row, binary[row[4] : row[4] + row[5]]) for row in rows]
-    known = _joined(binary[: _HEADER.size], found) == binary
+    known = _join_sections(binary[: _HEADER.size], found) == binary
     return found if known and _names(found) == _NAMES else None
 
 
@@ -67,7 +67,7 @@ def _names(sections: list[_Section]) -> tuple[str, ...]:
     return tuple(text[s.row[0] :].split(b"\0")[0].decode("latin-1") for s in sections)
 
 
-def _joined(head: bytes, sections: list[_Section]) -> bytes:
+def _join_sections(head: bytes, sections: list[_Section]) -> bytes:
     """Header, table and sections without a gap, where the table says that they lie."""
     at = _HEADER.size + len(sections) * _ROW.size
     table = b""

@@ -10,7 +10,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.runtime.loaded_program import Executable
+    from eps.opencl.runtime.executable import Executable
     from ort_lite.execution_provider import Value
 
 
@@ -32,7 +32,7 @@ class StaticPartition(CompiledPartition):
         """
         self.executable = executable
         self.name = name
-        ports = executable.blueprint.inputs, executable.blueprint.outputs
+        ports = executable.spec.inputs, executable.spec.outputs
         ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
         self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
         self._given = tuple(outs)
@@ -40,7 +40,7 @@ class StaticPartition(CompiledPartition):
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs."""
         values = [inputs[i] for i in self._taken]
-        for port, value in zip(self.executable.blueprint.inputs, values, strict=True):
+        for port, value in zip(self.executable.spec.inputs, values, strict=True):
             if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:
                 raise EPFail(
                     f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
@@ -52,7 +52,7 @@ class StaticPartition(CompiledPartition):
     @property
     def notes(self) -> tuple[str, ...]:
         """How some operations are computed."""
-        return self.executable.blueprint.notes
+        return self.executable.spec.notes
 
     def forget_source(self) -> None:
         """Let go of the weights that the device has copies of."""

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _SMALL = "__kernel void wake(__global int* x) { x[0] = 0; }"
-_WAKING: dict[str, Thread] = {}
+_WARM_UPS: dict[str, Thread] = {}
 """By platform: a driver loads its compiler once in a process."""
-_waking = Lock()
+_warm_up_lock = Lock()
 
 
 def build(context: Context, source: str, options: str) -> Program:
-    """Compile a program's source; after `wake_compiler` is done, where it was called.
+    """Compile a program's source; after `warm_up_compiler` is done, where it was called.
 
     Intel's driver numbers a process's builds and writes the number into its binaries: builds in the
     same order give the same bytes.
@@ -38,36 +38,36 @@ def build(context: Context, source: str, options: str) -> Program:
     Raises:
         EPFail: The driver refuses it; has the beginning of the build log.
     """
-    waking = _WAKING.get(_platform(context))
+    waking = _WARM_UPS.get(_platform(context))
     if waking is not None:
         waking.join()
-    return _built(context, source, options)
+    return _build_program(context, source, options)
 
 
-def _built(context: Context, source: str, options: str) -> Program:
+def _build_program(context: Context, source: str, options: str) -> Program:
     with opencl_errors("building a program"):
         program = Program.of_source(context, source)
         program.build(options + define_of(context.device))
     return program
 
 
-def wake_compiler(context: Context) -> None:
+def warm_up_compiler(context: Context) -> None:
     """Have the driver load its compiler while the caller goes on to what it will compile.
 
     A driver's first build takes 0.3 s (Intel's) to 2 s (PoCL's) longer than any later one.
     Nothing is reported: what the driver refuses here, `build` says why.
     """
-    with _waking:
+    with _warm_up_lock:
         platform = _platform(context)
-        if platform not in _WAKING:
-            thread = start_helper(_wake, "ort_lite OpenCL compiler", context)
+        if platform not in _WARM_UPS:
+            thread = start_helper(_warm_up, "ort_lite OpenCL compiler", context)
             if thread is not None:
-                _WAKING[platform] = thread
+                _WARM_UPS[platform] = thread
 
 
-def _wake(context: Context) -> None:
+def _warm_up(context: Context) -> None:
     with suppress(EPFail):
-        _built(context, _SMALL, "")
+        _build_program(context, _SMALL, "")
 
 
 def _platform(context: Context) -> str:
@@ -103,7 +103,7 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
         binary = program.binary()
         if not is_intels(binary):
             return binary
-        small = _built(context, _SMALL, "").binary()
+        small = _build_program(context, _SMALL, "").binary()
     lean = with_code_of(binary, small)
     return lean if lean is not None and _loads(context, lean, kernels) else binary
 

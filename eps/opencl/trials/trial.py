@@ -157,13 +157,13 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     answer = lines[lines.index(BEGUN) + 1 :]
     if done.returncode == 0 and answer:
         problem, final = json.loads(answer[0])
-        return _shown(problem), bool(final)
+        return _show_on_one_line(problem), bool(final)
     ending = _ending(done.returncode)
     said = [json.loads(answer[0])[0]] if answer else []
     words = done.stderr.decode(errors="replace").split()
     parts = (f"a small program {ending}", *said, " ".join(words)[:300])
     final = not any(name in ending for name in _ENDED_BY_OTHERS)
-    return _shown(": ".join(filter(None, parts))), final
+    return _show_on_one_line(": ".join(filter(None, parts))), final
 
 
 def _ending(code: int) -> str:
@@ -175,7 +175,7 @@ def _ending(code: int) -> str:
     return f"killed the process ({names.get(-code, f'signal {-code}')})"
 
 
-def _shown(text: str) -> str:
+def _show_on_one_line(text: str) -> str:
     """On one line: a vendor's text may hold anything."""
     line = " ".join(text.split())[:_MOST_TOLD].rstrip(". ")
     return "".join(c if c.isprintable() else "?" for c in line)

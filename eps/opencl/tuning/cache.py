@@ -19,7 +19,7 @@ from ctx_formats.atomic_write import write_file
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.payload.table import array
-from eps.opencl.tuning.rows import rows_of, tuned_of
+from eps.opencl.tuning.rows import read_tuned_rows, rows_of
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.session_log import get_logger
 
@@ -61,12 +61,12 @@ class TuningCache:
             log.warning("%s is not read, tuning measures anew: %s", self.path, exc)
             return {}
         try:
-            return self._parsed(data)
+            return self._parse(data)
         except FormatError as exc:
             log.warning("%s is not used and will be written anew: %s", self.path, exc)
             return {}
 
-    def _parsed(self, data: bytes) -> dict[Problem, Tiling]:
+    def _parse(self, data: bytes) -> dict[Problem, Tiling]:
         if len(data) > MOST_BYTES:
             raise FormatError("cache", f"over {MOST_BYTES} bytes", "less")
         try:
@@ -77,7 +77,7 @@ class TuningCache:
             raise FormatError("cache.format", str(content)[:40], f"format {FORMAT}")
         if content.get("identity") != self.identity.to_mapping():
             raise FormatError("cache.identity", str(content.get("identity"))[:80], "this device's")
-        return tuned_of(array(content.get("tuned"), "cache.tuned"))
+        return read_tuned_rows(array(content.get("tuned"), "cache.tuned"))
 
     def add(self, found: Mapping[Problem, Tiling]) -> None:
         """Keep `found`, too; the session goes on where that cannot be."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.cl.constants import CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Queue
-from eps.opencl.compile.codegen.source import write_source
-from eps.opencl.compile.draw import BUILD_OPTIONS
+from eps.opencl.compile.codegen.emit import emit_program
+from eps.opencl.compile.compile_partition import BUILD_OPTIONS
 from eps.opencl.compile.memory_plan import nbytes
-from eps.opencl.runtime.launches import Launch
+from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.program import build
 from eps.opencl.sdk_errors import opencl_errors
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.objects import Context
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.compile.views import Buffer as Operand
+    from eps.opencl.compile.views import Storage
     from eps.opencl.target import Target
 
 
@@ -32,7 +32,7 @@ def time_kernels(
     Raises:
         EPFail: The driver refuses the program, or has not the memory.
     """
-    source, names = write_source(kernels, target)
+    source, names = emit_program(kernels, target)
     program = build(context, source, BUILD_OPTIONS)
     with opencl_errors("timing kernels"):
         queue = Queue(context, profiling=True)
@@ -63,7 +63,7 @@ class _Memory:
             queue.clear(self._buffers[key], size)
 
     @staticmethod
-    def _key(buffer: Operand) -> int:
+    def _key(buffer: Storage) -> int:
         return id(buffer) if buffer.constant is None else 0
 
     def operands(self, kernel: Kernel) -> list[Buffer]:

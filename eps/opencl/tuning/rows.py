@@ -32,7 +32,7 @@ def rows_of(tuned: Mapping[Problem, Tiling]) -> list[dict[str, object]]:
     ]
 
 
-def tuned_of(rows: Iterable[object]) -> dict[Problem, Tiling]:
+def read_tuned_rows(rows: Iterable[object]) -> dict[Problem, Tiling]:
     """What `rows_of` wrote, every tile inside of its problem.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
-from eps.opencl.compile.codegen.select import kernels_of
+from eps.opencl.compile.codegen.generate import generate_kernels
 from eps.opencl.compile.codegen.tiling import choose_tiling, ranked_tiles
-from eps.opencl.compile.draw import arrange
+from eps.opencl.compile.compile_partition import schedule_partition
 from eps.opencl.compile.tilings import Tiling
 from eps.opencl.tuning.kernel_timing import time_kernels
 from ort_lite.session_log import get_logger
@@ -121,8 +121,8 @@ def _problems(
 ) -> dict[Problem, Step]:
     """Each different contraction that is worth it, and the first step that has it."""
     found: dict[Problem, Step] = {}
-    for step in arrange(graph, shapes).steps:
-        for kernel in kernels_of(step, target):
+    for step in schedule_partition(graph, shapes).steps:
+        for kernel in generate_kernels(step, target):
             if kernel.problem is not None and kernel.problem.work >= SMALLEST_WORK:
                 found.setdefault(kernel.problem, step)
     return found
@@ -131,4 +131,4 @@ def _problems(
 def _kernel(problem: Problem, step: Step, tiling: Tiling, target: Target) -> Kernel:
     """The first kernel of `step` for `problem`, with `tiling`."""
     tuned = replace(target, tuned={**target.tuned, problem: tiling})
-    return next(k for k in kernels_of(step, tuned) if k.problem == problem)
+    return next(k for k in generate_kernels(step, tuned) if k.problem == problem)

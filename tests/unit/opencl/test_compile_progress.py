@@ -13,7 +13,7 @@ from small_models import mlp, model
 
 import ort_lite as ort
 from eps.opencl.runtime import builder, program
-from eps.opencl.runtime.loaded_program import Executable
+from eps.opencl.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,21 +86,21 @@ def test_a_build_waits_for_the_compiler_to_be_awake(monkeypatch: pytest.MonkeyPa
     """Else the number of a build, which Intel's binaries hold, would depend on who is quicker."""
     order: list[str] = []
 
-    class Waking:
+    class WarmUp:
         """The thread that wakes the compiler."""
 
         def join(self) -> None:
             order.append("awake")
 
-    def start(*_: object) -> Waking:
+    def start(*_: object) -> WarmUp:
         order.append("started")
-        return Waking()
+        return WarmUp()
 
-    monkeypatch.setattr(program, "_WAKING", {})
+    monkeypatch.setattr(program, "_WARM_UPS", {})
     monkeypatch.setattr(program, "start_helper", start)
-    monkeypatch.setattr(program, "_built", lambda *_: order.append("built"))
+    monkeypatch.setattr(program, "_build_program", lambda *_: order.append("built"))
     context: Any = SimpleNamespace(device=SimpleNamespace(platform=SimpleNamespace(name="any")))
     for _ in range(2):  # a driver's compiler is woken once
-        program.wake_compiler(context)
+        program.warm_up_compiler(context)
     program.build(context, "kernel", "")
     assert order == ["started", "awake", "built"]

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ort_lite as ort
 from ctx_formats.model_reader import read_model
 from eps.opencl.compile.ir import Unsupported
-from eps.opencl.compile.trace import trace
+from eps.opencl.compile.lower_graph import lower_graph
 from ort_lite.model.loader import as_graph
 
 OPENCL = "OpenCLExecutionProvider"
@@ -26,7 +26,7 @@ def two(kind: int) -> onnx.TensorProto:
 
 
 def model(kind: int) -> onnx.ModelProto:
-    """Constants that are outputs: as they are, out of an initializer, reshaped and a scalar."""
+    """Constants that are outputs: as they are, out of an initializer, reshape_view and a scalar."""
     nodes = [
         helper.make_node("Constant", [], ["as_it_is"], value=two(kind)),
         helper.make_node("Identity", ["w"], ["copied"]),
@@ -72,4 +72,4 @@ def test_a_constant_of_any_type_is_an_output(name: str) -> None:
 def test_a_partition_that_would_give_strings_is_declined() -> None:
     graph = as_graph(read_model(memoryview(model(TensorProto.STRING).SerializeToString())))
     with pytest.raises(Unsupported, match="'as_it_is' has element type object"):
-        trace(graph, {"x": (2,)})
+        lower_graph(graph, {"x": (2,)})

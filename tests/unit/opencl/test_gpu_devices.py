@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from opencl_devices import first_working_device
 
-from eps.opencl.blueprint import weight_of
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_MEM_READ_WRITE
 from eps.opencl.cl.devices import Device, Platform
 from eps.opencl.cl.objects import Buffer, Context, Queue
@@ -20,12 +19,12 @@ from eps.opencl.compile.codegen.group_tiling import (
     splits_of,
 )
 from eps.opencl.compile.tilings import Problem
+from eps.opencl.program_spec import weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import ListedDevice
-from eps.opencl.runtime.device_memory import LARGE_PAGE, allocate
-from eps.opencl.runtime.device_weights import DeviceWeights
+from eps.opencl.runtime.device_memory import LARGE_PAGE, DeviceWeights, allocate
+from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.identity import read_identity
-from eps.opencl.runtime.launches import Launch
 from eps.opencl.target import Groups
 from ort_lite.status import EPFail
 

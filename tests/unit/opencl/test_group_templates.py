@@ -23,7 +23,7 @@ from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.target import Groups, Target
 from eps.opencl.tuning.cache import TuningCache
-from eps.opencl.tuning.rows import rows_of, tuned_of
+from eps.opencl.tuning.rows import read_tuned_rows, rows_of
 from ort_lite.execution_provider import FusedNode
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -56,8 +56,8 @@ def run_with_tiling(
     options = {"templates": "gpu", "tuning": "fast", "tuning_cache": str(folder)}
     ep = FACTORY.create(options)
     (partition,) = ep.compile([FusedNode(name="one", graph=graph_of(proto), progress=None)])
-    blueprint = partition.executable.blueprint
-    assert blueprint.tuned == {problem: tiling}
+    spec = partition.executable.spec
+    assert spec.tuned == {problem: tiling}
     (found,) = partition.run([x])
     partition.release()
     return found
@@ -130,10 +130,10 @@ def test_tuning_measures_tiles_of_work_groups_once(tmp_path: Path) -> None:
     first, measured = compiled(**options)
     second, again = compiled(**options)
     assert (len(measured), len(again)) == (1, 0)
-    (tiling,) = first.executable.blueprint.tuned.values()
-    assert list(first.executable.blueprint.tuned) == [GROUPED]
+    (tiling,) = first.executable.spec.tuned.values()
+    assert list(first.executable.spec.tuned) == [GROUPED]
     assert isinstance(tiling.tile, GroupTile)
-    assert first.executable.blueprint.source == second.executable.blueprint.source
+    assert first.executable.spec.source == second.executable.spec.source
     x = random(75, 133)
     (right,) = ReferenceEvaluator(plain_product()).run(None, {"x": x})
     for partition in (first, second):
@@ -146,7 +146,7 @@ def test_by_the_rule_the_same_model_gives_the_same_kernels_of_work_groups() -> N
     for _ in range(2):
         partition, measured = compiled()
         assert not measured
-        sources.append(partition.executable.blueprint.source)
+        sources.append(partition.executable.spec.source)
         partition.release()
     assert sources[0] == sources[1]
     assert "barrier(CLK_LOCAL_MEM_FENCE)" in sources[0]
@@ -167,7 +167,7 @@ def test_kernels_are_made_again_where_the_device_runs_smaller_groups(
     with caplog.at_level(logging.INFO):
         partition, _ = compiled()
     assert f"of at most {most} items" in caplog.text
-    assert {call.group for call in partition.executable.blueprint.calls} == {most}
+    assert {call.group for call in partition.executable.spec.calls} == {most}
     x = random(75, 133)
     (right,) = ReferenceEvaluator(plain_product()).run(None, {"x": x})
     np.testing.assert_allclose(partition.run([x])[0], right, rtol=1e-4, atol=1e-4)
@@ -210,9 +210,9 @@ def test_a_tiling_of_groups_that_cannot_be_is_refused(
     changed: dict[str, object], told: str
 ) -> None:
     (row,) = rows_of({GROUPED: Tiling(TILE, 4)})
-    assert tuned_of([json.loads(json.dumps(row))]) == {GROUPED: Tiling(TILE, 4)}
+    assert read_tuned_rows([json.loads(json.dumps(row))]) == {GROUPED: Tiling(TILE, 4)}
     with pytest.raises(FormatError, match=told):
-        tuned_of([{**json.loads(json.dumps(row)), **changed}])
+        read_tuned_rows([{**json.loads(json.dumps(row)), **changed}])
 
 
 ROWS = ((3, 1), (2, 300), (700, 9), (2, 700, 40), (2, 3, 5, 130))

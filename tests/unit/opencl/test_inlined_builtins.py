@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 from opencl_devices import all_devices
 
-from eps.opencl.compile.codegen.source import inlined
+from eps.opencl.compile.codegen.emit import read_inlined_builtins
 from eps.opencl.runtime.device import POCL
 
 X = np.array(
@@ -50,7 +50,7 @@ def run(width: int) -> np.ndarray:
     loads = [f"vload{width}(i, {p})" if width > 1 else f"{p}[i]" for p in "xy"]
     store = "vstore{0}({1}, i, z + {2});" if width > 1 else "z[i + {2}] = {1};"
     stores = [store.format(width, text, i * X.size) for i, text in enumerate(EXPECTED)]
-    source = f"""{inlined()}
+    source = f"""{read_inlined_builtins()}
     __kernel void k(__global const float* x, __global const float* y, __global float* z) {{
       for (int i = 0; i < {X.size // width}; ++i) {{
         const {kind} a = {loads[0]}, b = {loads[1]};

@@ -10,7 +10,7 @@ from device_models import NodeSet
 from onnx.reference import ReferenceEvaluator
 from opencl_devices import device_names, first_working_device
 
-from eps.opencl.compile.draw import draw
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -219,6 +219,8 @@ def test_the_kernel_of_quads_is_what_trained_weights_get() -> None:
         nodes.add("MatMulInteger", [integers(random, np.uint8, 9, 64), b], (1,))
         loaded = loader.load(nodes.model.SerializeToString(), SessionOptions())
         whole = loader.resolve(loaded.model, {})
-        found = draw(whole.extract(range(1), "product"), {"MatMulInteger0.0": (9, 64)}, target)
+        found = compile_partition(
+            whole.extract(range(1), "product"), {"MatMulInteger0.0": (9, 64)}, target
+        )
         body = found.source[found.source.index(found.calls[0].kernel) :]
         assert called in body

@@ -30,7 +30,7 @@ UNWANTED = {
 COMPILER = (
     "eps.opencl.compile.codegen",
     "eps.opencl.compile.lower",
-    "eps.opencl.compile.draw",
+    "eps.opencl.compile.compile_partition",
     "eps.opencl.compile.fuse",
 )
 RELOAD = """
@@ -80,7 +80,7 @@ def told(command: list[str]) -> dict[str, Any]:
 
 def test_a_reload_imports_no_compiler_no_onnx_and_no_pyopencl(context: str) -> None:
     modules = child(RELOAD.format(path=context))["modules"]
-    assert "eps.opencl.runtime.loaded_program" in modules
+    assert "eps.opencl.runtime.executable" in modules
     assert [name for name in modules if name.startswith(COMPILER)] == []
     assert [name for name in modules if name.split(".")[0] in {"onnx", "pyopencl"}] == []
     assert UNWANTED & set(modules) == set()

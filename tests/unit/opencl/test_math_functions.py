@@ -12,12 +12,12 @@ from opencl_devices import all_devices
 
 from eps.opencl.cl import objects as cl
 from eps.opencl.cl.constants import CL_MEM_READ_ONLY, CL_MEM_READ_WRITE
+from eps.opencl.compile.codegen.emit import emit_program
 from eps.opencl.compile.codegen.kernel import Kernel
-from eps.opencl.compile.codegen.source import write_source
-from eps.opencl.compile.draw import BUILD_OPTIONS
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.compile_partition import BUILD_OPTIONS
+from eps.opencl.compile.views import Storage
 from eps.opencl.runtime.describe_target import describe_target
-from eps.opencl.runtime.launches import Launch
+from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.program import build
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def run(found: ListedDevice, width: int) -> dict[str, np.ndarray]:
         )
     body = f"for (int i = 0; i < {X.size}; i += {width}) {{ {' '.join(lines)} }}"
     total = X.size * len(EXPECTED)
-    kernel = Kernel(body, (Buffer(X.size, "float32"), Buffer(total, "float32")), 1)
-    source, (name,) = write_source([kernel], describe_target(found))
+    kernel = Kernel(body, (Storage(X.size, "float32"), Storage(total, "float32")), 1)
+    source, (name,) = emit_program([kernel], describe_target(found))
     context = cl.Context(found.device)
     queue = cl.Queue(context)
     x = cl.Buffer.over(context, CL_MEM_READ_ONLY, X)

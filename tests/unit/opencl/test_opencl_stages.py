@@ -12,9 +12,9 @@ from opencl_devices import first_working_device
 from small_models import model
 
 from eps.opencl.compile.codegen.kernel import Kernel
-from eps.opencl.compile.draw import draw
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.compile.expression import Arg, Call, Literal, Writer, is_vectorisable
-from eps.opencl.compile.fuse import fuse
+from eps.opencl.compile.fuse import fuse_pointwise
 from eps.opencl.compile.ir import (
     Concat,
     Convolution,
@@ -24,10 +24,10 @@ from eps.opencl.compile.ir import (
     Pointwise,
     Unsupported,
 )
-from eps.opencl.compile.layout import lay_out
+from eps.opencl.compile.layout import assign_layouts
+from eps.opencl.compile.lower_graph import lower_graph
 from eps.opencl.compile.memory_plan import nbytes, plan_memory
-from eps.opencl.compile.trace import trace
-from eps.opencl.compile.views import Buffer, View, ordered_strides, plain_strides, reshaped
+from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides, reshape_view
 from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -46,7 +46,7 @@ def graph_of(proto: onnx.ModelProto) -> Graph:
 
 def traced(proto: onnx.ModelProto) -> KernelGraph:
     graph = graph_of(proto)
-    return trace(graph, {info.name: tuple(info.type.shape) for info in graph.inputs})  # type: ignore[union-attr, arg-type, misc]
+    return lower_graph(graph, {info.name: tuple(info.type.shape) for info in graph.inputs})  # type: ignore[union-attr, arg-type, misc]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -58,7 +58,7 @@ def test_reshaping_a_view_is_what_numpy_does_without_a_copy(seed: int) -> None:
     strides = ordered_strides(shape, order)
     array = np.lib.stride_tricks.as_strided(flat, shape, [4 * s for s in strides])
     target = tuple(int(n) for n in random.permutation([n for n in shape if n > 1] or [1]))
-    found = reshaped(View(Buffer(flat.size, "float32"), tuple(shape), strides), target)
+    found = reshape_view(View(Storage(flat.size, "float32"), tuple(shape), strides), target)
     try:
         right = array.view()
         right.shape = target
@@ -74,9 +74,9 @@ def test_reshaping_a_view_is_what_numpy_does_without_a_copy(seed: int) -> None:
 def test_buffers_that_live_at_once_do_not_overlap() -> None:
     """And memory is less than the sum of all."""
     random = np.random.default_rng(3)
-    buffers = [Buffer(int(n), "float32") for n in random.integers(1, 5000, 40)]
+    buffers = [Storage(int(n), "float32") for n in random.integers(1, 5000, 40)]
     geometry = (1, 4, 4, 8, 1, 1, 1, 1)
-    buffers += [Buffer(128, "float32", geometry=geometry) for _ in range(10)]
+    buffers += [Storage(128, "float32", geometry=geometry) for _ in range(10)]
     kernels = [
         Kernel("", tuple(buffers[i] for i in random.integers(0, 50, 3)), 1) for _ in range(60)
     ]
@@ -100,10 +100,10 @@ def test_buffers_that_live_at_once_do_not_overlap() -> None:
 
 def test_memory_with_a_border_is_shared_with_its_like_only() -> None:
     """Nothing writes into the zeros around an image."""
-    bordered = Buffer(512, "float32", geometry=(1, 8, 8, 8, 1, 1, 1, 1))
-    like = Buffer(512, "float32", geometry=(1, 8, 8, 8, 1, 1, 1, 1))
-    other = Buffer(512, "float32", geometry=(1, 4, 16, 8, 1, 1, 1, 1))
-    plain = Buffer(512, "float32")
+    bordered = Storage(512, "float32", geometry=(1, 8, 8, 8, 1, 1, 1, 1))
+    like = Storage(512, "float32", geometry=(1, 8, 8, 8, 1, 1, 1, 1))
+    other = Storage(512, "float32", geometry=(1, 4, 16, 8, 1, 1, 1, 1))
+    plain = Storage(512, "float32")
     plan = plan_memory([Kernel("", (b,), 1) for b in (bordered, like, other, plain)], (), (), 128)
     places = [plan.places[id(b)] for b in (bordered, like, other, plain)]
     assert places[0] == places[1]
@@ -148,13 +148,13 @@ def kinds(ops: list[Op]) -> list[str]:
 
 
 def test_bias_activation_and_residual_end_in_the_convolution() -> None:
-    fused = fuse(traced(residual()))
+    fused = fuse_pointwise(traced(residual()))
     assert kinds(fused.ops) == ["Convolution", "Convolution"]
 
 
 def test_a_value_that_is_used_twice_is_not_computed_twice() -> None:
     """r goes into a convolution and into the sum: it stays a tensor of its own."""
-    fused = fuse(traced(residual()))
+    fused = fuse_pointwise(traced(residual()))
     first, second = fused.ops
     assert first.output in second.inputs
 
@@ -169,7 +169,7 @@ def test_a_product_of_a_batch_of_one_takes_bias_and_activation_in() -> None:
     parts = {"w": weights(6, 8), "b": weights(8)}
     proto = model(nodes, [("x", [1, 4, 6])], [("y", [1, 4, 8])], parts)
     proto.opset_import[0].version = 20
-    (op,) = fuse(traced(proto)).ops
+    (op,) = fuse_pointwise(traced(proto)).ops
     assert isinstance(op, MatMul)
     assert op.epilogue is not None
 
@@ -177,7 +177,7 @@ def test_a_product_of_a_batch_of_one_takes_bias_and_activation_in() -> None:
 def test_a_graph_output_stays() -> None:
     proto = residual()
     proto.graph.output.append(helper.make_empty_tensor_value_info("s"))
-    fused = fuse(traced(proto))
+    fused = fuse_pointwise(traced(proto))
     assert len(fused.outputs) == 2
     assert all(any(op.output is t for op in fused.ops) for t in fused.outputs)
 
@@ -185,7 +185,7 @@ def test_a_graph_output_stays() -> None:
 def test_what_no_output_needs_is_gone() -> None:
     proto = residual()
     proto.graph.node.append(helper.make_node("Exp", ["r"], ["nobody"]))
-    assert kinds(fuse(traced(proto)).ops) == ["Convolution", "Convolution"]
+    assert kinds(fuse_pointwise(traced(proto)).ops) == ["Convolution", "Convolution"]
 
 
 def test_parts_of_a_concatenation_are_made_in_place() -> None:
@@ -197,8 +197,10 @@ def test_parts_of_a_concatenation_are_made_in_place() -> None:
         helper.make_node("Conv", ["c", "w3"], ["y"], pads=[1, 1, 1, 1]),
     ]
     parts = {"w1": weights(8, 3, 1, 1), "w2": weights(4, 3, 1, 1), "w3": weights(5, 12, 3, 3)}
-    graph = fuse(traced(model(nodes, [("x", [1, 3, 6, 6])], [("y", [1, 5, 6, 6])], parts)))
-    steps = [s for s in lay_out(graph).steps if isinstance(s.op, Convolution)]
+    graph = fuse_pointwise(
+        traced(model(nodes, [("x", [1, 3, 6, 6])], [("y", [1, 5, 6, 6])], parts))
+    )
+    steps = [s for s in assign_layouts(graph).steps if isinstance(s.op, Convolution)]
     assert not any(isinstance(s.op, Concat) for s in steps)
     first, second, last = steps
     assert first.output.buffer is second.output.buffer is last.inputs[0].buffer
@@ -221,7 +223,7 @@ def test_transposing_heads_moves_nothing() -> None:
     parts = {"w": weights(6, 6), "v": weights(1, 2, 3, 3)}
     proto = model(nodes, [("x", [1, 4, 6])], [("y", [1, 4, 6])], parts)
     proto.graph.initializer.extend([split, join])
-    steps = lay_out(fuse(traced(proto))).steps
+    steps = assign_layouts(fuse_pointwise(traced(proto))).steps
     assert [type(s.op).__name__ for s in steps] == ["MatMul", "MatMul"]
     assert steps[-1].output.shape == (1, 2, 4, 3)
     assert not any(isinstance(s.op, Pointwise) for s in steps)
@@ -239,7 +241,7 @@ def test_a_tensor_beyond_32_bit_indices_is_refused() -> None:
     target = describe_target(first_working_device())
     shapes = {"x": (65536, 1), "y": (1, 65536)}
     with pytest.raises(Unsupported, match="4294967296 elements"):
-        draw(graph_of(proto), shapes, target)
+        compile_partition(graph_of(proto), shapes, target)
 
 
 @pytest.mark.parametrize(
@@ -254,5 +256,5 @@ def test_weights_are_fetched_ahead_where_there_is_work_meanwhile(
     ends = ([("x", [rows, width])], [("y", [rows, width])])
     proto = model(nodes, *ends, {"w": weights(width, width)})
     target = replace(describe_target(first_working_device()), prefetches=prefetches)
-    source = draw(graph_of(proto), {"x": (rows, width)}, target).source
+    source = compile_partition(graph_of(proto), {"x": (rows, width)}, target).source
     assert ("__builtin_prefetch" in source) == fetched

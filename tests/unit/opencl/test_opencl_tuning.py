@@ -16,13 +16,13 @@ from small_models import model
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from eps.opencl import FACTORY
-from eps.opencl.compile.draw import draw
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.compile.tilings import Problem, Tile, Tiling
-from eps.opencl.payload.reader import read_payload
+from eps.opencl.payload.format import read_payload
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.tuning.cache import FORMAT, MOST_ROWS, TuningCache
-from eps.opencl.tuning.rows import rows_of, tuned_of
+from eps.opencl.tuning.rows import read_tuned_rows, rows_of
 from eps.opencl.tuning.tune import EFFORTS, SMALLEST_WORK, candidates
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
@@ -87,7 +87,7 @@ def cache(folder: Path) -> TuningCache:
 
 def test_the_product_is_worth_measuring() -> None:
     assert PROBLEM.work >= SMALLEST_WORK
-    kernel = draw(graph_of(product()), {"x": (60, 96)}, TARGET).calls[0]
+    kernel = compile_partition(graph_of(product()), {"x": (60, 96)}, TARGET).calls[0]
     assert kernel.work == PROBLEM.work
 
 
@@ -98,11 +98,11 @@ def test_without_tuning_the_same_model_gives_the_same_program(tmp_path: Path) ->
     for _ in range(2):
         _, partition, measured = compiled(tmp_path, "off")
         assert not measured
-        assert not partition.executable.blueprint.tuned
-        sources.append(partition.executable.blueprint.source)
+        assert not partition.executable.spec.tuned
+        sources.append(partition.executable.spec.source)
         partition.release()
     assert sources[0] == sources[1]
-    assert sources[0] == draw(graph_of(product()), {"x": (60, 96)}, TARGET).source
+    assert sources[0] == compile_partition(graph_of(product()), {"x": (60, 96)}, TARGET).source
 
 
 @pytest.mark.parametrize("tuning", ["fast", "full"])
@@ -113,9 +113,9 @@ def test_a_device_is_measured_once(tmp_path: Path, tuning: str) -> None:
     assert measured == 1
     _, second, again = compiled(tmp_path, tuning)
     assert again == 0
-    assert first.executable.blueprint.tuned == second.executable.blueprint.tuned
-    assert list(first.executable.blueprint.tuned) == [PROBLEM]
-    assert first.executable.blueprint.source == second.executable.blueprint.source
+    assert first.executable.spec.tuned == second.executable.spec.tuned
+    assert list(first.executable.spec.tuned) == [PROBLEM]
+    assert first.executable.spec.source == second.executable.spec.source
     (right,) = plain.run([X])
     for partition in (first, second):
         np.testing.assert_allclose(partition.run([X])[0], right, rtol=1e-5, atol=1e-5)
@@ -127,7 +127,7 @@ def test_a_measured_tiling_is_what_the_kernel_has(tmp_path: Path) -> None:
     cache(tmp_path).add({PROBLEM: RULE})
     _, partition, measured = compiled(tmp_path)
     assert not measured
-    (call,) = partition.executable.blueprint.calls
+    (call,) = partition.executable.spec.calls
     assert call.tasks == 112 // 4  # panels of one vector of four channels
     np.testing.assert_allclose(partition.run([X])[0], X @ _weights(), rtol=1e-5, atol=1e-5)
     partition.release()
@@ -145,7 +145,7 @@ def test_a_reloaded_context_measures_nothing(tmp_path: Path) -> None:
     partition.run([X])
     data = payload(ep, partition)
     (variant,) = read_payload(memoryview(data), TARGET.alignment).variants
-    assert variant.blueprint.tuned == {PROBLEM: RULE}
+    assert variant.spec.tuned == {PROBLEM: RULE}
     graph = graph_of(product("rows"))
     other = FACTORY.create(options(elsewhere, "full") | {"max_variants": "1"})
     declared = PartitionIo(inputs=graph.inputs, outputs=graph.outputs)
@@ -229,9 +229,9 @@ def test_a_cache_keeps_the_newest(tmp_path: Path) -> None:
 )
 def test_a_tiling_that_cannot_be_is_refused(changed: dict[str, object], told: str) -> None:
     (row,) = rows_of({PROBLEM: RULE})
-    assert tuned_of([json.loads(json.dumps(row))]) == {PROBLEM: RULE}
+    assert read_tuned_rows([json.loads(json.dumps(row))]) == {PROBLEM: RULE}
     with pytest.raises(FormatError, match=told):
-        tuned_of([{**json.loads(json.dumps(row)), **changed}])
+        read_tuned_rows([{**json.loads(json.dumps(row)), **changed}])
 
 
 def test_what_is_tried_begins_with_the_rule_and_fits() -> None:

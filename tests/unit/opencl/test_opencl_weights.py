@@ -19,11 +19,11 @@ from small_models import feed, model
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from eps.opencl import FACTORY
-from eps.opencl.blueprint import weight_of
 from eps.opencl.cl.objects import Context, Queue
+from eps.opencl.program_spec import weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
-from eps.opencl.runtime.device_weights import DeviceWeights
+from eps.opencl.runtime.device_memory import DeviceWeights
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import InvalidGraph
@@ -146,8 +146,8 @@ from eps.opencl.cl.objects import Context
 from eps.opencl.cl.objects import Context, Queue
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
-from eps.opencl.runtime.device_weights import DeviceWeights
-from eps.opencl.blueprint import Weight
+from eps.opencl.runtime.device_memory import DeviceWeights
+from eps.opencl.program_spec import Weight
 
 SIZE = 64 << 20
 (found,) = [f for f in find_devices() if f.name == sys.argv[1]]

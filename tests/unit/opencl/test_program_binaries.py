@@ -13,8 +13,8 @@ from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.constants import CL_MEM_READ_WRITE
 from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.runtime import intel_binary, program
+from eps.opencl.runtime.executable import Launch
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
-from eps.opencl.runtime.launches import Launch
 from eps.opencl.runtime.program import build, load, read_binary
 from ort_lite.status import EPFail
 
@@ -80,7 +80,7 @@ def test_without_its_machine_code_a_lean_binary_is_refused(intel: Context) -> No
     sections = intel_binary._sections(lean)
     assert sections is not None
     sections[3] = sections[3]._replace(data=b"")
-    bare = intel_binary._joined(lean[:64], sections)
+    bare = intel_binary._join_sections(lean[:64], sections)
     with pytest.raises((EPFail, OpenCLError)):
         load(intel, bare, "").kernel(KERNEL)
 

@@ -14,7 +14,7 @@ from opencl_devices import all_devices
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
-from eps.opencl.blueprint import ENTRY
+from eps.opencl.program_spec import ENTRY
 from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.execution_provider import FusedNode, PartitionIo
 from ort_lite.model import loader
@@ -88,10 +88,10 @@ def test_intels_cpus_alone_get_programs_of_one_kernel() -> None:
 def test_the_entry_calls_what_would_be_kernels_to_the_same_bits(graph: Graph, device: str) -> None:
     _, one = compiled(graph, device)
     _, many = compiled(graph, device, entry=False)
-    names = many.executable.blueprint.kernels
+    names = many.executable.spec.kernels
     assert len(names) > 2
-    assert one.executable.blueprint.functions == names
-    assert one.executable.blueprint.kernels == (ENTRY,)
+    assert one.executable.spec.functions == names
+    assert one.executable.spec.kernels == (ENTRY,)
     theirs = cl.Program.from_int_ptr(one.executable.program.handle)
     assert theirs.get_info(cl.program_info.KERNEL_NAMES) == ENTRY
     (mine,), (right,) = one.run(values(graph)), many.run(values(graph))
@@ -104,8 +104,8 @@ def test_a_bad_index_is_told_though_other_functions_have_more_parameters(
     graph: Graph, device: str
 ) -> None:
     _, partition = compiled(graph, device)
-    (checking,) = [call for call in partition.executable.blueprint.calls if call.checks]
-    assert len(checking.arguments) + 1 < partition.executable.blueprint.most_arguments
+    (checking,) = [call for call in partition.executable.spec.calls if call.checks]
+    assert len(checking.arguments) + 1 < partition.executable.spec.most_arguments
     with pytest.raises(InvalidArgument, match="out of the range"):
         partition.run(values(graph, index=40))
     partition.run(values(graph))
@@ -120,7 +120,7 @@ def test_a_payload_says_whether_its_program_has_an_entry(graph: Graph, device: s
         ep.export_model(partition, out)
         payload = out.getvalue()
         restored = ep.import_model(memoryview(payload), declared)
-        assert restored.executable.blueprint.entry == entry
+        assert restored.executable.spec.entry == entry
         found += [partition.run(given)[0], restored.run(given)[0]]
     for one in found[1:]:
         np.testing.assert_array_equal(one, found[0])

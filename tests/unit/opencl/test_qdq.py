@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from opencl_devices import device_names, first_working_device
 
 import ort_lite as ort
-from eps.opencl.compile.draw import draw
+from eps.opencl.compile.compile_partition import compile_partition
 from eps.opencl.runtime.describe_target import describe_target
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -20,7 +20,7 @@ from ort_lite.options import SessionOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.blueprint import Blueprint
+    from eps.opencl.program_spec import ProgramSpec
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -183,11 +183,13 @@ def test_one_layer_is_that_of_onnx_to_a_step(device: str, kind: str, axis: int |
         assert np.unique(theirs).size > 20
 
 
-def drawn(graph: QdqGraph) -> Blueprint:
+def drawn(graph: QdqGraph) -> ProgramSpec:
     loaded = loader.load(graph.model().SerializeToString(), SessionOptions())
     whole = loader.resolve(loaded.model, {})
     target = describe_target(first_working_device())
-    return draw(whole.extract(range(len(whole.nodes)), "qdq"), {"x": graph.shape}, target)
+    return compile_partition(
+        whole.extract(range(len(whole.nodes)), "qdq"), {"x": graph.shape}, target
+    )
 
 
 def test_a_layer_is_one_kernel_over_bytes() -> None:

@@ -15,7 +15,7 @@ from eps.opencl.compile.codegen.kernel import Finish, Kernel, finish_of
 from eps.opencl.compile.codegen.tile import Contraction, write_contraction
 from eps.opencl.compile.codegen.tiling import choose_tiling
 from eps.opencl.compile.tilings import GroupTile, Problem
-from eps.opencl.compile.views import Buffer, View
+from eps.opencl.compile.views import Storage, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,8 +53,8 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     if constant is not None:
         matrix = np.broadcast_to(constant.reshape(b.shape), (*batch, k, n))
         whole = matrix.reshape(-1, 1, 1, k, n)
-        packed, each, w_steps = _laid_out(whole, tiling.tile, (0, 0), numbers, target)
-        w = (packed, 0, _packed_batch(batch, each))
+        packed, each, w_steps = _pack_weights(whole, tiling.tile, (0, 0), numbers, target)
+        w = (packed, 0, _choose_packed_batch(batch, each))
     else:
         w = (b.buffer, b.offset, b.strides[:-2])
         w_steps = (0, 0, b.strides[-2], 0)
@@ -70,10 +70,10 @@ def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
     )
     views = tuple(_with_row(view) for view in finish.views)
     finish = replace(finish, views=views)
-    return _written(spec, tiling, finish, numbers, target)
+    return _generate_contraction(spec, tiling, finish, numbers, target)
 
 
-def _written(
+def _generate_contraction(
     spec: Contraction, tiling: Tiling, finish: Finish, numbers: Arithmetic, target: Target
 ) -> list[Kernel]:
     if isinstance(tiling.tile, GroupTile):
@@ -89,13 +89,13 @@ def _with_row(view: View) -> View:
     )
 
 
-def _laid_out(
+def _pack_weights(
     weights: Array,
     tile: Tile | GroupTile,
     x_taps: tuple[int, int],
     numbers: Arithmetic,
     target: Target,
-) -> tuple[Buffer, int, tuple[int, int, int, int]]:
+) -> tuple[Storage, int, tuple[int, int, int, int]]:
     """[b, i, j, k, n] as the tile's kernel reads it: a buffer, elements of each b, `w_steps`.
 
     `x_taps` are steps in the input from a tap to the next in a column, and in a row.
@@ -117,11 +117,11 @@ def _laid_out(
         line = numbers.line(depth, tile)
         panel = numbers.panel(kh * kw, depth, tile)
         each = panels * panel
-    buffer = Buffer(packed.size, packed.dtype.name, packed)
+    buffer = Storage(packed.size, packed.dtype.name, packed)
     return buffer, each, (kw * line, line, channels, panel)
 
 
-def _packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
+def _choose_packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
     strides, step = [], size
     for n in reversed(batch):
         strides.append(step)
@@ -163,8 +163,8 @@ def _contract(
     width = total // groups
     rows, columns = y.shape[2:]
     x_row, x_column = strides[0] * x.strides[2], strides[1] * x.strides[3]
-    views = tuple(_grouped(view, groups) for view in place.finish.views)
-    y_view = _grouped(y, groups)
+    views = tuple(_split_groups(view, groups) for view in place.finish.views)
+    y_view = _split_groups(y, groups)
     flat = (x_row == x_column * columns or rows == 1) and all(
         v.strides[2] == v.strides[3] * columns or rows == 1 for v in (y_view, *views)
     )
@@ -191,7 +191,7 @@ def _contract(
     tiling = choose_tiling(sizes, numbers.target(target))
     by_group = weights.reshape(*taps, depth, groups, width).transpose(3, 0, 1, 2, 4)
     x_taps = dilations[0] * x.strides[2], dilations[1] * x.strides[3]
-    packed, each, w_steps = _laid_out(by_group, tiling.tile, x_taps, numbers, target)
+    packed, each, w_steps = _pack_weights(by_group, tiling.tile, x_taps, numbers, target)
     spec = Contraction(
         sizes=sizes,
         batch=(x.shape[0], groups),
@@ -208,10 +208,10 @@ def _contract(
         y_steps=(y_view.strides[2], y_view.strides[3], y_view.strides[4]),
     )
     finish = replace(place.finish, views=views)
-    return _written(spec, tiling, finish, numbers, target)
+    return _generate_contraction(spec, tiling, finish, numbers, target)
 
 
-def _grouped(view: View, groups: int) -> View:
+def _split_groups(view: View, groups: int) -> View:
     """[N, C, H, W] as [N, groups, H, W, C/groups]."""
     n, c, h, w = view.shape
     sn, sc, sh, sw = view.strides

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.compile.codegen.group_tiling import SKEW
-from eps.opencl.compile.codegen.kernel import floats, load, load_packed, offset_of, pointed
+from eps.opencl.compile.codegen.kernel import floats, load, load_packed, offset_of, pointee_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,7 +158,7 @@ class WeightLoads:
         self._total = tile.step * self._in_row
         base = _at(batch, strides, offset)
         start = f" + {panel} * {spec.w_steps[3]}" if self._packed else ""
-        code.add(f"__global const {pointed(self._buffer)}* w = p1 + {base}{start};")
+        code.add(f"__global const {pointee_type(self._buffer)}* w = p1 + {base}{start};")
         if not self._packed:
             for number in range(self._count):
                 self._place(number)

@@ -53,13 +53,15 @@ def spread_pointwise(
     writer = Writer(loaded, vector=vector)
     value = writer.write(expr)
     code.add(*writer.lines)
-    code.add(*_stored(views, outer, vector, value))
+    code.add(*_store_results(views, outer, vector, value))
     code.close()
     operands = (*views[1:], views[0])
     return Kernel(code.text(), tuple(v.buffer for v in operands), *spread)
 
 
-def _stored(views: Sequence[View], outer: Sequence[Loop], vector: int, value: str) -> list[str]:
+def _store_results(
+    views: Sequence[View], outer: Sequence[Loop], vector: int, value: str
+) -> list[str]:
     pointer = f"p{len(views) - 1}"
     if vector > 1 and _starts_even(views[0], 0, outer, vector):
         kind = vector_type(views[0].buffer.dtype, vector)

@@ -28,7 +28,7 @@ from eps.opencl.compile.codegen.kernel import (
 )
 from eps.opencl.compile.codegen.pointwise import pointwise_kernel
 from eps.opencl.compile.expression import Arg, Call, Expr, substitute, vector_type
-from eps.opencl.compile.views import Buffer, View, plain_strides
+from eps.opencl.compile.views import Storage, View, plain_strides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,17 +58,17 @@ def write_group_contraction(
     sizes = spec.sizes
     shape = (splits, *spec.batch, sizes.rows, sizes.columns, sizes.width)
     strides = plain_strides(shape)
-    parts = Buffer(splits * strides[0], FLOAT)
+    parts = Storage(splits * strides[0], FLOAT)
     places = _Places(parts, 0, strides[:-3], (strides[-3], strides[-2], 1))
     plain = Finish(Arg(0, FLOAT), (), finish.first)
     first = _Writer(spec, tile, plain, places, splits).kernel()
     views = [View(parts, shape[1:], strides[1:], s * strides[0]) for s in range(splits)]
     y = View(spec.y[0], shape[1:], (*spec.y[2], *spec.y_steps), spec.y[1])
-    last = pointwise_kernel(_added(finish, splits), [*views, *finish.views], y, target)
+    last = pointwise_kernel(_add_parts(finish, splits), [*views, *finish.views], y, target)
     return [first, last]
 
 
-def _added(finish: Finish, splits: int) -> Expr:
+def _add_parts(finish: Finish, splits: int) -> Expr:
     """The epilogue of a sum of parts; the parts are the first operands."""
     total: Expr = Arg(0, FLOAT)
     for s in range(1, splits):
@@ -83,7 +83,7 @@ def _added(finish: Finish, splits: int) -> Expr:
 class _Places:
     """Where results go: strides of (part of the sum, batch axes), and of (row, column, channel)."""
 
-    buffer: Buffer
+    buffer: Storage
     offset: int
     outer: tuple[int, ...]
     steps: tuple[int, int, int]

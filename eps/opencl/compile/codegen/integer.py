@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.blueprint import INTEGER_LABEL
 from eps.opencl.compile.codegen.kernel import load
 from eps.opencl.compile.codegen.tile import Sums
 from eps.opencl.compile.expression import vector_type
+from eps.opencl.program_spec import INTEGER_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,15 +73,15 @@ def pack_pairs(weights: Array, tile: Tile, *, quads: bool) -> Array:
     n, channels = weights.shape[-1], tile.channels
     starts = [min(p * channels, n - channels) for p in range(-(-n // channels))]
     panels = np.stack([weights[..., s : s + channels] for s in starts], axis=1)
-    return _interleaved(panels, quads=quads)
+    return _interleave_pairs(panels, quads=quads)
 
 
 def pack_taps(taps: Array) -> Array:
     """[tap, channel] as [pair of taps, channel, 2], flat, in one byte each or two."""
-    return _interleaved(taps, quads=False)
+    return _interleave_pairs(taps, quads=False)
 
 
-def _interleaved(weights: Array, *, quads: bool) -> Array:
+def _interleave_pairs(weights: Array, *, quads: bool) -> Array:
     """[..., k, n] as [..., pair, n, 2], flat, zero beside the last of an odd number."""
     depth = weights.shape[-2]
     filled = np.concatenate([weights, np.zeros_like(weights[..., :1, :])], axis=-2)
@@ -111,7 +111,7 @@ def integer_sums(*, quads: bool, packed: bool) -> Sums:
     return Sums(dtype="int32", depth=QUAD if quads else 2, label=INTEGER_LABEL, write=write)
 
 
-def zipped(dtype: str, vector: int, first: str, second: str) -> str:
+def zip_vectors(dtype: str, vector: int, first: str, second: str) -> str:
     """Vectors side by side, element by element, as 16-bit integers; "" stands for zeros."""
     other = second or f"({vector_type(dtype, vector)})(0)"
     return f"convert_short{2 * vector}(ol_zip({first}, {other}))"
@@ -150,7 +150,7 @@ class _Inner:
             at = pair * 2 * self.tile.channels + j * 2 * v
             text = f"vload{2 * v}(0, wp + {at})"
             return text if self.w_type == "int16" else f"convert_short{2 * v}({text})"
-        return zipped(self.w_type, v, *(self._row(k, j) for k in channels))
+        return zip_vectors(self.w_type, v, *(self._row(k, j) for k in channels))
 
     def _row(self, k: int | None, j: int) -> str:
         if k is None:

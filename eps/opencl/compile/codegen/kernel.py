@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.ir import Epilogue
     from eps.opencl.compile.tilings import Problem
-    from eps.opencl.compile.views import Buffer, Loop, View
+    from eps.opencl.compile.views import Loop, Storage, View
 
 
 UNNAMED = "k"
@@ -37,7 +37,7 @@ class Kernel:
     """
 
     body: str
-    operands: tuple[Buffer, ...]
+    operands: tuple[Storage, ...]
     tasks: int
     group: int = 1
     checks: bool = False
@@ -50,7 +50,7 @@ class Kernel:
         """Type and name of each parameter."""
         read = len(self.operands) - self.written
         texts = [
-            f"__global {'const ' if i < read else ''}{pointed(buffer)}* p{i}"
+            f"__global {'const ' if i < read else ''}{pointee_type(buffer)}* p{i}"
             for i, buffer in enumerate(self.operands)
         ]
         return [*texts, *(["__global int* wrong"] if self.checks else [])]
@@ -116,12 +116,12 @@ def floats(vector: int) -> str:
     return f"float{vector}" if vector > 1 else "float"
 
 
-def pointed(buffer: Buffer) -> str:
+def pointee_type(buffer: Storage) -> str:
     """What a pointer to the buffer points to; halves are for constants and `load_packed` alone."""
     return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
 
 
-def load_packed(buffer: Buffer, pointer: str, index: str, vector: int) -> str:
+def load_packed(buffer: Storage, pointer: str, index: str, vector: int) -> str:
     """Neighbours in a buffer of floats or of halves, as floats."""
     if buffer.dtype != "float16":
         return load(pointer, index, 1, vector)

@@ -21,7 +21,7 @@ def write_linear(
 
     Neighbouring columns, or rows, that differ in signs alone share sums and differences.
     """
-    matrix, names = _folded_columns(code, matrix, names, kind, prefix)
+    matrix, names = _fold_columns(code, matrix, names, kind, prefix)
     found: list[str] = []
     while len(found) < len(matrix):
         at = len(found)
@@ -46,7 +46,7 @@ def _is_mirrored(a: Array, b: Array) -> bool:
     return bool((abs(a) == abs(b)).all()) and same and bool((a[used] == -b[used]).any())
 
 
-def _folded_columns(
+def _fold_columns(
     code: Code, matrix: Array, names: Sequence[str], kind: str, prefix: str
 ) -> tuple[Array, list[str]]:
     """The matrix with mirrored columns as those of the sum and of the difference of two names."""
@@ -73,11 +73,13 @@ def _sum(row: Array, names: Sequence[str]) -> str:
     text = ""
     for factor, name in sorted(terms, key=lambda term: (abs(term[0]) != 1, term[0] < 0)):
         product = name if abs(factor) == 1 else f"{name} * {_literal(abs(factor))}"
-        text += f" {'-' if factor < 0 else '+'} {product}" if text else _signed(factor, product)
+        text += (
+            f" {'-' if factor < 0 else '+'} {product}" if text else _write_signed(factor, product)
+        )
     return text or "0.0f"
 
 
-def _signed(factor: float, product: str) -> str:
+def _write_signed(factor: float, product: str) -> str:
     return f"-{product}" if factor < 0 else product
 
 

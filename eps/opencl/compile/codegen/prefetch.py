@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from eps.opencl.compile.views import Buffer
+    from eps.opencl.compile.views import Storage
     from eps.opencl.target import Target
 
 LINE = 64
@@ -59,7 +59,7 @@ class PanelAhead:
     width: int
 
     @staticmethod
-    def of(weights: Buffer, panel: int, steps: int, tiles: int) -> PanelAhead | None:
+    def of(weights: Storage, panel: int, steps: int, tiles: int) -> PanelAhead | None:
         """None where the weights are no constants or stay in a cache, or tiles hide too little."""
         if weights.constant is None or weights.constant.nbytes < SMALLEST_STREAM:
             return None

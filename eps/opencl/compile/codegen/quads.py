@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.blueprint import INTEGER_LABEL
 from eps.opencl.compile.codegen.tile import Sums
 from eps.opencl.compile.expression import vector_type
+from eps.opencl.program_spec import INTEGER_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ def pack_quads(weights: Array, tile: Tile, steps: tuple[int, int], *, signed: bo
         signed: Whether the input is, and gets `SIGN` in each byte.
     """
     panels = _panels(weights, tile)
-    kept, rest = _bounded(panels)
+    kept, rest = _bound_weights(panels)
     if weights.shape[-2] % QUAD:
         kept = np.concatenate([kept, rest[:, :, :, :, -1:]], axis=4)
         rest = np.concatenate([rest[:, :, :, :, :-1], np.zeros_like(kept[:, :, :, :, :2])], axis=4)
@@ -133,7 +133,7 @@ def _panels(weights: Array, tile: Tile) -> Array:
     return np.moveaxis(filled.reshape(shape), -2, -1)
 
 
-def _bounded(panels: Array) -> tuple[Array, Array]:
+def _bound_weights(panels: Array) -> tuple[Array, Array]:
     """Weights of which no two neighbours are over `MOST` together, and what was taken off."""
     pairs = panels.reshape(*panels.shape[:-1], 2, 2)
     over = np.maximum(np.abs(pairs).sum(axis=-1) - MOST, 0)
@@ -203,13 +203,15 @@ def _write_rest(code: Code, spec: Contraction, tile: Tile) -> None:
         code.open("")
         code.add(f"__global const char* wp = p1 + {_int('w', at)};")
         code.open(f"for (int e = {_int('w', at + QUAD)}; e > 0; --e)")
-        code.add(f"__global const {_pointed(spec)}* xp = xt + {_int('wp', 0)};", f"wp += {QUAD};")
+        code.add(
+            f"__global const {_pointee_type(spec)}* xp = xt + {_int('wp', 0)};", f"wp += {QUAD};"
+        )
         _write_quad(code, spec, tile, QUAD, range(j, j + 1))
         code.add(f"wp += {QUAD * tile.vector};")
         code.close(2)
 
 
-def _pointed(spec: Contraction) -> str:
+def _pointee_type(spec: Contraction) -> str:
     return "char" if spec.x[0].dtype == "int8" else "uchar"
 
 

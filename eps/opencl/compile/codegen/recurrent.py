@@ -8,7 +8,7 @@ import numpy as np
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, load, offset_of, store
 from eps.opencl.compile.ir import Recurrence
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class _Writer:
         self.vector = target.vector
         while self.hidden % self.vector:
             self.vector //= 2
-        self.blocks: list[Buffer] = []
+        self.blocks: list[Storage] = []
 
     @property
     def kind(self) -> str:
@@ -54,7 +54,7 @@ class _Writer:
         code.add(f"const int d = id / {batch}, b = id % {batch};")
         rows = self._weights().shape[1]
         code.add(f"float {', '.join(f'{c}[{self.hidden}]' for c in cells)};")
-        code.add(f"float a[{self._padded(rows) + self.lanes}];")
+        code.add(f"float a[{self._pad_count(rows) + self.lanes}];")
         for name, index in zip(cells, (op.initial_h, op.initial_c), strict=False):
             self._start(name, index)
         code.add(f"int n = {steps};")
@@ -79,7 +79,7 @@ class _Writer:
         assert found is not None, "lowering takes constant weights"
         return found.reshape(self.views[1].shape)
 
-    def _padded(self, count: int) -> int:
+    def _pad_count(self, count: int) -> int:
         return -(-count // self.lanes) * self.lanes
 
     def _start(self, name: str, index: int) -> None:
@@ -94,7 +94,7 @@ class _Writer:
 
     def _product(self, source: str, first: int, last: int) -> None:
         """a[first:last] = weights[d, first:last] @ source, a panel of results at a time."""
-        code, count = self.code, self._padded(last - first)
+        code, count = self.code, self._pad_count(last - first)
         whole = self._weights()[:, first:last]
         padded = np.zeros((whole.shape[0], self.hidden, count), np.float32)
         padded[:, :, : last - first] = whole.transpose(0, 2, 1)
@@ -102,7 +102,7 @@ class _Writer:
         starts = range(0, count, wide)
         panels = [padded[:, :, s : s + wide] for s in starts]
         packed = np.concatenate([p.reshape(p.shape[0], -1) for p in panels], axis=1)
-        self.blocks.append(Buffer(packed.size, "float32", np.ascontiguousarray(packed)))
+        self.blocks.append(Storage(packed.size, "float32", np.ascontiguousarray(packed)))
         pointer = f"p{len(self.views) + len(self.blocks) - 1}"
         full = count // wide
         for number, vectors in ((full, PANEL), (1, count % wide // self.lanes)):

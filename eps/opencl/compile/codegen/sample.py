@@ -10,7 +10,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, load, offset_of, store
 from eps.opencl.compile.codegen.spread import open_units
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Sample
@@ -67,7 +67,7 @@ def sample_kernel(op: Sample, step: Step, target: Target) -> Kernel:
     place = offset_of(((names[a], y.strides[a]) for a in order), y.offset)
     code.add(*store("p3", place, 1, vector, "a"))
     code.close()
-    tables = Buffer(offsets.size, "int32", offsets), Buffer(weights.size, "float32", weights)
+    tables = Storage(offsets.size, "int32", offsets), Storage(weights.size, "float32", weights)
     return Kernel(code.text(), (x.buffer, *tables, y.buffer), *spread)
 
 

@@ -46,7 +46,7 @@ def gather_elements_kernel(op: GatherElements, step: Step, target: Target) -> Ke
     return Kernel(code.text(), operands, *units.spread, checks=True)
 
 
-def _placed(kind: str, dtype: str, place: str, value: str) -> str:
+def _combine_values(kind: str, dtype: str, place: str, value: str) -> str:
     if not kind:
         return f"p2[{place}] = {value};"
     text = _COMBINE[kind].format("held", "next")
@@ -70,7 +70,7 @@ def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) ->
     source = offset_of(zip(names, updates.strides, strict=True), updates.offset)
     names[op.axis] = "(int)pick"
     place = offset_of(zip(names, y.strides, strict=True), y.offset)
-    code.add(_placed(op.kind, y.buffer.dtype, place, f"p1[{source}]"))
+    code.add(_combine_values(op.kind, y.buffer.dtype, place, f"p1[{source}]"))
     code.close(2)
     operands = (indices.buffer, updates.buffer, y.buffer)
     copy = pointwise_kernel(Arg(0, y.buffer.dtype), [data], y, target)
@@ -98,7 +98,7 @@ def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel
     parts = decode(code, "e", inner, "e")
     source = offset_of([("x0", 1), *zip(parts, updates.strides[len(outer) :], strict=True)])
     place = offset_of([("y0", 1), *zip(parts, y.strides[depth:], strict=True)])
-    code.add(_placed(op.kind, y.buffer.dtype, place, f"p1[{source}]"))
+    code.add(_combine_values(op.kind, y.buffer.dtype, place, f"p1[{source}]"))
     code.close(2)
     operands = (indices.buffer, updates.buffer, y.buffer)
     copy = pointwise_kernel(Arg(0, y.buffer.dtype), [data], y, target)

@@ -20,7 +20,7 @@ from eps.opencl.compile.codegen.kernel import (
     load,
     load_packed,
     offset_of,
-    pointed,
+    pointee_type,
     store,
 )
 from eps.opencl.compile.codegen.prefetch import PanelAhead
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.kernel import Finish
     from eps.opencl.compile.tilings import Problem, Tiling
-    from eps.opencl.compile.views import Buffer
+    from eps.opencl.compile.views import Storage
     from eps.opencl.target import Target
 
 
@@ -55,9 +55,9 @@ class Contraction:
 
     sizes: Problem
     batch: tuple[int, ...]
-    x: tuple[Buffer, int, tuple[int, ...]]
-    w: tuple[Buffer, int, tuple[int, ...]]
-    y: tuple[Buffer, int, tuple[int, ...]]
+    x: tuple[Storage, int, tuple[int, ...]]
+    w: tuple[Storage, int, tuple[int, ...]]
+    y: tuple[Storage, int, tuple[int, ...]]
     x_steps: tuple[int, int, int, int, int]
     w_steps: tuple[int, int, int, int]
     y_steps: tuple[int, int, int]
@@ -115,10 +115,12 @@ def write_contraction(
     y_index = len(finish.views) + 2
     first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
     code.add(f"const int n0 = {first};")
-    code.add(f"__global const {pointed(spec.x[0])}* x = p0 + {_at(batch, spec.x)};")
-    code.add(f"__global const {pointed(spec.w[0])}* w = p1 + {_weights_at(spec, batch, panel)};")
+    code.add(f"__global const {pointee_type(spec.x[0])}* x = p0 + {_at(batch, spec.x)};")
+    code.add(
+        f"__global const {pointee_type(spec.w[0])}* w = p1 + {_weights_at(spec, batch, panel)};"
+    )
     y = f"p{y_index} + {_at(batch, spec.y)} + n0 * {spec.y_steps[2]}"
-    code.add(f"__global {pointed(spec.y[0])}* y = {y};")
+    code.add(f"__global {pointee_type(spec.y[0])}* y = {y};")
     hoisted = _hoist(code, finish, tile, batch)
     start, stop = f"{group} * {each}", f"min({group} * {each} + {each}, {down * across})"
     code.open(f"for (int t = {start}; t < {stop}; ++t)")
@@ -140,7 +142,7 @@ def write_contraction(
     return Kernel(text, operands, items, size, work=sizes.work, problem=sizes, label=label)
 
 
-def _at(batch: Sequence[str], place: tuple[Buffer, int, tuple[int, ...]]) -> str:
+def _at(batch: Sequence[str], place: tuple[Storage, int, tuple[int, ...]]) -> str:
     return offset_of(zip(batch, place[2], strict=True), place[1])
 
 
@@ -194,7 +196,7 @@ def _write_sums(
 ) -> None:
     kind, zero = vector_type(sums.dtype, tile.vector), literal(0, sums.dtype)
     row, column, tap_row, tap_column, _ = spec.x_steps
-    x_type = pointed(spec.x[0])
+    x_type = pointee_type(spec.x[0])
     code.add(f"__global const {x_type}* xt = x + r0 * {row} + c0 * {column};")
     if sums.begin is not None:
         sums.begin(code, spec, tile)
@@ -213,7 +215,7 @@ def _write_sums(
             blocks += 1
             xp, wp = f"{xp} + {name} * {x_step}", f"{wp} + {name} * {w_step}"
     code.add(f"__global const {x_type}* xp = {xp};")
-    code.add(f"__global const {pointed(spec.w[0])}* wp = {wp};")
+    code.add(f"__global const {pointee_type(spec.w[0])}* wp = {wp};")
     sums.write(code, spec, tile, ahead.step() if ahead else [])
     code.close(blocks)
     if sums.end is not None:

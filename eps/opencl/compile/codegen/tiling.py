@@ -26,7 +26,7 @@ def choose_tiling(problem: Problem, target: Target) -> Tiling:
     if problem.grouped:
         assert target.groups is not None, "the target says which problems are grouped"
         return choose_group_tiling(problem, target.groups)
-    return Tiling(_ranked(problem, target)[0], target.tasks)
+    return Tiling(_rank_register_tiles(problem, target)[0], target.tasks)
 
 
 def ranked_tiles(problem: Problem, target: Target) -> Sequence[Tile | GroupTile]:
@@ -34,10 +34,10 @@ def ranked_tiles(problem: Problem, target: Target) -> Sequence[Tile | GroupTile]
     if problem.grouped:
         assert target.groups is not None, "the target says which problems are grouped"
         return ranked_group_tiles(problem, target.groups)
-    return _ranked(problem, target)
+    return _rank_register_tiles(problem, target)
 
 
-def _ranked(problem: Problem, target: Target) -> list[Tile]:
+def _rank_register_tiles(problem: Problem, target: Target) -> list[Tile]:
     return sorted(_tiles(problem, target), key=lambda tile: _cost(tile, problem))
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.blueprint import INTEGER_LABEL
-from eps.opencl.compile.codegen.integer import integer_target, pack_taps, pairs, zipped
+from eps.opencl.compile.codegen.integer import integer_target, pack_taps, pairs, zip_vectors
 from eps.opencl.compile.codegen.kernel import (
     UNNAMED,
     Code,
@@ -15,12 +14,13 @@ from eps.opencl.compile.codegen.kernel import (
     finish_of,
     load,
     offset_of,
-    pointed,
+    pointee_type,
     store,
 )
 from eps.opencl.compile.codegen.spread import Units
 from eps.opencl.compile.expression import vector_type
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.views import Storage
+from eps.opencl.program_spec import INTEGER_LABEL
 
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Finish
@@ -61,7 +61,7 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     top, left = op.window.pads[:2]
     start = x.offset - top * x.strides[2] - left * x.strides[3]
     at = offset_of([(image, x.strides[0]), (row, op.window.strides[0] * x.strides[2])], start)
-    code.add(f"__global const {pointed(x.buffer)}* xr = p0 + {at};")
+    code.add(f"__global const {pointee_type(x.buffer)}* xr = p0 + {at};")
     panel, stretch = units.open_inner()
     code.add(f"const int n0 = min({panel} * {vector}, {channels - vector});")
     code.add(f"const int c0 = min({stretch} * {wide}, {columns - wide});")
@@ -70,7 +70,7 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     for i in range(wide):
         _write_pixel(code, finish, y, (image, row), (i, vector))
     units.close()
-    buffers = (x.buffer, Buffer(taps.size, taps.dtype.name, taps))
+    buffers = (x.buffer, Storage(taps.size, taps.dtype.name, taps))
     operands = (*buffers, *(v.buffer for v in finish.views), y.buffer)
     work, label = 2 * y.size * kh * kw, UNNAMED if of_floats else INTEGER_LABEL
     return Kernel(code.text(), operands, *units.spread, work=work, label=label)
@@ -109,7 +109,7 @@ def _write_tap_pairs(
     vector, wide = tile
     step = op.window.strides[1] * x.strides[3]
     at = f"xr + c0 * {step} + n0 * {x.strides[1]}"
-    code.add(f"__global const {pointed(x.buffer)}* xp = {at};")
+    code.add(f"__global const {pointee_type(x.buffer)}* xp = {at};")
     code.add(f"{vector_type('int32', vector)} {', '.join(f'a{i} = 0' for i in range(wide))};")
     offsets = [
         i * op.window.dilations[0] * x.strides[2] + j * op.window.dilations[1] * x.strides[3]
@@ -128,7 +128,7 @@ def _write_tap_pairs(
                 )
                 for tap in taps
             ]
-            values = zipped(x.buffer.dtype, vector, both[0], both[1])
+            values = zip_vectors(x.buffer.dtype, vector, both[0], both[1])
             code.add(f"a{pixel} += ol_madd({values}, w{pair});")
 
 

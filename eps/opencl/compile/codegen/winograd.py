@@ -21,7 +21,7 @@ from eps.opencl.compile.codegen.tiling import choose_tiling, share_tiles
 from eps.opencl.compile.codegen.winograd_block import Block
 from eps.opencl.compile.codegen.winograd_tiles import Tiles
 from eps.opencl.compile.tilings import Problem, Tile
-from eps.opencl.compile.views import Buffer
+from eps.opencl.compile.views import Storage
 from eps.opencl.compile.winograd import WINDOW, Extent, choose_outputs, transform_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Writer:
         assert weights is not None, "lowering takes constant weights"
         at_points = transform.weights_at_points(weights.reshape(step.inputs[1].shape))
         packed = packed_panels(at_points[None, :, None], self.tile)
-        self.weights = Buffer(packed.size, packed.dtype.name, packed)
+        self.weights = Storage(packed.size, packed.dtype.name, packed)
 
     def kernels(self) -> list[Kernel]:
         """One where values are many and blocks enough for all cores, else two."""
@@ -107,7 +107,7 @@ class _Writer:
         large = total >= LARGE_VALUES and total > self.weights.size
         if large and count >= wanted * mine:
             return [self._whole(mine, wanted)]
-        values = Buffer(total, "float32")
+        values = Storage(total, "float32")
         return [self._evaluation(values), self._rest(values)]
 
     @property
@@ -132,7 +132,7 @@ class _Writer:
             prefetches=self.target.prefetches,
         )
 
-    def _evaluation(self, values: Buffer) -> Kernel:
+    def _evaluation(self, values: Storage) -> Kernel:
         """Values of all tiles; parameters are the input and the values."""
         code, count, depth = Code(), self.tiles.count, self.tiles.depth
         small = max(1, count * depth // SMALLEST_TASK)
@@ -146,7 +146,7 @@ class _Writer:
         code.close()
         return Kernel(code.text(), (self.x.buffer, values), tasks)
 
-    def _rest(self, values: Buffer) -> Kernel:
+    def _rest(self, values: Storage) -> Kernel:
         """Products and results; parameters are values, weights, the epilogue's operands, y.
 
         What is larger, weights or values, is read once: panels or blocks are outermost.
@@ -192,7 +192,7 @@ class _Writer:
         code.open(f"for (int panel = 0; panel < {self._panels}; ++panel)")
         self._write_panel(code, block, "panel")
         code.close(2)
-        values = Buffer(tasks * room, "float32")
+        values = Storage(tasks * room, "float32")
         read = (self.x.buffer, self.weights, *(view.buffer for view in views))
         return replace(self._kernel(code, (*read, values, self.y.buffer), tasks), written=2)
 
@@ -207,7 +207,7 @@ class _Writer:
         code.add(f"const int n0 = min({panel} * {channels}, {self.sizes.width - channels});")
         block.write(code, panel)
 
-    def _kernel(self, code: Code, operands: tuple[Buffer, ...], tasks: int) -> Kernel:
+    def _kernel(self, code: Code, operands: tuple[Storage, ...], tasks: int) -> Kernel:
         label = f"winograd{self.tiles.transform.outputs}_"
         work = self.sizes.work
         return Kernel(code.text(), operands, tasks, work=work, problem=self.sizes, label=label)

@@ -17,7 +17,7 @@ from eps.opencl.compile.codegen.winograd_tiles import ROLLED, Tiles
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Finish
     from eps.opencl.compile.tilings import Tile
-    from eps.opencl.compile.views import Buffer, View
+    from eps.opencl.compile.views import Storage, View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Block:
     size: int
     plane: int
     tile: Tile
-    weights: Buffer
+    weights: Storage
     finish: Finish
     y: View
     parameter: int

@@ -58,17 +58,17 @@ def _celu(node: NodeView, a: Expr) -> Expr:
     return _branch(_positive(a), a, _exponential(scaled, alpha))
 
 
-def _clamped(a: Expr, low: float, high: float) -> Expr:
+def _clamp(a: Expr, low: float, high: float) -> Expr:
     return call("min", call("max", a, number(low, a)), number(high, a))
 
 
 def _hard_sigmoid(node: NodeView, a: Expr) -> Expr:
     alpha, beta = node.attr("alpha", 0.2), node.attr("beta", 0.5)
-    return _clamped(call("add", call("mul", a, number(alpha, a)), number(beta, a)), 0, 1)
+    return _clamp(call("add", call("mul", a, number(alpha, a)), number(beta, a)), 0, 1)
 
 
 def _hard_swish(_: NodeView, a: Expr) -> Expr:
-    gate = _clamped(call("add", call("mul", a, number(1 / 6, a)), number(0.5, a)), 0, 1)
+    gate = _clamp(call("add", call("mul", a, number(1 / 6, a)), number(0.5, a)), 0, 1)
     return call("mul", a, gate)
 
 
@@ -82,7 +82,7 @@ def _softsign(_: NodeView, a: Expr) -> Expr:
     return call("div", a, call("add", call("abs", a), number(1, a)))
 
 
-def _thresholded(node: NodeView, a: Expr) -> Expr:
+def _apply_threshold(node: NodeView, a: Expr) -> Expr:
     over = call("gt", a, number(node.attr("alpha", 1.0), a), dtype="bool")
     return _branch(over, a, number(0, a))
 
@@ -170,7 +170,7 @@ LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
     "HardSwish": _unary(_hard_swish),
     "Softplus": _unary(_softplus),
     "Softsign": _unary(_softsign),
-    "ThresholdedRelu": _unary(_thresholded),
+    "ThresholdedRelu": _unary(_apply_threshold),
     "Shrink": _unary(_shrink),
     "Gelu": _unary(_gelu),
     "Swish": _unary(_swish),

@@ -9,9 +9,9 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.ir import Concat, Gather, Softmax, Stretch, Tensor, Unsupported
-from eps.opencl.compile.lower.dense import product, transposed
+from eps.opencl.compile.lower.dense import product, transpose
 from eps.opencl.compile.lower.node import NodeView, call, constant, number
-from eps.opencl.compile.lower.shape import sliced
+from eps.opencl.compile.lower.shape import slice_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ class Rules:
 def attend(node: NodeView, q: Tensor, k: Tensor, v: Tensor, rules: Rules) -> Tensor:
     """[B, N, S, H], keys [B, N, L, H] and values [B, N, L, V] to [B, N, S, V]."""
     rank = len(k.shape)
-    turned = transposed(node, k, (*range(rank - 2), rank - 1, rank - 2))
+    turned = transpose(node, k, (*range(rank - 2), rank - 1, rank - 2))
     scores = product(node, q, turned)
 
     def finish(s: Expr, *rest: Expr) -> Expr:
@@ -70,13 +70,15 @@ def attend(node: NodeView, q: Tensor, k: Tensor, v: Tensor, rules: Rules) -> Ten
     node.emit(Softmax((ready,), weights, len(ready.shape) - 1))
     if rules.empty_rows and (rules.allowed or rules.bias):
         weights = node.pointwise(
-            lambda w, *rest: _kept(w, rest[: len(rules.allowed)], rest[len(rules.allowed) :]),
+            lambda w, *rest: _mask_weight(
+                w, rest[: len(rules.allowed)], rest[len(rules.allowed) :]
+            ),
             [weights, *rules.allowed, *rules.bias],
         )
     return product(node, weights, v)
 
 
-def _kept(weight: Expr, allowed: Sequence[Expr], bias: Sequence[Expr]) -> Expr:
+def _mask_weight(weight: Expr, allowed: Sequence[Expr], bias: Sequence[Expr]) -> Expr:
     """Zero for a key that is not seen: a query that sees none gets zeros, not a mean."""
     zero = number(0, weight)
     for mask in allowed:
@@ -92,13 +94,13 @@ def split_heads(node: NodeView, x: Tensor, heads: int) -> Tensor:
     b, s, width = x.shape
     if heads < 1 or width % heads:
         raise Unsupported(f"{width} channels in {heads} heads")
-    return transposed(node, node.reshape(x, (b, s, heads, width // heads)), (0, 2, 1, 3))
+    return transpose(node, node.reshape(x, (b, s, heads, width // heads)), (0, 2, 1, 3))
 
 
 def join_heads(node: NodeView, x: Tensor) -> Tensor:
     """[B, N, S, H] as [B, S, N * H]."""
     b, n, s, h = x.shape
-    return node.reshape(transposed(node, x, (0, 2, 1, 3)), (b, s, n * h))
+    return node.reshape(transpose(node, x, (0, 2, 1, 3)), (b, s, n * h))
 
 
 def causal_mask(s: int, length: int) -> Tensor:
@@ -146,7 +148,7 @@ def _packed_attention(node: NodeView) -> Tensor:
         raise Unsupported(f"hidden sizes {sizes}")
     parts, at = [], 0
     for size in sizes:
-        part = sliced(node, made, [slice(None), slice(None), slice(at, at + size)])
+        part = slice_tensor(node, made, [slice(None), slice(None), slice(at, at + size)])
         parts.append(split_heads(node, part, heads))
         at += size
     rules = _contrib_rules(node, parts[0], parts[1], mask=3, bias=5)
@@ -190,7 +192,7 @@ def _multi_head(node: NodeView) -> Tensor:
             raise Unsupported("a bias of keys that are split into heads")
         at = 0
         for i, x in enumerate(given):
-            part = sliced(node, node.input(3), [slice(at, at + x.shape[-1])])
+            part = slice_tensor(node, node.input(3), [slice(at, at + x.shape[-1])])
             given[i] = node.pointwise(lambda a, b: call("add", a, b), [x, part])
             at += x.shape[-1]
     parts = [x if len(x.shape) == 4 else split_heads(node, x, heads) for x in given]
@@ -208,22 +210,22 @@ def _attention(node: NodeView) -> list[Tensor]:
     asked = [bool(name) for name in node.node.outputs]
     if len(asked) > 3 and asked[3]:
         raise Unsupported("scores as an output")
-    q, k, v = (_headed(node, i) for i in range(3))
+    q, k, v = (_input_heads(node, i) for i in range(3))
     if node.has(4) != node.has(5):
         raise Unsupported("past keys without past values")
     if node.has(4):
-        k, v = (_joined(node, [node.input(p), x], 2) for p, x in ((4, k), (5, v)))
+        k, v = (_join(node, [node.input(p), x], 2) for p, x in ((4, k), (5, v)))
     if q.shape[1] % k.shape[1] or k.shape[1] != v.shape[1]:
         raise Unsupported(f"{q.shape[1]} heads of queries for {k.shape[1]} of keys")
     groups = q.shape[1] // k.shape[1]
-    keys, values = (_repeated(node, x, groups) for x in (k, v))
+    keys, values = (_repeat_heads(node, x, groups) for x in (k, v))
     result = attend(node, q, keys, values, _standard_rules(node, q, k))
     if len(node.input(0).shape) == 3:
         result = join_heads(node, result)
     return [result, k, v]
 
 
-def _headed(node: NodeView, position: int) -> Tensor:
+def _input_heads(node: NodeView, position: int) -> Tensor:
     x = node.input(position)
     if len(x.shape) == 4:
         return x
@@ -233,7 +235,7 @@ def _headed(node: NodeView, position: int) -> Tensor:
     return split_heads(node, x, int(heads))
 
 
-def _joined(node: NodeView, parts: Sequence[Tensor], axis: int) -> Tensor:
+def _join(node: NodeView, parts: Sequence[Tensor], axis: int) -> Tensor:
     shape = list(parts[0].shape)
     shape[axis] = sum(p.shape[axis] for p in parts)
     output = Tensor(tuple(shape), parts[0].dtype)
@@ -241,7 +243,7 @@ def _joined(node: NodeView, parts: Sequence[Tensor], axis: int) -> Tensor:
     return output
 
 
-def _repeated(node: NodeView, x: Tensor, groups: int) -> Tensor:
+def _repeat_heads(node: NodeView, x: Tensor, groups: int) -> Tensor:
     """Each head `groups` times, next to itself."""
     if groups == 1:
         return x
@@ -280,8 +282,11 @@ def _rotary_standard(node: NodeView) -> Tensor:
     node.require_float32(0, 1, 2)
     caches = node.input(1), node.input(2)
     if node.has(3):
-        caches = _picked(node, caches[0], node.input(3)), _picked(node, caches[1], node.input(3))
-    return _rotated(node, caches)
+        caches = (
+            _pick_rows(node, caches[0], node.input(3)),
+            _pick_rows(node, caches[1], node.input(3)),
+        )
+    return _rotate_pairs(node, caches)
 
 
 def _rotary_contrib(node: NodeView) -> Tensor:
@@ -294,16 +299,16 @@ def _rotary_contrib(node: NodeView) -> Tensor:
         steps = constant(np.arange(x.shape[-2], dtype=places.dtype).reshape(1, -1))
         first = node.reshape(places, (1, 1))
         places = node.pointwise(lambda a, b: call("add", a, b), [first, steps])
-    return _rotated(node, tuple(_picked(node, node.input(i), places) for i in (2, 3)))
+    return _rotate_pairs(node, tuple(_pick_rows(node, node.input(i), places) for i in (2, 3)))
 
 
-def _picked(node: NodeView, cache: Tensor, places: Tensor) -> Tensor:
+def _pick_rows(node: NodeView, cache: Tensor, places: Tensor) -> Tensor:
     output = Tensor((*places.shape, *cache.shape[1:]), cache.dtype)
     node.emit(Gather((cache, places), output, 0))
     return output
 
 
-def _rotated(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
+def _rotate_pairs(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
     """Pairs of channels turned: (a, b) to (a cos - b sin, a sin + b cos)."""
     given = node.input(0)
     x, heads = given, int(node.attr("num_heads", 0))
@@ -320,27 +325,27 @@ def _rotated(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
         raise Unsupported(f"a cache of {caches[0].shape[-1]} for {half} pairs")
     cos, sin = (node.reshape(c, (c.shape[0], 1, *c.shape[1:])) for c in caches)
     whole = [slice(None)] * 3
-    part = sliced(node, x, [*whole, slice(0, turned)])
+    part = slice_tensor(node, x, [*whole, slice(0, turned)])
     if node.attr("interleaved", 0):
         pairs = node.reshape(part, (*x.shape[:3], half, 2))
         a, b = (_last(node, pairs, i) for i in (0, 1))
     else:
-        a, b = (sliced(node, part, [*whole, slice(s, s + half)]) for s in (0, half))
+        a, b = (slice_tensor(node, part, [*whole, slice(s, s + half)]) for s in (0, half))
     first = node.pointwise(_real, [a, b, cos, sin])
     second = node.pointwise(_imaginary, [a, b, cos, sin])
     if node.attr("interleaved", 0):
         ends = [node.reshape(t, (*t.shape, 1)) for t in (first, second)]
-        result = node.reshape(_joined(node, ends, 4), part.shape)
+        result = node.reshape(_join(node, ends, 4), part.shape)
     else:
-        result = _joined(node, [first, second], 3)
+        result = _join(node, [first, second], 3)
     if turned < x.shape[3]:
-        rest = sliced(node, x, [*whole, slice(turned, None)])
-        result = _joined(node, [result, rest], 3)
+        rest = slice_tensor(node, x, [*whole, slice(turned, None)])
+        result = _join(node, [result, rest], 3)
     return join_heads(node, result) if len(given.shape) == 3 else result
 
 
 def _last(node: NodeView, x: Tensor, at: int) -> Tensor:
-    picked = sliced(node, x, [slice(None)] * 4 + [slice(at, at + 1)])
+    picked = slice_tensor(node, x, [slice(None)] * 4 + [slice(at, at + 1)])
     return node.reshape(picked, x.shape[:-1])
 
 

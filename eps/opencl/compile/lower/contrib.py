@@ -8,7 +8,7 @@ from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.ir import Gather, LayerNorm, Tensor, Unsupported
 from eps.opencl.compile.lower.dense import LOWERINGS as DENSE
 from eps.opencl.compile.lower.node import NodeView, call, constant, number
-from eps.opencl.compile.lower.pooling import reduced
+from eps.opencl.compile.lower.pooling import reduce_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _CLIP_LIMIT = 3.4028234663852886e38
 _GELU_CUBE, _GELU_SCALE = 0.044715, 0.7978845608028654
 
 
-def _added(node: NodeView, terms: Sequence[Tensor]) -> Tensor:
+def _add_terms(node: NodeView, terms: Sequence[Tensor]) -> Tensor:
     def write(*args: Expr) -> Expr:
         total = args[0]
         for arg in args[1:]:
@@ -47,7 +47,7 @@ def _fast_gelu(a: Expr) -> Expr:
     return call("mul", half, call("add", gate, number(1, a)))
 
 
-def _biased(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]:
+def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]:
     def lower(node: NodeView) -> Tensor:
         terms = node.given()
         node.require_float32(*range(len(terms)))
@@ -60,10 +60,10 @@ def _biased(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]:
 
 def _bias_add(node: NodeView) -> Tensor:
     node.require_float32(0, 1)
-    return _added(node, node.given())
+    return _add_terms(node, node.given())
 
 
-def _normalised(node: NodeView, x: Tensor, weights: Sequence[int], *, rms: bool) -> Tensor:
+def _normalise(node: NodeView, x: Tensor, weights: Sequence[int], *, rms: bool) -> Tensor:
     flat = [constant(node.constant(i, "a weight of the normalisation")) for i in weights]
     count = x.shape[-1]
     if any(w.shape != (count,) or w.dtype != "float32" for w in flat):
@@ -84,20 +84,20 @@ def _skip_norm(*, rms: bool) -> Callable[[NodeView], list[Tensor]]:
         node.require_float32(0, 1)
         if len(x.shape) < len(skip.shape):
             raise Unsupported(f"a skip of shape {list(skip.shape)}")
-        total = _added(node, [x, skip, *([node.input(last)] if node.has(last) else [])])
+        total = _add_terms(node, [x, skip, *([node.input(last)] if node.has(last) else [])])
         beta = [3] if not rms and node.has(3) else []
-        result = _normalised(node, total, [2, *beta], rms=rms)
+        result = _normalise(node, total, [2, *beta], rms=rms)
         return [result, total, total, total]
 
     return lower
 
 
-def _simplified(node: NodeView) -> Tensor:
+def _simplified_layer_norm(node: NodeView) -> Tensor:
     node.require_float32(0, 1)
-    return _normalised(node, node.input(0), [1], rms=True)
+    return _normalise(node, node.input(0), [1], rms=True)
 
 
-def _looked_up(node: NodeView, table: Tensor, ids: Tensor) -> Tensor:
+def _look_up(node: NodeView, table: Tensor, ids: Tensor) -> Tensor:
     if ids.dtype not in ("int32", "int64") or table.dtype != "float32":
         raise Unsupported(f"ids of {ids.dtype} into a table of {table.dtype}")
     output = Tensor((*ids.shape, table.shape[1]), "float32")
@@ -111,23 +111,23 @@ def _embed_norm(node: NodeView) -> list[Tensor]:
     if len(ids.shape) != 2:
         raise Unsupported(f"ids of shape {list(ids.shape)}")
     batch, length = ids.shape
-    terms = [_looked_up(node, node.input(2), ids)]
+    terms = [_look_up(node, node.input(2), ids)]
     places = node.input(3)
     if node.has(8):
-        terms.append(_looked_up(node, places, node.input(8)))
+        terms.append(_look_up(node, places, node.input(8)))
     else:
         weights = node.constant(3, "the embedding of positions")[:length]
         terms.append(constant(weights.reshape(1, length, -1)))
     if node.has(1):
-        terms.append(_looked_up(node, node.input(4), node.input(1)))
-    total = _added(node, terms)
-    result = _normalised(node, total, [5, 6], rms=False)
+        terms.append(_look_up(node, node.input(4), node.input(1)))
+    total = _add_terms(node, terms)
+    result = _normalise(node, total, [5, 6], rms=False)
     outputs = [result]
     asked = [bool(name) for name in node.node.outputs]
     if any(asked[1:]):
         if not node.has(7):
             raise Unsupported("an index of a mask that is not given")
-        outputs.append(node.reshape(reduced(node, node.input(7), "sum", (1,)), (batch,)))
+        outputs.append(node.reshape(reduce_axes(node, node.input(7), "sum", (1,)), (batch,)))
         outputs.append(total)
     return outputs
 
@@ -157,7 +157,7 @@ _FUSED: Mapping[str, tuple[Callable[..., Expr], tuple[float, ...]]] = {
 """Activations of fused operators: the expression, and its parameters' defaults."""
 
 
-def _activated(node: NodeView, x: Tensor, name: str, given: Sequence[float]) -> Tensor:
+def _activate(node: NodeView, x: Tensor, name: str, given: Sequence[float]) -> Tensor:
     if not name:
         return x
     if name not in _FUSED:
@@ -177,21 +177,21 @@ def _fused_conv(node: NodeView) -> Tensor:
     result = _single(DENSE["Conv"](node))
     if node.has(3):
         node.require_float32(3)
-        result = _added(node, [result, node.input(3)])
+        result = _add_terms(node, [result, node.input(3)])
     values = [float(v) for v in node.attr("activation_params") or ()]
-    return _activated(node, result, str(node.attr("activation", "")), values)
+    return _activate(node, result, str(node.attr("activation", "")), values)
 
 
 def _fused_gemm(node: NodeView) -> Tensor:
     result = _single(DENSE["Gemm"](replace(node, opset=GEMM_OPSET)))
     given = [node.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
     values = [float(v) for v in given if v is not None]
-    return _activated(node, result, str(node.attr("activation", "")), values)
+    return _activate(node, result, str(node.attr("activation", "")), values)
 
 
 CONTRIB: Mapping[str, Callable[[NodeView], Result]] = {
-    "BiasGelu": _biased(_exact_gelu),
-    "FastGelu": _biased(_fast_gelu),
+    "BiasGelu": _with_bias(_exact_gelu),
+    "FastGelu": _with_bias(_fast_gelu),
     "BiasAdd": _bias_add,
     "SkipLayerNormalization": _skip_norm(rms=False),
     "SkipSimplifiedLayerNormalization": _skip_norm(rms=True),
@@ -201,5 +201,5 @@ CONTRIB: Mapping[str, Callable[[NodeView], Result]] = {
 }
 LOWERINGS: Mapping[str, Callable[[NodeView], Result]] = {
     # ONNX Runtime registers it under ai.onnx
-    "SimplifiedLayerNormalization": _simplified,
+    "SimplifiedLayerNormalization": _simplified_layer_norm,
 }

@@ -54,8 +54,8 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
         if not k:
             raise Unsupported("a matrix product over nothing")
     else:
-        rows = _stretched(node, rows, (*batch, m, k))
-        columns = _stretched(node, columns, (*batch, k, n))
+        rows = _stretch(node, rows, (*batch, m, k))
+        columns = _stretch(node, columns, (*batch, k, n))
     sums = "float32" if a.dtype == "float32" else "int32"
     output = Tensor((*rows.shape[:-1], n), sums)
     if not k:
@@ -69,7 +69,7 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
     return node.reshape(output, shape)
 
 
-def _stretched(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
+def _stretch(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
     if x.shape == tuple(shape):
         return x
     if x.constant is not None:
@@ -77,7 +77,7 @@ def _stretched(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
     return node.alias(x, Stretch(tuple(shape)), shape)
 
 
-def transposed(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
+def transpose(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
     """numpy's transpose."""
     axes = tuple(axes)
     if sorted(axes) != list(range(len(x.shape))):
@@ -89,12 +89,12 @@ def transposed(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
     return node.alias(x, Permute(axes), [x.shape[a] for a in axes])
 
 
-def _swapped(node: NodeView, x: Tensor) -> Tensor:
+def _swap_axes(node: NodeView, x: Tensor) -> Tensor:
     rank = len(x.shape)
-    return transposed(node, x, (*range(rank - 2), rank - 1, rank - 2))
+    return transpose(node, x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _scaled(node: NodeView, x: Tensor, factor: float) -> Tensor:
+def _scale(node: NodeView, x: Tensor, factor: float) -> Tensor:
     if factor == 1.0:
         return x
     return node.pointwise(lambda a: call("mul", a, number(factor, a)), [x])
@@ -106,14 +106,14 @@ def _gemm(node: NodeView) -> Tensor:
     if node.opset < 7 and node.has(2) and len(node.input(2).shape) != 2 and node.opset < 6:
         raise Unsupported("Gemm before opset 6")
     if node.attr("transA", 0):
-        a = _swapped(node, a)
+        a = _swap_axes(node, a)
     if node.attr("transB", 0):
-        b = _swapped(node, b)
-    result = _scaled(node, product(node, a, b), node.attr("alpha", 1.0))
+        b = _swap_axes(node, b)
+    result = _scale(node, product(node, a, b), node.attr("alpha", 1.0))
     if not node.has(2):
         return result
     node.require_float32(2)
-    bias = _scaled(node, node.input(2), node.attr("beta", 1.0))
+    bias = _scale(node, node.input(2), node.attr("beta", 1.0))
     return node.pointwise(lambda x, y: call("add", x, y), [result, bias])
 
 
@@ -123,10 +123,10 @@ def _fused_matmul(node: NodeView) -> Tensor:
     if node.attr("transBatchA", 0) or node.attr("transBatchB", 0):
         raise Unsupported("FusedMatMul with a transposed batch")
     if node.attr("transA", 0) and len(a.shape) > 1:
-        a = _swapped(node, a)
+        a = _swap_axes(node, a)
     if node.attr("transB", 0) and len(b.shape) > 1:
-        b = _swapped(node, b)
-    return _scaled(node, product(node, a, b), node.attr("alpha", 1.0))
+        b = _swap_axes(node, b)
+    return _scale(node, product(node, a, b), node.attr("alpha", 1.0))
 
 
 def _conv(node: NodeView) -> Tensor:
@@ -140,7 +140,7 @@ def _conv(node: NodeView) -> Tensor:
     rows, columns = window_output(x.shape, window)
     output = Tensor((x.shape[0], weights.shape[0], rows, columns), "float32")
     node.emit(Convolution((x, constant(weights)), output, window, groups))
-    return _finished(node, output)
+    return _finish(node, output)
 
 
 def _conv_transpose(node: NodeView) -> Tensor:
@@ -164,7 +164,7 @@ def _conv_transpose(node: NodeView) -> Tensor:
     window = Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
     output = Tensor((x.shape[0], weights.shape[1] * groups, *size), "float32")
     node.emit(TransposedConvolution((x, constant(weights)), output, window, groups))
-    return _finished(node, output)
+    return _finish(node, output)
 
 
 def _transposed_pads(
@@ -195,7 +195,7 @@ def _as_sizes(node: NodeView) -> list[int]:
     return [1, *shape] if len(shape) == 1 else list(shape)
 
 
-def _finished(node: NodeView, output: Tensor) -> Tensor:
+def _finish(node: NodeView, output: Tensor) -> Tensor:
     """Bias added, and [N, C, 1, L] as [N, C, L] again."""
     if node.has(2):
         bias = node.reshape(

@@ -6,8 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.ir import Tensor, Unsupported
-from eps.opencl.compile.lower.dense import product, transposed
-from eps.opencl.compile.lower.pooling import reduced
+from eps.opencl.compile.lower.dense import product, transpose
+from eps.opencl.compile.lower.pooling import reduce_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +34,8 @@ def _einsum(node: NodeView) -> Tensor:
     if not set(result) <= sizes.keys():
         raise Unsupported(f"the result '{result}' has an axis that no operand has")
     if len(operands) == 1:
-        kept, letters = _summed(node, operands[0], terms[0], set(result))
-        return transposed(node, kept, [letters.index(c) for c in result])
+        kept, letters = _sum_axes(node, operands[0], terms[0], set(result))
+        return transpose(node, kept, [letters.index(c) for c in result])
     return _pair(node, operands, terms, result, sizes)
 
 
@@ -63,12 +63,12 @@ def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return written, right.replace("...", _ELLIPSIS[:wide])
 
 
-def _summed(node: NodeView, x: Tensor, term: str, kept: set[str]) -> tuple[Tensor, str]:
+def _sum_axes(node: NodeView, x: Tensor, term: str, kept: set[str]) -> tuple[Tensor, str]:
     """The operand without the axes that only it has."""
     axes = [i for i, c in enumerate(term) if c not in kept]
     if not axes:
         return x, term
-    total = reduced(node, x, "sum", axes)
+    total = reduce_axes(node, x, "sum", axes)
     shape = [n for i, n in enumerate(x.shape) if i not in axes]
     return node.reshape(total, shape), "".join(c for c in term if c in kept)
 
@@ -81,8 +81,8 @@ def _pair(
     sizes: Mapping[str, int],
 ) -> Tensor:
     """Axes of both and the result are a batch, of both only are summed over."""
-    a, first = _summed(node, operands[0], terms[0], set(result) | set(terms[1]))
-    b, second = _summed(node, operands[1], terms[1], set(result) | set(terms[0]))
+    a, first = _sum_axes(node, operands[0], terms[0], set(result) | set(terms[1]))
+    b, second = _sum_axes(node, operands[1], terms[1], set(result) | set(terms[0]))
     both = [c for c in first if c in second]
     batch = [c for c in both if c in result]
     inner = [c for c in both if c not in result]
@@ -92,14 +92,14 @@ def _pair(
     def folded(x: Tensor, term: str, groups: Sequence[Sequence[str]]) -> Tensor:
         order = [term.index(c) for group in groups for c in group]
         shape = [*(sizes[c] for c in groups[0]), *(_size(g, sizes) for g in groups[1:])]
-        return node.reshape(transposed(node, x, order), shape)
+        return node.reshape(transpose(node, x, order), shape)
 
     left = folded(a, first, (batch, rows, inner))
     right = folded(b, second, (batch, inner, columns))
     made = product(node, left, right)
     letters = [*batch, *rows, *columns]
     apart = node.reshape(made, [sizes[c] for c in letters])
-    return transposed(node, apart, [letters.index(c) for c in result])
+    return transpose(node, apart, [letters.index(c) for c in result])
 
 
 def _size(letters: Sequence[str], sizes: Mapping[str, int]) -> int:

@@ -238,7 +238,7 @@ def _reverse_sequence(node: NodeView) -> Tensor:
     rank = len(x.shape)
     places = _along(np.arange(x.shape[time], dtype=lengths.dtype), time, rank)
     each = node.reshape(lengths, [lengths.size if a == batch else 1 for a in range(rank)])
-    picked = node.pointwise(_mirrored, [places, each], lengths.dtype)
+    picked = node.pointwise(_mirror, [places, each], lengths.dtype)
     if picked.shape != x.shape:
         picked = node.alias(picked, Stretch(x.shape), x.shape)
     output = Tensor(x.shape, x.dtype)
@@ -246,7 +246,7 @@ def _reverse_sequence(node: NodeView) -> Tensor:
     return output
 
 
-def _mirrored(place: Expr, length: Expr) -> Expr:
+def _mirror(place: Expr, length: Expr) -> Expr:
     other = call("sub", call("sub", length, number(1, length)), place)
     inside = call("lt", place, length, dtype="bool")
     return call("where", inside, other, place, dtype=place.dtype)

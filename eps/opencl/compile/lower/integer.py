@@ -9,7 +9,7 @@ import numpy as np
 from eps.opencl.compile.ir import EIGHT_BITS, Convolution, Tensor, Unsupported
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant
-from eps.opencl.compile.lower.quantised import saturated
+from eps.opencl.compile.lower.quantised import saturate
 from eps.opencl.compile.lower.windows import as_image, conv_window, image_weights, window_output
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _integers(node: NodeView, *positions: int) -> None:
             raise Unsupported(f"input {position} is {found}")
 
 
-def _centred(node: NodeView, x: Tensor, zero: Tensor | None) -> Tensor:
+def _subtract_zero(node: NodeView, x: Tensor, zero: Tensor | None) -> Tensor:
     """x - zero as 16-bit integers, or x itself where zero is 0."""
     nothing = zero is None or (zero.constant is not None and not zero.constant.any())
     if x.constant is not None and (zero is None or zero.constant is not None):
@@ -43,7 +43,7 @@ def _centred(node: NodeView, x: Tensor, zero: Tensor | None) -> Tensor:
     return node.pointwise(write, [x, zero], "int16")
 
 
-def _moved(node: NodeView, total: Tensor, sums: Array, zero: Tensor | None) -> Tensor:
+def _correct_zero(node: NodeView, total: Tensor, sums: Array, zero: Tensor | None) -> Tensor:
     """total - zero * sums: what a zero point that was left in the input has added."""
     if zero is None or (zero.constant is not None and not zero.constant.any()):
         return total
@@ -69,15 +69,15 @@ def integer_product(
         b: 8-bit integers [..., K, N] or [K].
         b_zero: For all, or as it broadcasts to b.
     """
-    b = _centred(node, b, b_zero)
+    b = _subtract_zero(node, b, b_zero)
     if b.constant is None:
-        return product(node, _centred(node, a, a_zero), b)
+        return product(node, _subtract_zero(node, a, a_zero), b)
     total = product(node, a, b)
     flat = len(a.shape) < 2 or len(b.shape) < 2
     sums = b.constant.sum(axis=-2 if len(b.shape) > 1 else 0, dtype=np.int32, keepdims=not flat)
     if flat and a_zero is not None and a_zero.size > 1:
         raise Unsupported("a zero point for each row of a product with a vector")
-    return _moved(node, total, np.asarray(sums, np.int32), a_zero)
+    return _correct_zero(node, total, np.asarray(sums, np.int32), a_zero)
 
 
 def integer_convolution(node: NodeView, x: Tensor, zero: Tensor | None, weights: Array) -> Tensor:
@@ -99,12 +99,12 @@ def integer_convolution(node: NodeView, x: Tensor, zero: Tensor | None, weights:
     if zero is not None and zero.constant is not None:
         outside = int(zero.constant.reshape(-1)[0])
     elif zero is not None and any(window.pads):
-        image, zero = _centred(node, image, zero), None
+        image, zero = _subtract_zero(node, image, zero), None
     output = Tensor((image.shape[0], kernel.shape[0], rows, columns), "int32")
     made = Convolution((image, constant(kernel)), output, window, groups, None, outside)
     node.emit(made)
     sums = kernel.sum(axis=(1, 2, 3), dtype=np.int32).reshape(1, -1, 1, 1)
-    total = _moved(node, output, sums, zero)
+    total = _correct_zero(node, output, sums, zero)
     return node.reshape(total, (*total.shape[:2], columns)) if len(x.shape) == 3 else total
 
 
@@ -132,7 +132,7 @@ def _qlinear_matmul(node: NodeView) -> Tensor:
     left = _row_zero(node, 1)
     assert left is not None, "a scale is required"
     total = integer_product(node, node.input(0), _row_zero(node, 2), node.input(3), node.input(5))
-    return _requantized(node, total, [left, node.input(4)], node.input(6), node.input(7))
+    return _requantize(node, total, [left, node.input(4)], node.input(6), node.input(7))
 
 
 def _conv_weights(node: NodeView, position: int, zero: int) -> Array:
@@ -165,7 +165,7 @@ def _qlinear_conv(node: NodeView) -> Tensor:
         node.reshape(node.input(1), ()),
         along_channels(node, node.input(4), len(total.shape)),
     ]
-    return _requantized(node, total, scales, node.input(6), node.input(7))
+    return _requantize(node, total, scales, node.input(6), node.input(7))
 
 
 def along_channels(node: NodeView, values: Tensor, rank: int) -> Tensor:
@@ -175,7 +175,7 @@ def along_channels(node: NodeView, values: Tensor, rank: int) -> Tensor:
     return node.reshape(values, (1, values.size, *(1,) * (rank - 2)))
 
 
-def _requantized(
+def _requantize(
     node: NodeView, total: Tensor, scales: Sequence[Tensor], scale: Tensor, zero: Tensor
 ) -> Tensor:
     """total * scales[0] * scales[1] / scale + zero in zero's type."""
@@ -183,7 +183,7 @@ def _requantized(
 
     def write(a: Expr, f: Expr, z: Expr) -> Expr:
         scaled = call("mul", call("cast", a, dtype="float32"), f)
-        return saturated(scaled, z, zero.dtype)
+        return saturate(scaled, z, zero.dtype)
 
     return node.pointwise(write, [total, factor, zero], zero.dtype)
 

@@ -10,7 +10,7 @@ import numpy as np
 from eps.opencl.compile.ir import Pool, Tensor, Unsupported, Window
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
-from eps.opencl.compile.lower.pooling import reduced
+from eps.opencl.compile.lower.pooling import reduce_axes
 from eps.opencl.compile.lower.windows import explicit_pads, pair, window_output
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ MVN_EPSILON = 1e-9
 """ONNX MeanVarianceNormalization-13 adds it to the deviation."""
 
 
-def standardised(node: NodeView, x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
+def standardise(node: NodeView, x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over `axes`."""
-    mean = reduced(node, x, "mean", axes)
+    mean = reduce_axes(node, x, "mean", axes)
     centred = node.pointwise(lambda a, m: call("sub", a, m), [x, mean])
     square = node.pointwise(lambda a: call("mul", a, a), [centred])
-    variance = reduced(node, square, "mean", axes)
+    variance = reduce_axes(node, square, "mean", axes)
     return node.pointwise(
         lambda a, v: call("mul", a, call("rsqrt", call("add", v, number(epsilon, v)))),
         [centred, variance],
@@ -44,7 +44,7 @@ def _group_norm(node: NodeView) -> Tensor:
     if groups < 1 or channels % groups:
         raise Unsupported(f"{channels} channels in {groups} groups")
     flat = node.reshape(x, (n, groups, x.size // (n * groups)))
-    inner = standardised(node, flat, (2,), node.attr("epsilon", 1e-5))
+    inner = standardise(node, flat, (2,), node.attr("epsilon", 1e-5))
     each = groups if node.opset < 21 else channels
     apart = node.reshape(inner, (n, each, x.size // (n * each)))
     weights = [node.reshape(w, (1, each, 1)) for w in (scale, bias)]
@@ -56,17 +56,17 @@ def _mean_variance(node: NodeView) -> Tensor:
     x = node.input(0)
     node.require_float32(0)
     axes = tuple(normal_axis(int(a), len(x.shape)) for a in node.attr("axes", (0, 2, 3)))
-    mean = reduced(node, x, "mean", axes)
+    mean = reduce_axes(node, x, "mean", axes)
     centred = node.pointwise(lambda a, m: call("sub", a, m), [x, mean])
     square = node.pointwise(lambda a: call("mul", a, a), [centred])
-    variance = reduced(node, square, "mean", axes)
+    variance = reduce_axes(node, square, "mean", axes)
     return node.pointwise(
         lambda a, v: call("div", a, call("add", call("sqrt", v), number(MVN_EPSILON, v))),
         [centred, variance],
     )
 
 
-def _raised(a: Expr, p: int) -> Expr:
+def _raise_power(a: Expr, p: int) -> Expr:
     if p == 2:
         return call("mul", a, a)
     return call("abs", a) if p == 1 else call("pow", call("abs", a), number(p, a))
@@ -79,8 +79,8 @@ def _root(a: Expr, p: int) -> Expr:
 
 
 def _norm(node: NodeView, x: Tensor, p: int, axes: Sequence[int]) -> Tensor:
-    raised = node.pointwise(lambda a: _raised(a, p), [x])
-    total = reduced(node, raised, "sum", axes)
+    raised = node.pointwise(lambda a: _raise_power(a, p), [x])
+    total = reduce_axes(node, raised, "sum", axes)
     return node.pointwise(lambda a: _root(a, p), [total])
 
 
@@ -121,7 +121,7 @@ def _lp_pool(node: NodeView) -> Tensor:
         pads=explicit_pads(node, node.attr("pads")),
     )
     rows, columns = window_output(x.shape, window)
-    raised = node.pointwise(lambda a: _raised(a, p), [x])
+    raised = node.pointwise(lambda a: _raise_power(a, p), [x])
     means = Tensor((*x.shape[:2], rows, columns), "float32")
     node.emit(Pool((raised,), means, window, "mean", True))  # noqa: FBT003 - count_pads
     size = prod(window.kernel)
@@ -162,11 +162,11 @@ def _log_sum_exp(node: NodeView) -> Tensor:
         return x
     rank = len(x.shape)
     axes = tuple(sorted(normal_axis(int(a), rank) for a in given)) if given else range(rank)
-    top = reduced(node, x, "max", axes)
+    top = reduce_axes(node, x, "max", axes)
     # an infinite maximum taken off would leave NaN
     finite = node.pointwise(_finite, [top])
     small = node.pointwise(lambda a, t: call("exp", call("sub", a, t)), [x, finite])
-    total = reduced(node, small, "sum", axes)
+    total = reduce_axes(node, small, "sum", axes)
     result = node.pointwise(lambda s, t: call("add", call("log", s), t), [total, finite])
     if node.attr("keepdims", 1):
         return result

@@ -47,12 +47,12 @@ def _global_pool(kind: str) -> Callable[[NodeView], Tensor]:
     def lower(node: NodeView) -> Tensor:
         node.require_float32(0)
         x = node.input(0)
-        return reduced(node, x, kind, range(2, len(x.shape)))
+        return reduce_axes(node, x, kind, range(2, len(x.shape)))
 
     return lower
 
 
-def reduced(node: NodeView, x: Tensor, kind: str, axes: Sequence[int]) -> Tensor:
+def reduce_axes(node: NodeView, x: Tensor, kind: str, axes: Sequence[int]) -> Tensor:
     """A reduction that keeps the axes."""
     axes = tuple(axes)
     shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
@@ -68,7 +68,7 @@ def _reduce(kind: str, before: str = "", after: str = "") -> Callable[[NodeView]
         x = node.input(0)
         if x.dtype != "float32" and (before or after or kind == "mean" or x.dtype == "bool"):
             raise Unsupported(f"{node.node.op_type} of {x.dtype}")
-        axes = _reduced_axes(node, len(x.shape))
+        axes = _read_axes(node, len(x.shape))
         if axes is None:
             return x
         keep = node.attr("keepdims", 1)
@@ -76,7 +76,7 @@ def _reduce(kind: str, before: str = "", after: str = "") -> Callable[[NodeView]
             x = node.pointwise(lambda a: call("mul", a, a), [x])
         elif before:
             x = node.pointwise(lambda a: call(before, a), [x])
-        result = reduced(node, x, kind, axes)
+        result = reduce_axes(node, x, kind, axes)
         if after:
             result = node.pointwise(lambda a: call(after, a), [result])
         if keep:
@@ -86,7 +86,7 @@ def _reduce(kind: str, before: str = "", after: str = "") -> Callable[[NodeView]
     return lower
 
 
-def _reduced_axes(node: NodeView, rank: int) -> tuple[int, ...] | None:
+def _read_axes(node: NodeView, rank: int) -> tuple[int, ...] | None:
     """Normal axes; None for "nothing to do"."""
     axes = node.attr("axes")
     if axes is None and node.has(1):
@@ -104,17 +104,17 @@ def _softmax(*, log: bool) -> Callable[[NodeView], Tensor]:
         if not rank:
             raise Unsupported("softmax of a scalar")
         if node.opset >= 13:
-            return _softmaxed(node, x, normal_axis(node.attr("axis", -1), rank), log=log)
+            return _softmax_of(node, x, normal_axis(node.attr("axis", -1), rank), log=log)
         axis = normal_axis(node.attr("axis", 1), rank)
         if axis == rank - 1 or all(n == 1 for n in x.shape[axis + 1 :]):
-            return _softmaxed(node, x, axis, log=log)
+            return _softmax_of(node, x, axis, log=log)
         flat = node.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
-        return node.reshape(_softmaxed(node, flat, 1, log=log), x.shape)
+        return node.reshape(_softmax_of(node, flat, 1, log=log), x.shape)
 
     return lower
 
 
-def _softmaxed(node: NodeView, x: Tensor, axis: int, *, log: bool) -> Tensor:
+def _softmax_of(node: NodeView, x: Tensor, axis: int, *, log: bool) -> Tensor:
     output = Tensor(x.shape, "float32")
     node.emit(Softmax((x,), output, axis, log))
     return output
@@ -151,17 +151,17 @@ def _instance_norm(node: NodeView) -> Tensor:
     scale, bias = (
         constant(node.constant(i, "a weight of the normalisation").reshape(shape)) for i in (1, 2)
     )
-    return _standardised(node, x, axes, scale, bias)
+    return _standardise_scaled(node, x, axes, scale, bias)
 
 
-def _standardised(
+def _standardise_scaled(
     node: NodeView, x: Tensor, axes: Sequence[int], scale: Tensor, bias: Tensor
 ) -> Tensor:
     epsilon = node.attr("epsilon", 1e-5)
-    mean = reduced(node, x, "mean", axes)
+    mean = reduce_axes(node, x, "mean", axes)
     centred = node.pointwise(lambda a, m: call("sub", a, m), [x, mean])
     square = node.pointwise(lambda a: call("mul", a, a), [centred])
-    variance = reduced(node, square, "mean", axes)
+    variance = reduce_axes(node, square, "mean", axes)
     return node.pointwise(
         lambda a, v, s, b: call(
             "fma", call("mul", a, call("rsqrt", call("add", v, number(epsilon, v)))), s, b

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import Quantised, Steps
+from eps.opencl.compile.ir import Quantised, QuantParams
 from eps.opencl.compile.lower.dense import LOWERINGS as DENSE
 from eps.opencl.compile.lower.integer import integer_convolution, integer_product
 from eps.opencl.compile.lower.node import NodeView, call, constant
@@ -37,20 +37,20 @@ def _conv(node: NodeView) -> Tensor:
     total = integer_convolution(node, x.integers, constant(x.steps.zero), centred)
     channels = (1, -1, *(1,) * (len(total.shape) - 2))
     bias = node.reshape(node.input(2), _shape(node.input(2), channels)) if node.has(2) else None
-    return _scaled(node, total, _scale(x.steps, w.steps, channels), bias)
+    return _scale_total(node, total, _scale(x.steps, w.steps, channels), bias)
 
 
 def _shape(values: Tensor, channels: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(values.size if n == -1 else n for n in channels)
 
 
-def _scale(x: Steps, w: Steps, shape: tuple[int, ...]) -> Array:
+def _scale(x: QuantParams, w: QuantParams, shape: tuple[int, ...]) -> Array:
     """Of the sums: both scales, that of `w` along the axis where `shape` has -1."""
     product = np.asarray(x.scale * w.scale, np.float32)
     return product.reshape(shape if w.axis is not None else ())
 
 
-def _scaled(node: NodeView, total: Tensor, scale: Array, bias: Tensor | None) -> Tensor:
+def _scale_total(node: NodeView, total: Tensor, scale: Array, bias: Tensor | None) -> Tensor:
     result = node.pointwise(
         lambda a, s: call("mul", call("cast", a, dtype="float32"), s),
         [total, constant(scale)],
@@ -80,7 +80,7 @@ def _product(
         node, a.integers, constant(a.steps.zero), b.integers, constant(b.steps.zero)
     )
     scale = _scale(a.steps, b.steps, (-1,)) * np.float32(alpha)
-    return _scaled(node, total, np.asarray(scale, np.float32), bias)
+    return _scale_total(node, total, np.asarray(scale, np.float32), bias)
 
 
 def _gemm(node: NodeView) -> Tensor:
@@ -88,20 +88,20 @@ def _gemm(node: NodeView) -> Tensor:
     if a is None or b is None or node.attr("transA", 0) or node.attr("beta", 1.0) != 1.0:
         return DENSE["Gemm"](node)
     if node.attr("transB", 0):
-        b = _swapped(b)
+        b = _swap_matrix(b)
     if b is None or not _fits(a, b):
         return DENSE["Gemm"](node)
     bias = node.input(2) if node.has(2) else None
     return _product(node, a, b, node.attr("alpha", 1.0), bias)
 
 
-def _swapped(b: Quantised) -> Quantised | None:
+def _swap_matrix(b: Quantised) -> Quantised | None:
     """A known matrix [N, K] as [K, N]."""
     held, steps = b.integers.constant, b.steps
     if held is None:
         return None
     axis = None if steps.axis is None else 1 - steps.axis
-    turned = Steps(dtype=steps.dtype, scale=steps.scale, zero=steps.zero, axis=axis)
+    turned = QuantParams(dtype=steps.dtype, scale=steps.scale, zero=steps.zero, axis=axis)
     return Quantised(constant(held.T), turned)
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import EIGHT_BITS, Quantised, Steps, Tensor, Unsupported
+from eps.opencl.compile.ir import EIGHT_BITS, Quantised, QuantParams, Tensor, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
-from eps.opencl.compile.lower.pooling import reduced
+from eps.opencl.compile.lower.pooling import reduce_axes
 from ort_lite.model.tensor_values import numpy_dtype
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _dequantize(node: NodeView) -> Tensor:
     return output
 
 
-def dequantized(node: NodeView) -> Tensor | None:
+def dequantize_constant(node: NodeView) -> Tensor | None:
     """The value of a DequantizeLinear of constants; None of types that no kernel takes.
 
     onnx.reference has the operator from opset 19 on, and would forget the integers.
@@ -81,11 +81,11 @@ def dequantized(node: NodeView) -> Tensor | None:
 
 def _origin(node: NodeView) -> Quantised | None:
     """What a DequantizeLinear makes its result of, where kernels can go back to that."""
-    steps = _known_steps(node, node.input(0).dtype)
+    steps = _read_params(node, node.input(0).dtype)
     return None if steps is None else Quantised(node.input(0), steps)
 
 
-def _known_steps(node: NodeView, dtype: str) -> Steps | None:
+def _read_params(node: NodeView, dtype: str) -> QuantParams | None:
     """Of 8-bit integers, for all or along an axis, from inputs 1 and 2."""
     scale = node.input(1).constant
     zero = node.input(2).constant if node.has(2) else np.zeros((), np.int32)
@@ -98,10 +98,10 @@ def _known_steps(node: NodeView, dtype: str) -> Steps | None:
     if zero.size != scale.size and zero.size != 1:
         return None
     zero = np.broadcast_to(zero.reshape(() if zero.size == 1 else shape), shape).astype(np.int32)
-    return Steps(dtype=dtype, scale=scale.reshape(shape), zero=zero, axis=axis)
+    return QuantParams(dtype=dtype, scale=scale.reshape(shape), zero=zero, axis=axis)
 
 
-def saturated(a: Expr, zero: Expr | None, dtype: str) -> Expr:
+def saturate(a: Expr, zero: Expr | None, dtype: str) -> Expr:
     """Rounded to the nearest, ties to even, moved by the zero point, held in the range."""
     a = call("round", a)
     if zero is not None:
@@ -121,14 +121,14 @@ def _quantize(node: NodeView) -> Tensor:
         dtype = numpy_dtype(int(node.attr("output_dtype"))).name
     if dtype not in _RANGES or node.attr("precision", 0) not in (0, 1):
         raise Unsupported(f"QuantizeLinear to {dtype}")
-    steps = _known_steps(node, dtype)
+    steps = _read_params(node, dtype)
     if x.quantised is not None and steps is not None and steps.equal(x.quantised.steps):
         return x.quantised.integers
     operands = [x, _along_axis(node, node.input(1), x)]
     if node.has(2):
         operands.append(_along_axis(node, node.input(2), x))
     return node.pointwise(
-        lambda a, s, *z: saturated(call("div", a, s), z[0] if z else None, dtype),
+        lambda a, s, *z: saturate(call("div", a, s), z[0] if z else None, dtype),
         operands,
         dtype,
     )
@@ -139,7 +139,7 @@ def _dynamic_quantize(node: NodeView) -> list[Tensor]:
     node.require_float32(0)
     x = node.input(0)
     axes = range(len(x.shape))
-    ends = [node.reshape(reduced(node, x, kind, axes), ()) for kind in ("min", "max")]
+    ends = [node.reshape(reduce_axes(node, x, kind, axes), ()) for kind in ("min", "max")]
 
     def width(low: Expr, high: Expr) -> Expr:
         top = call("max", high, number(0, high))
@@ -152,11 +152,11 @@ def _dynamic_quantize(node: NodeView) -> list[Tensor]:
 
     def place(low: Expr, s: Expr) -> Expr:
         least = call("min", low, number(0, low))
-        return saturated(call("div", call("neg", least), s), None, "uint8")
+        return saturate(call("div", call("neg", least), s), None, "uint8")
 
     zero = node.pointwise(place, [ends[0], scale], "uint8")
     y = node.pointwise(
-        lambda a, s, z: saturated(call("div", a, s), z, "uint8"), [x, scale, zero], "uint8"
+        lambda a, s, z: saturate(call("div", a, s), z, "uint8"), [x, scale, zero], "uint8"
     )
     return [y, scale, zero]
 

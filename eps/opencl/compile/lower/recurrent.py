@@ -8,9 +8,9 @@ import numpy as np
 
 from eps.opencl.compile.codegen.recurrent import ACTIVATIONS
 from eps.opencl.compile.ir import Recurrence, Tensor, Unsupported
-from eps.opencl.compile.lower.dense import product, transposed
+from eps.opencl.compile.lower.dense import product, transpose
 from eps.opencl.compile.lower.node import NodeView, call, constant
-from eps.opencl.compile.lower.shape import sliced
+from eps.opencl.compile.lower.shape import slice_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def _recurrent(kind: str) -> Callable[[NodeView], list[Tensor]]:
         x = node.input(0)
         by_batch = bool(node.attr("layout", 0))
         if by_batch:
-            x = transposed(node, x, (1, 0, 2))
+            x = transpose(node, x, (1, 0, 2))
         w = node.constant(1, "the weights of the input")
         r = node.constant(2, "the weights of the recurrence")
         _check(node, kind, r)
@@ -108,7 +108,7 @@ def _emit(node: NodeView, kind: str, given: Tensor, r: Array, hidden_bias: Array
             node.require_float32(position)
             state = node.input(position)
             if node.attr("layout", 0):
-                state = transposed(node, state, (1, 0, 2))
+                state = transpose(node, state, (1, 0, 2))
             add(name, state)
     if kind == "LSTM" and node.has(7):
         add("peepholes", node.input(7))
@@ -135,13 +135,13 @@ def _results(node: NodeView, kind: str, output: Tensor, *, by_batch: bool) -> li
     total, *rest = output.shape
     steps = total - (2 if kind == "LSTM" else 1)
     every = [slice(None)] * 3
-    results = [sliced(node, output, [slice(0, steps), *every])]
+    results = [slice_tensor(node, output, [slice(0, steps), *every])]
     for at in range(steps, total):
-        state = sliced(node, output, [slice(at, at + 1), *every])
+        state = slice_tensor(node, output, [slice(at, at + 1), *every])
         results.append(node.reshape(state, rest))
     if by_batch:
-        results = [transposed(node, results[0], (2, 0, 1, 3)), *results[1:]]
-        results[1:] = [transposed(node, s, (1, 0, 2)) for s in results[1:]]
+        results = [transpose(node, results[0], (2, 0, 1, 3)), *results[1:]]
+        results[1:] = [transpose(node, s, (1, 0, 2)) for s in results[1:]]
     return results
 
 

@@ -30,7 +30,7 @@ def _resize(node: NodeView) -> Tensor:
     if node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise Unsupported("Resize that keeps the aspect ratio")
     shape, scales = _target(node, x)
-    return _sampled(node, x, shape, scales)
+    return _sample(node, x, shape, scales)
 
 
 def _target(node: NodeView, x: Tensor) -> tuple[list[int], list[float]]:
@@ -58,10 +58,10 @@ def _upsample(node: NodeView) -> Tensor:
         scales = node.constant(1, "the scales").reshape(-1)
     values = [float(s) for s in scales]
     shape = [floor(n * s) for n, s in zip(x.shape, values, strict=True)]
-    return _sampled(node, x, shape, values)
+    return _sample(node, x, shape, values)
 
 
-def _sampled(node: NodeView, x: Tensor, shape: list[int], scales: list[float]) -> Tensor:
+def _sample(node: NodeView, x: Tensor, shape: list[int], scales: list[float]) -> Tensor:
     if tuple(shape) == x.shape and all(s == 1.0 for s in scales):
         return x
     taps = [

@@ -18,7 +18,7 @@ from eps.opencl.compile.ir import (
     Tensor,
     Unsupported,
 )
-from eps.opencl.compile.lower.dense import transposed
+from eps.opencl.compile.lower.dense import transpose
 from eps.opencl.compile.lower.node import (
     NodeView,
     broadcast_shape,
@@ -84,7 +84,7 @@ def _unsqueeze(node: NodeView) -> Tensor:
 def _transpose(node: NodeView) -> Tensor:
     x = node.input(0)
     axes = node.attr("perm") or list(reversed(range(len(x.shape))))
-    return transposed(node, x, [int(a) for a in axes])
+    return transpose(node, x, [int(a) for a in axes])
 
 
 def _slice(node: NodeView) -> Tensor:
@@ -102,10 +102,10 @@ def _slice(node: NodeView) -> Tensor:
         at = normal_axis(axis, len(x.shape))
         stop = None if step < 0 and end < -x.shape[at] else end
         picked[at] = slice(start, stop, step)
-    return sliced(node, x, picked)
+    return slice_tensor(node, x, picked)
 
 
-def sliced(node: NodeView, x: Tensor, picked: Sequence[slice]) -> Tensor:
+def slice_tensor(node: NodeView, x: Tensor, picked: Sequence[slice]) -> Tensor:
     """numpy's basic slicing."""
     if x.constant is not None:
         return constant(x.constant[tuple(picked)])
@@ -133,7 +133,7 @@ def _split(node: NodeView) -> list[Tensor]:
     for size in sizes:
         picked = [slice(None)] * len(x.shape)
         picked[axis] = slice(at, at + int(size))
-        results.append(sliced(node, x, picked))
+        results.append(slice_tensor(node, x, picked))
         at += int(size)
     return results
 
@@ -194,8 +194,8 @@ def _pad(node: NodeView) -> Tensor:
         at = normal_axis(int(axis), rank)
         begins[at], ends[at] = pads[i], pads[i + len(pads) // 2]
     if mode != "constant":
-        return _reflected(node, x, (begins, ends), mode)
-    x = sliced(
+        return _pad_reflected(node, x, (begins, ends), mode)
+    x = slice_tensor(
         node,
         x,
         [slice(max(-b, 0), n - max(-e, 0)) for b, e, n in zip(begins, ends, x.shape, strict=True)],
@@ -209,7 +209,7 @@ def _pad(node: NodeView) -> Tensor:
     return output
 
 
-def _reflected(
+def _pad_reflected(
     node: NodeView, x: Tensor, pads: tuple[Sequence[int], Sequence[int]], mode: str
 ) -> Tensor:
     """Padding with what the tensor has itself: each axis reads other indices."""
@@ -249,7 +249,7 @@ def _gather(node: NodeView) -> Tensor:
         picked = [slice(None)] * len(data.shape)
         picked[axis] = slice(at % n, at % n + 1)
         shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-        return node.reshape(sliced(node, data, picked), shape)
+        return node.reshape(slice_tensor(node, data, picked), shape)
     require_type(data.dtype)
     if indices.dtype not in ("int32", "int64"):
         raise Unsupported(f"indices of type {indices.dtype}")
@@ -276,10 +276,10 @@ def _depth_to_space(node: NodeView) -> Tensor:
     n, c, h, w = x.shape
     if node.attr("mode", "DCR") == "DCR":
         apart = node.reshape(x, (n, b, b, c // (b * b), h, w))
-        moved = transposed(node, apart, (0, 3, 4, 1, 5, 2))
+        moved = transpose(node, apart, (0, 3, 4, 1, 5, 2))
     else:
         apart = node.reshape(x, (n, c // (b * b), b, b, h, w))
-        moved = transposed(node, apart, (0, 1, 4, 2, 5, 3))
+        moved = transpose(node, apart, (0, 1, 4, 2, 5, 3))
     return node.reshape(moved, (n, c // (b * b), h * b, w * b))
 
 
@@ -288,7 +288,7 @@ def _space_to_depth(node: NodeView) -> Tensor:
     n, c, h, w = x.shape
     apart = node.reshape(x, (n, c, h // b, b, w // b, b))
     axes = (0, 3, 5, 1, 2, 4) if node.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
-    return node.reshape(transposed(node, apart, axes), (n, c * b * b, h // b, w // b))
+    return node.reshape(transpose(node, apart, axes), (n, c * b * b, h // b, w // b))
 
 
 LOWERINGS: Mapping[str, Callable[[NodeView], Result]] = {

@@ -1,4 +1,4 @@
-"""From a partition and the shapes of its inputs to a blueprint; not on the way of a reload."""
+"""From a partition and the shapes of its inputs to a spec; not on the way of a reload."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.blueprint import Blueprint, Call, Constant, Fill, Place, Port, Weight, weight_of
-from eps.opencl.compile.codegen.select import kernels_of
-from eps.opencl.compile.codegen.source import write_source
-from eps.opencl.compile.fuse import fuse
+from eps.opencl.compile.codegen.emit import emit_program
+from eps.opencl.compile.codegen.generate import generate_kernels
+from eps.opencl.compile.fuse import fuse_pointwise
 from eps.opencl.compile.ir import Unsupported
-from eps.opencl.compile.layout import lay_out
+from eps.opencl.compile.layout import assign_layouts
+from eps.opencl.compile.lower_graph import lower_graph
 from eps.opencl.compile.memory_plan import MemoryPlan, nbytes, plan_memory
-from eps.opencl.compile.trace import trace
+from eps.opencl.program_spec import (
+    ArenaFill,
+    ArenaSpan,
+    LaunchSpec,
+    Port,
+    ProgramSpec,
+    Weight,
+    WeightArgument,
+    weight_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.layout import Schedule
-    from eps.opencl.compile.views import Buffer, View
+    from eps.opencl.compile.views import Storage, View
     from eps.opencl.target import Target
     from ort_lite.model.graph import Graph
 
@@ -30,37 +39,39 @@ MAX_ELEMENTS = (1 << 31) - (1 << 21)
 """Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
 
 
-def arrange(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:
+def schedule_partition(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:
     """Steps and places of a partition for inputs of the given shapes.
 
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    return lay_out(fuse(trace(graph, shapes)))
+    return assign_layouts(fuse_pointwise(lower_graph(graph, shapes)))
 
 
-def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) -> Blueprint:
+def compile_partition(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target
+) -> ProgramSpec:
     """Compile a partition for inputs of the given shapes.
 
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    schedule = arrange(graph, shapes)
-    kernels = [kernel for step in schedule.steps for kernel in kernels_of(step, target)]
+    schedule = schedule_partition(graph, shapes)
+    kernels = [kernel for step in schedule.steps for kernel in generate_kernels(step, target)]
     largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
     if largest > MAX_ELEMENTS:
         raise Unsupported(f"a tensor of {largest} elements, more than 32-bit indices reach")
     plan = plan_memory(kernels, schedule.inputs, schedule.outputs, target.alignment)
     entry = target.one_entry and bool(kernels)
-    source, names = write_source(kernels, target, entry=entry)
+    source, names = emit_program(kernels, target, entry=entry)
     weights = list(map(_weight, plan.constants))
     distinct = {weight.digest: weight for weight in weights}
     order = {digest: index for index, digest in enumerate(distinct)}
     constants = {
-        id(buffer): Constant(order[weight.digest])
+        id(buffer): WeightArgument(order[weight.digest])
         for buffer, weight in zip(plan.constants, weights, strict=True)
     }
-    return Blueprint(
+    return ProgramSpec(
         source=source,
         options=BUILD_OPTIONS,
         calls=tuple(_call(k, n, plan, constants) for k, n in zip(kernels, names, strict=True)),
@@ -68,7 +79,7 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
         weights=tuple(distinct.values()),
         inputs=_ports([info.name for info in graph.inputs], schedule.inputs, plan),
         outputs=_outputs(graph, schedule, plan),
-        fills=tuple(Fill(Place(at, size), value) for at, size, value in plan.fills),
+        fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
         tuned={
             k.problem: target.tuned[k.problem]
@@ -78,14 +89,16 @@ def draw(graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target) ->
     )
 
 
-def _call(kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, Constant]) -> Call:
+def _call(
+    kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, WeightArgument]
+) -> LaunchSpec:
     arguments = (
-        Place(plan.places[id(buffer)], nbytes(buffer))
+        ArenaSpan(plan.places[id(buffer)], nbytes(buffer))
         if buffer.constant is None
         else constants[id(buffer)]
         for buffer in kernel.operands
     )
-    return Call(
+    return LaunchSpec(
         kernel=name,
         tasks=kernel.tasks,
         group=kernel.group,
@@ -95,7 +108,7 @@ def _call(kernel: Kernel, name: str, plan: MemoryPlan, constants: Mapping[int, C
     )
 
 
-def _weight(buffer: Buffer) -> Weight:
+def _weight(buffer: Storage) -> Weight:
     assert buffer.constant is not None, "the plan lists constants"
     flat = np.ascontiguousarray(buffer.constant).reshape(-1).view(np.uint8)
     return weight_of(flat.data)

@@ -1,31 +1,35 @@
-"""From an ONNX graph and the shapes of its inputs to a kernel graph, node by node."""
+"""Lowers a partition of ONNX nodes to a kernel graph; nodes of constants are evaluated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
-from ctx_formats.onnx_model import TensorType
+import numpy as np
+
+from ctx_formats.lean_dataclass import replace
+from ctx_formats.model_writer import model_bytes
+from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.fold import evaluate
 from eps.opencl.compile.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
 from eps.opencl.compile.lower.node import NodeView, constant
-from eps.opencl.compile.lower.quantised import dequantized
-from ort_lite.model.tensor_values import numpy_dtype, to_numpy
+from eps.opencl.compile.lower.quantised import dequantize_constant
+from ort_lite.model.tensor_values import numpy_dtype, onnx_data_type, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-
     from ctx_formats.onnx_model import Node
     from ort_lite.model.graph import Graph
+
+    Array = np.ndarray[Any, np.dtype[Any]]
 
 MAX_FOLDED = 1 << 26
 """Elements of the largest constant that is made when compiling."""
 
 
-class Tracer:
+class GraphLowering:
     """Lowers nodes in order; `values` has a tensor for each name that is known so far."""
 
     def __init__(self, graph: Graph) -> None:
@@ -53,7 +57,7 @@ class Tracer:
         inputs = tuple(self._input(name) for name in node.inputs)
         before = len(self.ops)
         try:
-            results = self._results(node, inputs)
+            results = self._lower_node(node, inputs)
         except Unsupported:
             del self.ops[before:]
             raise
@@ -69,9 +73,9 @@ class Tracer:
             raise Unsupported(f"the shape of '{name}' is not known before the run")
         return found
 
-    def _results(self, node: Node, inputs: Sequence[Tensor | None]) -> Sequence[Tensor]:
+    def _lower_node(self, node: Node, inputs: Sequence[Tensor | None]) -> Sequence[Tensor]:
         if all(x is None or x.constant is not None for x in inputs):
-            return self._folded(node, inputs)
+            return self._fold(node, inputs)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
             raise Unsupported(f"no kernels for {node.domain or 'ai.onnx'}:{node.op_type}")
@@ -85,19 +89,19 @@ class Tracer:
         opset = self.graph.opset_imports.get(node.domain, 1)
         return NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
 
-    def _folded(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+    def _fold(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
         if node.op_type == "DequantizeLinear":
-            held = dequantized(self._view(node, inputs))
+            held = dequantize_constant(self._view(node, inputs))
             if held is not None:
                 return [held]
         values = [None if x is None else x.constant for x in inputs]
-        found = evaluate(node, values, self.graph.opset_imports)
+        found = evaluate_node(node, values, self.graph.opset_imports)
         if any(v.size > MAX_FOLDED for v in found):
             raise Unsupported("its constant value is too large")
         return [constant(v) for v in found]
 
 
-def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
+def lower_graph(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
     """The kernel graph of a partition.
 
     Args:
@@ -107,7 +111,7 @@ def trace(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
     Raises:
         Unsupported: With these shapes a node is not supported after all; has its name.
     """
-    tracer = Tracer(graph)
+    tracer = GraphLowering(graph)
     inputs = []
     for info in graph.inputs:
         tensor = Tensor(shapes[info.name], input_dtype(graph, info.name), name=info.name)
@@ -136,3 +140,44 @@ def input_dtype(graph: Graph, name: str) -> str:
         raise Unsupported(f"the type of '{name}' is not known")
     dtype: np.dtype[np.generic] = numpy_dtype(found.elem_type)
     return dtype.name
+
+
+RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial")
+_FAILURES = (ValueError, TypeError, RuntimeError, IndexError, KeyError, AttributeError)
+"""What onnx.reference raises for nodes that it cannot evaluate (seen with onnx 1.23)."""
+_IR_VERSION = 10
+
+
+def evaluate_node(
+    node: Node, values: Sequence[Array | None], opsets: Mapping[str, int]
+) -> list[Array]:
+    """The outputs of a node, given its inputs (None where one is omitted).
+
+    Raises:
+        Unsupported: The reference has no such operator, or it gives no tensors.
+    """
+    import onnx  # noqa: PLC0415 - lazy: rare
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - lazy: rare
+
+    if node.op_type in RANDOM:
+        raise Unsupported("random numbers differ from run to run")
+    feeds = {n: v for n, v in zip(node.inputs, values, strict=True) if n and v is not None}
+    graph = GraphDef(
+        name="fold",
+        nodes=(replace(node, name=""),),
+        inputs=tuple(
+            ValueInfo(n, TensorType(onnx_data_type(v.dtype), v.shape)) for n, v in feeds.items()
+        ),
+        outputs=tuple(ValueInfo(name) for name in node.outputs if name),
+    )
+    model = Model(graph=graph, ir_version=_IR_VERSION, opset_imports=dict(opsets))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            proto = onnx.load_model_from_string(model_bytes(model))
+            found = ReferenceEvaluator(proto).run(None, feeds)
+    except _FAILURES as exc:
+        raise Unsupported(f"its constant value cannot be computed: {exc}".split("\n")[0]) from exc
+    if not all(isinstance(v, np.ndarray | np.generic) for v in found):
+        raise Unsupported("its constant value is no tensor")
+    return [np.asarray(v) for v in found]

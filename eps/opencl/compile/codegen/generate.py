@@ -74,15 +74,17 @@ GENERATORS: Mapping[type[Op], Generator] = {
 }
 
 
-def kernels_of(step: Step, target: Target) -> list[Kernel]:
+def generate_kernels(step: Step, target: Target) -> list[Kernel]:
     """The kernel calls of one step, in order."""
     kind = type(step.op)
     by_groups = group_rows.GENERATORS.get(kind) if target.groups is not None else None
     made = (by_groups or GENERATORS[kind])(step.op, step, target)
-    return [_named(kernel, step.op) for kernel in (made if isinstance(made, list) else [made])]
+    return [
+        _name_kernel(kernel, step.op) for kernel in (made if isinstance(made, list) else [made])
+    ]
 
 
-def _named(kernel: Kernel, op: Op) -> Kernel:
+def _name_kernel(kernel: Kernel, op: Op) -> Kernel:
     """The kernel under a name that a profile is read by, where it has none of its own."""
     if kernel.label != UNNAMED:
         return kernel

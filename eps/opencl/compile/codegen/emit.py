@@ -6,7 +6,7 @@ import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from eps.opencl.blueprint import ENTRY
+from eps.opencl.program_spec import ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ FUNCTION = "__attribute__((noinline)) void"
 """Inlined they would make the entry one large function, which compilers may take long for."""
 
 
-def write_source(
+def emit_program(
     kernels: Sequence[Kernel], target: Target, *, entry: bool = False
 ) -> tuple[str, list[str]]:
     """The program, and the name of each call's kernel.
@@ -35,21 +35,21 @@ def write_source(
     names = []
     for kernel in kernels:
         head = f"({', '.join(kernel.parameters())})"
-        group = _group(kernel.group)
+        group = _group_attribute(kernel.group)
         key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
         name = f"{kernel.label}{key}"
         before = FUNCTION if entry else f"{target.attributes}{group} {KERNEL}"
         texts.setdefault(name, f"{before} {name}{head} {{\n{kernel.body}\n}}\n")
         names.append(name)
-    body = "\n".join([*texts.values(), *([_entry(kernels, names, target)] if entry else [])])
-    return f"{_shared(body, target)}\n{body}", names
+    body = "\n".join([*texts.values(), *([_emit_entry(kernels, names, target)] if entry else [])])
+    return f"{_emit_preamble(body, target)}\n{body}", names
 
 
-def _group(size: int) -> str:
+def _group_attribute(size: int) -> str:
     return f"__attribute__((reqd_work_group_size({size}, 1, 1)))"
 
 
-def _entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target) -> str:
+def _emit_entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target) -> str:
     """The kernel that calls the functions `names`; an item is a group of its own."""
     signatures = {name: kernel.parameters() for name, kernel in zip(names, kernels, strict=True)}
     most = max(map(len, signatures.values()))
@@ -58,13 +58,13 @@ def _entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target) -> s
     for number, (name, taken) in enumerate(signatures.items()):
         given = ", ".join(f"({text.rpartition(' ')[0]})a{i}" for i, text in enumerate(taken))
         cases.append(f"    case {number}: {name}({given}); break;")
-    head = f"{target.attributes}{_group(1)} {KERNEL} {ENTRY}({parameters})"
+    head = f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}({parameters})"
     return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
 
 
-def _shared(body: str, target: Target) -> str:
+def _emit_preamble(body: str, target: Target) -> str:
     """What `body` needs before it."""
-    lines = [inlined()] if target.calls_builtins else []
+    lines = [read_inlined_builtins()] if target.calls_builtins else []
     if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
     if "double" in body:
@@ -76,7 +76,7 @@ def _shared(body: str, target: Target) -> str:
     return "\n".join(lines)
 
 
-def inlined() -> str:
+def read_inlined_builtins() -> str:
     """OpenCL's functions in terms of the language, for a driver that would call its own."""
     return _text("inlined.cl")
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from contextlib import ExitStack
+from ctypes import c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.blueprint import ENTRY, Constant, Weight
-from eps.opencl.cl.constants import CL_MEM_READ_WRITE
-from eps.opencl.cl.objects import Queue
+from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
+from eps.opencl.cl.loader import api
+from eps.opencl.cl.objects import Event, Owned, Queue
+from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
 from eps.opencl.runtime.device_memory import allocate
-from eps.opencl.runtime.launches import Launch
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.session_log import get_logger
@@ -22,24 +25,106 @@ from ort_lite.status import EPFail, InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from eps.opencl.blueprint import Blueprint, Call, Place, Port
+    from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
-    from eps.opencl.runtime.device_weights import DeviceWeights
+    from eps.opencl.program_spec import ArenaSpan, LaunchSpec, Port, ProgramSpec
+    from eps.opencl.runtime.device_memory import DeviceWeights
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class GroupTooLarge(EPFail):
+    """A kernel whose work-groups the device cannot run.
+
+    Attributes:
+        most: Work-items of a group of it that the device runs.
+    """
+
+    def __init__(self, name: str, size: int, most: int) -> None:
+        """Say how many were asked for."""
+        self.most = most
+        super().__init__(
+            f"the device runs kernel {name} in work-groups of at most {most} items, and it was "
+            f"made for {size}; compile with provider option templates=cpu"
+        )
+
+
+class Launch(Owned):
+    """One kernel with its arguments; holds the queue and the buffers, which the driver may not."""
+
+    __slots__ = ("_call", "_enqueue")
+
+    def __init__(
+        self,
+        queue: Queue,
+        program: Program,
+        name: str,
+        arguments: Sequence[Buffer | int],
+        size: tuple[int, int],
+    ) -> None:
+        """Make the kernel; `size` is the global and the local one, numbers are of 32 bits.
+
+        Raises:
+            OpenCLError: The program has no such kernel, or the driver refuses an argument.
+            GroupTooLarge: The device does not run the kernel in groups of that size.
+        """
+        kernel = made(api().clCreateKernel, program, name.encode())
+        super().__init__(kernel, api().clReleaseKernel, (queue, tuple(arguments)))
+        if size[1] > 1:
+            self._require_group(name, size[1], program.device)
+        for index, one in enumerate(arguments):
+            value = c_int32(one) if isinstance(one, int) else c_void_p(one.handle)
+            api().clSetKernelArg(self, index, ctypes.sizeof(value), ctypes.byref(value))
+        sizes = [(c_size_t * 1)(n) for n in size]
+        self._call = (c_void_p(queue.handle), kernel, 1, None, *sizes, 0, None)
+        self._enqueue = api().enqueue
+
+    def _require_group(self, name: str, size: int, device: Device) -> None:
+        """A kernel that needs many registers may run in smaller groups than the device's most."""
+        most = c_size_t()
+        asked = ctypes.sizeof(most), ctypes.byref(most)
+        api().clGetKernelWorkGroupInfo(self, device, CL_KERNEL_WORK_GROUP_SIZE, *asked, None)
+        if most.value < size:
+            raise GroupTooLarge(name, size, most.value)
+
+    def enqueue(self) -> None:
+        """Launch it on its queue.
+
+        Raises:
+            OpenCLError: The driver refuses.
+        """
+        _require_launched(self._enqueue(*self._call, None))
+
+    def timed(self) -> int:
+        """Launch it and wait for it; nanoseconds that the device took, on a queue that takes times.
+
+        Raises:
+            OpenCLError: The driver refuses.
+        """
+        handle = c_void_p()
+        _require_launched(self._enqueue(*self._call, ctypes.byref(handle)))
+        event = Event(handle)
+        event.wait()
+        return event.nanoseconds()
+
+
+def _require_launched(status: int) -> None:
+    if status:
+        raise OpenCLError("clEnqueueNDRangeKernel", status)
+
 
 log = get_logger(__name__)
 
 
 class Executable:
-    """Runs one blueprint; one run at a time, because kernels hold their arguments."""
+    """Runs one spec; one run at a time, because kernels hold their arguments."""
 
     def __init__(
         self,
         context: Context,
         make_program: Callable[[], Program],
-        blueprint: Blueprint,
+        spec: ProgramSpec,
         weights: DeviceWeights,
         *,
         profiling: bool,
@@ -49,7 +134,7 @@ class Executable:
         Args:
             context: Of one device.
             make_program: Builds or loads the program, while the driver copies weights.
-            blueprint: What to run.
+            spec: What to run.
             weights: Of the partition.
             profiling: Whether runs log the time of each kernel.
 
@@ -57,57 +142,57 @@ class Executable:
             EPFail: The device has not enough memory, or the program lacks a kernel.
             InvalidGraph: From `make_program`.
         """
-        self.blueprint = blueprint
+        self.spec = spec
         self._context = context
         self.program: Program | None = None
         self._warm = False
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
-        self._parts: dict[Place, Buffer] = {}
-        held = weights.hold(blueprint.weights)
+        self._parts: dict[ArenaSpan, Buffer] = {}
+        held = weights.hold(spec.weights)
         with ExitStack() as undo:
-            undo.callback(weights.drop, blueprint.weights)
+            undo.callback(weights.drop, spec.weights)
             program = make_program()
             with opencl_errors("preparing a program"):
                 self._queue = Queue(context, profiling=profiling)
-                self._arena = self._zeros(context, blueprint.arena)
-                for fill in blueprint.fills:
+                self._arena = self._allocate_zeros(context, spec.arena)
+                for fill in spec.fills:
                     place = fill.place.offset, fill.place.size
                     self._queue.fill(self._arena, fill.value, *place)
-                self._flag = self._zeros(context, 4)
-                self._launches = self._launches_of(program, held)
+                self._flag = self._allocate_zeros(context, 4)
+                self._launches = self._prepare_launches(program, held)
                 self._queue.finish()
             weights.settle()
             undo.pop_all()
         self.program = program
 
-    def _zeros(self, context: Context, size: int) -> Buffer:
+    def _allocate_zeros(self, context: Context, size: int) -> Buffer:
         buffer = allocate(context, CL_MEM_READ_WRITE, size)
         self._queue.clear(buffer, size)
         return buffer
 
-    def _launches_of(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
-        blueprint = self.blueprint
-        numbers = {name: number for number, name in enumerate(blueprint.functions)}
+    def _prepare_launches(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
+        spec = self.spec
+        numbers = {name: number for number, name in enumerate(spec.functions)}
         launches = []
-        for call in blueprint.calls:
+        for call in spec.calls:
             name, arguments = call.kernel, self._arguments(call, weights)
             given: Sequence[Buffer | int] = arguments
-            if blueprint.entry:
-                unread = [self._flag] * (blueprint.most_arguments - len(arguments))
+            if spec.entry:
+                unread = [self._flag] * (spec.most_arguments - len(arguments))
                 name, given = ENTRY, [numbers[name], *arguments, *unread]
             launches.append(Launch(self._queue, program, name, given, (call.tasks, call.group)))
         return launches
 
-    def _arguments(self, call: Call, weights: Sequence[Buffer]) -> list[Buffer]:
+    def _arguments(self, call: LaunchSpec, weights: Sequence[Buffer]) -> list[Buffer]:
         arguments = [
-            weights[one.index] if isinstance(one, Constant) else self._part(one)
+            weights[one.index] if isinstance(one, WeightArgument) else self._part(one)
             for one in call.arguments
         ]
         return [*arguments, *([self._flag] if call.checks else [])]
 
-    def _part(self, place: Place) -> Buffer:
+    def _part(self, place: ArenaSpan) -> Buffer:
         found = self._parts.get(place)
         if found is None:
             found = self._arena.part(place.offset, place.size)
@@ -121,8 +206,8 @@ class Executable:
             EPFail: The device failed.
             InvalidArgument: An index lies outside of what it picks from.
         """
-        blueprint = self.blueprint
-        outputs = [np.empty(port.shape, port.dtype) for port in blueprint.outputs]
+        spec = self.spec
+        outputs = [np.empty(port.shape, port.dtype) for port in spec.outputs]
         with self._lock, opencl_errors("running"):
             if self.program is None:
                 raise EPFail("a partition is run after it was released")
@@ -132,9 +217,9 @@ class Executable:
             else:
                 for launch in self._launches:
                     launch.enqueue()
-            for port, array in zip(blueprint.outputs, outputs, strict=True):
+            for port, array in zip(spec.outputs, outputs, strict=True):
                 self._copy(array, port, write=False)
-            wrong = self._checked()
+            wrong = self._read_flag()
             self._queue.finish()
             self._warm = True
         if wrong:
@@ -168,12 +253,12 @@ class Executable:
         """
         if self.program is None:
             raise EPFail("a partition is exported after it was released")
-        return read_binary(self._context, self.program, self.blueprint.kernels)
+        return read_binary(self._context, self.program, self.spec.kernels)
 
     def _write(self, inputs: Sequence[Array]) -> None:
-        for port, array in zip(self.blueprint.inputs, inputs, strict=True):
+        for port, array in zip(self.spec.inputs, inputs, strict=True):
             self._copy(np.ascontiguousarray(array), port, write=True)
-        if self.blueprint.checks:
+        if self.spec.checks:
             self._queue.clear(self._flag, 4)
 
     def _copy(self, array: Array, port: Port, *, write: bool) -> None:
@@ -184,26 +269,26 @@ class Executable:
         else:
             self._queue.read(array, self._arena, port.offset)
 
-    def _checked(self) -> bool:
-        if not self.blueprint.checks:
+    def _read_flag(self) -> bool:
+        if not self.spec.checks:
             return False
         found = np.zeros(1, np.int32)
         self._queue.read(found, self._flag)
         return bool(found[0])
 
     def _launch_timed(self) -> None:
-        for launch, call in zip(self._launches, self.blueprint.calls, strict=True):
+        for launch, call in zip(self._launches, self.spec.calls, strict=True):
             log.debug(
                 "%s: %.1f us, %d operations, %d bytes",
-                *(call.kernel, launch.timed() / 1e3, call.work, self.blueprint.bytes_of(call)),
+                *(call.kernel, launch.timed() / 1e3, call.work, self.spec.bytes_of(call)),
             )
 
     def forget_weights(self) -> None:
         """Let go of the weights' bytes here; those that the device has or reads stay."""
         if self._profiling:
             return  # a profile counts them
-        weights = tuple(Weight(weight.digest, memoryview(b"")) for weight in self.blueprint.weights)
-        self.blueprint = replace(self.blueprint, weights=weights)
+        weights = tuple(Weight(weight.digest, memoryview(b"")) for weight in self.spec.weights)
+        self.spec = replace(self.spec, weights=weights)
 
     def release(self) -> None:
         """Give device memory back; waits for a run under way."""
@@ -217,6 +302,6 @@ class Executable:
             for part in self._parts.values():
                 part.release()
             self._parts.clear()
-            self._weights.drop(self.blueprint.weights)
+            self._weights.drop(self.spec.weights)
             for buffer in (self._arena, self._flag):
                 buffer.release()

@@ -47,7 +47,7 @@ def weight_of(data: memoryview) -> Weight:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArenaSpan:
     """A stretch of the arena, in bytes."""
 
     offset: int
@@ -55,22 +55,22 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class ArenaFill:
     """What every byte of a stretch of the arena holds before the first run."""
 
-    place: Place
+    place: ArenaSpan
     value: int
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """One of a blueprint's weights."""
+class WeightArgument:
+    """One of a spec's weights."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class LaunchSpec:
     """One kernel launch.
 
     Attributes:
@@ -85,7 +85,7 @@ class Call:
     kernel: str
     tasks: int
     group: int
-    arguments: tuple[Place | Constant, ...]
+    arguments: tuple[ArenaSpan | WeightArgument, ...]
     checks: bool = False
     work: int = 0
 
@@ -106,7 +106,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blueprint:
+class ProgramSpec:
     """A program's source, its calls, and the memory that they touch.
 
     Attributes:
@@ -120,13 +120,13 @@ class Blueprint:
 
     source: str
     options: str
-    calls: tuple[Call, ...]
+    calls: tuple[LaunchSpec, ...]
     arena: int
     weights: tuple[Weight, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
-    fills: tuple[Fill, ...] = ()
+    fills: tuple[ArenaFill, ...] = ()
     entry: bool = False
 
     @property
@@ -144,10 +144,10 @@ class Blueprint:
         """Of a call, with the flag for bad indices."""
         return max((len(call.arguments) + call.checks for call in self.calls), default=0)
 
-    def bytes_of(self, call: Call) -> int:
+    def bytes_of(self, call: LaunchSpec) -> int:
         """Size of everything that a call may read and write, each once."""
         return sum(
-            self.weights[a.index].data.nbytes if isinstance(a, Constant) else a.size
+            self.weights[a.index].data.nbytes if isinstance(a, WeightArgument) else a.size
             for a in set(call.arguments)
         )
 
