@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz soak races old-cases oclgrind windows packages clean
+.PHONY: demo test lint bench fuzz soak races old-cases oclgrind windows packages release-check clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -58,6 +58,10 @@ windows: $(STAMP)
 packages: $(STAMP)
 	$(RUN)/python tests/packages/check_packages.py
 
+# Wheel and sdist: built, checked, and each tried out in an environment of its own; two minutes.
+release-check:
+	$(PYTHON) .ci/check_release.py
+
 # Some systems' venv module has no pip to put into the environment; pip itself then does it.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -66,7 +70,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	    $(PYTHON) -m pip --python $(RUN)/python install --quiet pip; }
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint constraints.txt --editable '.[openvino,opencl,opencl-intel,image,sign,cli,fleet,test]'
+	  --constraint constraints.txt --editable '.[openvino,opencl,opencl-intel,image,sign,cli,fleet,docs,test]'
 	@touch $@
 
 clean:
