@@ -12,18 +12,10 @@ from ctx_formats.onnx_model import TensorType
 from ctx_formats.tensor_size import element_bits
 from eps.cpu.binding import Binder
 from eps.cpu.constants import constants_of
-from eps.cpu.plan import (
-    FIRST_INPUT,
-    KERNEL_ERRORS,
-    NOTHING,
-    UNWANTED,
-    BodyPlan,
-    Plan,
-    Step,
-    as_value,
-)
+from eps.cpu.plan import KERNEL_ERRORS, BodyPlan, Plan, as_value
 from eps.cpu.resolve import plain_domain
 from eps.cpu.workspace import Workspace
+from ort_lite.execution.slots import number_slots
 from ort_lite.kernel_info import Body
 from ort_lite.kernel_registry import KernelInfo
 from ort_lite.status import NotImplemented as NotImplementedByCpu
@@ -194,25 +186,15 @@ class GraphCompiler:
 
     def _plan(self, bound: list[_Bound], known: Mapping[str, Value]) -> Plan:
         graph = self.graph
-        slots = {"": NOTHING}
         inputs = [info.name for info in (*graph.inputs, *graph.overridable)]
         inputs += graph.captured
-        for name in inputs:
-            slots[name] = FIRST_INPUT + len(slots) - 1
         outputs = [info.name for info in graph.outputs]
         used = dict.fromkeys(name for step in bound for name in step.inputs)
         used.update(dict.fromkeys(outputs))
-        made = (name for step in bound for name in step.outputs)
-        constants = [name for name in used if name in known]
-        for name in (*constants, *made):
-            if name not in slots:
-                slots[name] = FIRST_INPUT + len(slots) - 1
-        template: list[Value] = [None] * (FIRST_INPUT + len(slots) - 1)
-        for name in constants:
-            template[slots[name]] = known[name]
-        steps = _steps(bound, slots, set(outputs))
+        constants = {name: known[name] for name in used if name in known}
         kind = BodyPlan if self.depth else Plan
-        return kind(steps, template, len(inputs), [slots[name] for name in outputs])
+        table = number_slots(inputs, bound, outputs, constants)
+        return kind(table, [(step.fn, step.node) for step in bound])
 
 
 def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int | None:
@@ -267,20 +249,3 @@ def _frozen(value: Value) -> Value:
         value = value.view()
         value.flags.writeable = False
     return value
-
-
-def _steps(bound: list[_Bound], slots: Mapping[str, int], kept: set[str]) -> list[Step]:
-    """Steps in order; each releases what no later one and no output reads."""
-    steps = []
-    later = set(kept) | {""}
-    for one in reversed(bound):
-        release = dict.fromkeys(
-            slots[name] for name in (*one.inputs, *one.outputs) if name not in later
-        )
-        later.update(one.inputs)
-        outputs = tuple(slots[name] if name else UNWANTED for name in one.outputs)
-        if UNWANTED in outputs:
-            release[UNWANTED] = None
-        inputs = tuple(slots[name] for name in one.inputs)
-        steps.append(Step(one.fn, inputs, outputs, tuple(release), one.node))
-    return steps[::-1]

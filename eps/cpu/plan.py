@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
-from ctx_formats.lean_dataclass import dataclass
-from ort_lite.execution.run_context import NodeRun, current_run
+from ort_lite.execution.run_context import NodeLabel, current_run
+from ort_lite.execution.slots import SlotProgram
 from ort_lite.execution_provider import CompiledPartition
 from ort_lite.model.tensor_values import type_string
 from ort_lite.session_log import get_logger, verbose_level
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.execution.parallel import Schedule
-    from ort_lite.execution.run_context import RunContext
+    from ort_lite.execution.slots import SlotTable
     from ort_lite.execution_provider import Value
     from ort_lite.kernel_registry import KernelFn
 
@@ -27,13 +25,6 @@ log = get_logger(__name__)
 
 EACH_NODE = verbose_level(1)
 """As in ONNX Runtime's sequential_executor.cc."""
-
-NOTHING = 0
-"""The slot of omitted inputs; always None."""
-UNWANTED = 1
-"""The slot of omitted outputs."""
-FIRST_INPUT = 2
-"""Inputs of a plan lie in consecutive slots from here."""
 
 RELEASED = -1
 """In place of the number of inputs, once a plan is released."""
@@ -52,134 +43,73 @@ KERNEL_ERRORS = (
 """What numpy, onnx.reference and kernels raise for values that they cannot take."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node: its kernel, the slots it reads and fills, the slots nobody reads after it."""
-
-    fn: KernelFn
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    release: tuple[int, ...]
-    node: Node
-
-
-class Plan(CompiledPartition):
-    """A graph as a fixed schedule; runs share nothing but constants, so threads may meet."""
+class Plan(SlotProgram, CompiledPartition):
+    """The nodes of a graph as bound kernels; runs share nothing but constants."""
 
     records_nodes: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        template: Sequence[Value],
-        n_inputs: int,
-        outputs: Sequence[int],
-    ) -> None:
+    def __init__(self, table: SlotTable, kernels: Sequence[tuple[KernelFn, Node]]) -> None:
         """Keep the schedule.
 
         Args:
-            steps: In order.
-            template: A value for every slot: the constants, None elsewhere.
-            n_inputs: How many slots from FIRST_INPUT on `run` fills.
-            outputs: Slots that `run` gives back.
+            table: Slots of the nodes' values.
+            kernels: Of each step of `table`, with its node.
         """
-        self._steps = tuple(steps)
-        self._template = list(template)
-        self._n_inputs = n_inputs
-        self._outputs = tuple(outputs)
+        super().__init__(table)
+        self._program = [
+            (fn, node, step.inputs, step.outputs, step.release)
+            for (fn, node), step in zip(kernels, table.steps, strict=True)
+        ]
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; see CompiledPartition.run."""
-        if len(inputs) != self._n_inputs:
+        if len(inputs) != self._input_count:
             self._refuse(len(inputs))
         # Overflow, NaN and division by zero are results in ONNX, not events.
         with np.errstate(all="ignore"):
-            return owned(self._computed(inputs), inputs)
-
-    def _computed(self, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs, which may share memory with inputs and constants."""
-        env = self._template.copy()
-        env[FIRST_INPUT : FIRST_INPUT + self._n_inputs] = inputs
-        context = current_run()
-        if context is not None:
-            self._run_watched(env, context)
-        else:
-            self._run_steps(env)
-        return [env[slot] for slot in self._outputs]
+            return owned(self._compute(inputs, current_run()), inputs)
 
     def _run_steps(self, env: list[Value]) -> None:
-        for step in self._steps:
-            result = call_kernel(step.fn, [env[slot] for slot in step.inputs], step.node)
+        """As the base class, without a call for each step: small nodes take a microsecond."""
+        for fn, node, inputs, outputs, release in self._program:
+            result = call_kernel(fn, [env[slot] for slot in inputs], node)
             if type(result) is tuple:
-                for slot, value in zip(step.outputs, result, strict=False):
+                for slot, value in zip(outputs, result, strict=False):
                     env[slot] = value if type(value) is np.ndarray else as_value(value)
             else:
-                env[step.outputs[0]] = result if type(result) is np.ndarray else as_value(result)
-            for slot in step.release:
+                env[outputs[0]] = result if type(result) is np.ndarray else as_value(result)
+            for slot in release:
                 env[slot] = None
 
-    @cached_property
-    def _schedule(self) -> Schedule:
-        from ort_lite.execution.parallel import Schedule  # noqa: PLC0415 - lazy: rare
-
-        return Schedule(
-            [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs
-        )
-
-    def _run_watched(self, env: list[Value], context: RunContext) -> None:
-        """As `run`, stopping where the run's options say so, each node in the profile."""
-        if context.helpers is not None and self._schedule.has_choice:
-
-            def call(index: int, arguments: list[Value]) -> Sequence[Value]:
-                return self._run_step(index, arguments, context)
-
-            self._schedule.run(context.helpers, env, call)
-            return
-        for index, step in enumerate(self._steps):
-            results = self._run_step(index, [env[slot] for slot in step.inputs], context)
-            for slot, value in zip(step.outputs, results, strict=False):
-                env[slot] = value
-            for slot in step.release:
-                env[slot] = None
-
-    def _run_step(self, index: int, arguments: list[Value], context: RunContext) -> Sequence[Value]:
-        context.check()
-        step, profiler = self._steps[index], context.profiler
+    def _execute(self, index: int, arguments: list[Value]) -> Sequence[Value]:
+        fn, node, *_ = self._program[index]
         if log.isEnabledFor(EACH_NODE):
-            log.log(EACH_NODE, "Computing kernel: %s", step.node.name or step.node.op_type)
-        began = profiler.now() if profiler is not None else 0
-        result = call_kernel(step.fn, arguments, step.node)
-        results = [as_value(v) for v in (result if type(result) is tuple else (result,))]
-        if profiler is not None:
-            node = step.node
-            profiler.node(
-                NodeRun(
-                    name=node.name or f"{node.op_type}_{index}",
-                    op_type=node.op_type,
-                    provider="CPUExecutionProvider",
-                    index=index,
-                    start=began,
-                    inputs=arguments[: len(node.inputs)],
-                    outputs=results,
-                    parameters=self._constant_bytes(step),
-                )
-            )
-        return results
+            log.log(EACH_NODE, "Computing kernel: %s", node.name or node.op_type)
+        result = call_kernel(fn, arguments, node)
+        return [as_value(value) for value in (result if type(result) is tuple else (result,))]
 
-    def _constant_bytes(self, step: Step) -> int:
-        values = (self._template[slot] for slot in step.inputs)
-        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    def _label(self, index: int) -> NodeLabel:
+        _, node, inputs, *_ = self._program[index]
+        values = (self._template[slot] for slot in inputs)
+        return NodeLabel(
+            name=node.name or f"{node.op_type}_{index}",
+            op_type=node.op_type,
+            provider="CPUExecutionProvider",
+            input_count=len(node.inputs),
+            parameters=sum(value.nbytes for value in values if isinstance(value, np.ndarray)),
+        )
 
     def release(self) -> None:
         """Drop kernels and constants."""
-        self._n_inputs = RELEASED
+        self._input_count = RELEASED
         self._steps = ()
+        self._program = []
         self._template = []
 
     def _refuse(self, given: int) -> NoReturn:
-        if self._n_inputs == RELEASED:
+        if self._input_count == RELEASED:
             raise EPFail("CPUExecutionProvider: this partition was released")
-        raise EPFail(f"CPUExecutionProvider: {given} inputs, {self._n_inputs} are needed")
+        raise EPFail(f"CPUExecutionProvider: {given} inputs, {self._input_count} are needed")
 
 
 class BodyPlan(Plan):
@@ -190,9 +120,9 @@ class BodyPlan(Plan):
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, which may share memory with inputs and constants."""
-        if len(inputs) != self._n_inputs:
+        if len(inputs) != self._input_count:
             self._refuse(len(inputs))
-        return self._computed(inputs)
+        return self._compute(inputs, current_run())
 
 
 def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:

@@ -65,17 +65,18 @@ class Profiler:
 
     def node(self, run: NodeRun) -> None:
         """A node that has just ended."""
+        label = run.label
         read = sum(_bytes(value) for value in run.inputs)
         self._add(
             "Node",
-            f"{run.name}_kernel_time",
+            f"{label.name}_kernel_time",
             run.start,
             {
-                "op_name": run.op_type,
-                "provider": run.provider,
+                "op_name": label.op_type,
+                "provider": label.provider,
                 "node_index": str(run.index),
-                "parameter_size": str(run.parameters),
-                "activation_size": str(read - run.parameters),
+                "parameter_size": str(label.parameters),
+                "activation_size": str(read - label.parameters),
                 "output_size": str(sum(_bytes(value) for value in run.outputs)),
                 "input_type_shape": _types_and_shapes(run.inputs),
                 "output_type_shape": _types_and_shapes(run.outputs),

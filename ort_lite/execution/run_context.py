@@ -56,22 +56,36 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRun:
-    """One node, or one partition of an EP that runs it as a whole, run once.
+class NodeLabel:
+    """What a profile says of a node, or of a partition that its EP runs as a whole.
 
     Attributes:
-        start: `Profiler.now()` before it.
-        parameters: How many bytes of `inputs` are constants.
+        input_count: How many of the values that it reads are its inputs, the first ones; None
+            for all. The others are those that its bodies capture.
+        parameters: How many bytes of the values that it reads are constants.
     """
 
     name: str
     op_type: str
     provider: str
+    input_count: int | None = None
+    parameters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRun:
+    """One node or partition, run once.
+
+    Attributes:
+        index: Of the node in its graph, or of the partition.
+        start: `now()` of the profiler before it.
+    """
+
+    label: NodeLabel
     index: int
     start: int
     inputs: Sequence[Value]
     outputs: Sequence[Value]
-    parameters: int = 0
 
 
 _CURRENT: ContextVar[RunContext | None] = ContextVar("ort_lite_run", default=None)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType
-from ort_lite.execution.executor import Label, Plan, PlannedStep
+from ort_lite.execution.run_context import NodeLabel
 from ort_lite.execution.signature import Signature
+from ort_lite.execution.slots import PartitionProgram, PartitionStep
 from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.model.tensor_values import to_numpy
 from ort_lite.planning.partitioner import Part, assign
@@ -68,6 +69,16 @@ class Partition:
 
         return GuardedPartition(self.compiled, self.empty)
 
+    def step(self) -> PartitionStep:
+        """The partition as a step of the graph's program."""
+        label = NodeLabel(name=self.name, op_type=self.name, provider=self.ep.name)
+        return PartitionStep(
+            runnable=self.runnable,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            label=None if self.compiled.records_nodes else label,
+        )
+
     def release(self) -> None:
         """Release the compiled form, bodies first."""
         for body in self.bodies.values():
@@ -110,17 +121,9 @@ class PreparedGraph:
         self.partitions = tuple(partitions)
         self.refusals = dict(refusals)
         self.watch = watch
-        self._plan = Plan(
+        self._program = PartitionProgram(
             [info.name for info in (*graph.inputs, *graph.overridable)] + list(graph.captured),
-            [
-                PlannedStep(
-                    runnable=p.runnable,
-                    inputs=p.inputs,
-                    outputs=p.outputs,
-                    label=Label(p.name, p.ep.name, p.compiled.records_nodes),
-                )
-                for p in partitions
-            ],
+            [part.step() for part in partitions],
             [info.name for info in graph.outputs],
             _constants(graph, partitions),
         )
@@ -132,9 +135,9 @@ class PreparedGraph:
             InvalidGraph: A mapped file has changed, so that the outputs may be wrong.
         """
         if self.watch is None:
-            return self._plan.run(inputs)
+            return self._program.run(inputs)
         self.watch.require_unchanged()
-        outputs = self._plan.run(inputs)
+        outputs = self._program.run(inputs)
         self.watch.require_unchanged()
         return outputs
 

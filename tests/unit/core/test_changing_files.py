@@ -165,7 +165,7 @@ def test_a_change_of_a_mapped_file_during_a_run_is_an_error(
 ) -> None:
     made, holder = context(tmp_path, embed=False)
     with made.load(session__ep_context_map="1") as session:
-        plan = type(session._present().prepared._plan)
+        plan = type(session._present().prepared._program)
         run = plan.run
 
         def slowly(self: object, inputs: object) -> object:
