@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ctx_formats.signatures import without_signatures
+from ort_lite.context.destinations import Callback
 from ort_lite.context.external_initializers import ExternalInitializers
 from ort_lite.context.keys import PATH_KEY, PREFIX_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.shared_contexts import membership, staged
 from ort_lite.context.signing import signer_of
-from ort_lite.context.target import ContextTarget, check_target, output_path
+from ort_lite.context.target import ContextTarget, check_target, file_payloads, output_path
 from ort_lite.context.writer import (
     context_partitions,
     context_pieces,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ort_lite.context.data import WriteFunc
+    from ort_lite.context.destinations import Destination
     from ort_lite.context.external_initializers import LocationFunc
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -199,44 +201,42 @@ class ModelCompiler:
     def _path(self) -> Path | None:
         return self._source if isinstance(self._source, Path) else None
 
-    def _file_target(self, given: str) -> ContextTarget:
-        path = output_path(given, self._path)
+    def _file_target(self, output: str) -> ContextTarget:
+        path = output_path(output, self._path)
         flag = OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
-        target = self._target(
-            model_path=path,
-            payload_base=path if given or self._path is None else self._path,
-            overwrite=not self._settings.flags & flag,
-        )
+        base = path if output or self._path is None else self._path
+        target = self._target(path, base, overwrite=not self._settings.flags & flag)
         check_target(target)
         return target
 
     def _memory_target(self) -> ContextTarget:
-        given = self._options.config.get(PATH_KEY, "")
-        return self._target(
-            model_path=None, payload_base=Path(given) if given else self._path, overwrite=False
-        )
+        path = self._options.config.get(PATH_KEY, "")
+        return self._target(None, Path(path) if path else self._path, overwrite=False)
 
     def _target(
-        self, *, model_path: Path | None, payload_base: Path | None, overwrite: bool
+        self, model_path: Path | None, base: Path | None, *, overwrite: bool
     ) -> ContextTarget:
         settings = self._settings
+        payloads: Destination = file_payloads(base, embed=settings.embed)
+        if settings.write_data is not None and not settings.embed:
+            payloads = Callback(settings.write_data, base)
+        folder = model_path or base
         return ContextTarget(
             model_path=model_path,
-            payload_base=payload_base,
-            embed=settings.embed,
+            folder=folder.parent if folder is not None else None,
+            payloads=payloads,
             prefix=self._options.config.get(PREFIX_KEY, ""),
             overwrite=overwrite,
             initializers=settings.initializers,
             signer=signer_of(self._options),
             locate=settings.locate,
-            write_data=None if settings.embed else settings.write_data,
         )
 
     @contextmanager
     def _pieces(
         self, target: ContextTarget
     ) -> Iterator[tuple[Sequence[bytes | memoryview], ContextTarget]]:
-        """The model as bytes, and `target` with the stage of the session group, if any."""
+        """The model as bytes, and `target` with the session group as its destination, if any."""
         with ExitStack() as open_things:
             loaded = loader.load(self._source, self._options)
             open_things.callback(loaded.close)
@@ -274,7 +274,7 @@ class ModelCompiler:
                 provider_options=heeded_options(wanted, eps),
                 clock=LoadClock(),
             )
-            compiled = compile_model(loaded, opening, target.stage)
+            compiled = compile_model(loaded, opening, target.group)
             undo.callback(compiled.prepared.release)
             yield compiled, opening.provider_options
 

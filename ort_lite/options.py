@@ -6,6 +6,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
+from ort_lite.context.keys import MAX_DATA_SIZE
 from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for what lies below contexts
 from ort_lite.status import InvalidArgument
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 MAX_KEY_LENGTH = 1024
 MAX_VALUE_LENGTH = 8192
-MAX_DATA_SIZE = (1 << 63) - 1  # bytes of EP context data, where nobody says less
 
 
 class _BindingEnum(IntEnum):

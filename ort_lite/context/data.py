@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.options import MAX_DATA_SIZE
+from ort_lite.context.keys import MAX_DATA_SIZE
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:

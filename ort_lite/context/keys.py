@@ -1,4 +1,4 @@
-"""Session configuration entries about contexts that more than one module asks for."""
+"""Names and limits in a session's configuration of contexts that several modules read."""
 
 from __future__ import annotations
 
@@ -20,3 +20,6 @@ CACHE_KEY = "session.ep_context_cache"
 CACHE_SECRET_KEY = "session.ep_context_cache_key"
 CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
 """What turns the model cache on; everything else about it is in model_cache/settings.py."""
+
+MAX_DATA_SIZE = (1 << 63) - 1
+"""Largest EP context data in bytes, where `set_ep_context_data_read_func` sets no limit."""

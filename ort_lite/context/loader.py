@@ -10,10 +10,10 @@ from ctx_formats.errors import FileChangedError
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.examination import base_folder, context_nodes, primaries_of
 from ort_lite.context.importing import Examiner, Importer, release_all
+from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.mending import refused
 from ort_lite.context.modules_beside import ModulesBeside
 from ort_lite.context.payload_store import PayloadStore
-from ort_lite.context.shared_reading import loading
 from ort_lite.model.loader import as_graph
 
 if TYPE_CHECKING:
@@ -82,10 +82,13 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
     options = terms.options
     base = base_folder(loaded.path, options)
     with ExitStack() as undo:
-        workspace = undo.enter_context(loading(options))
-        store = undo.enter_context(
-            PayloadStore(base, loaded.path, options, workspace, proof=loaded.proof)
-        )
+        group = None
+        if options.flag(SHARE_KEY):
+            from ort_lite.context.shared_contexts import loading  # noqa: PLC0415 - few sessions share
+
+            group = undo.enter_context(loading(options))
+        store = PayloadStore(base, loaded.path, options, group, proof=loaded.proof)
+        undo.enter_context(store)
         primaries = primaries_of(context_nodes(loaded))
         examiner = Examiner(store, primaries, options, terms.early)
         beside = _beside(primaries, terms.eps)
@@ -101,7 +104,7 @@ def reload(loaded: LoadedModel, terms: Terms, probe: Probe | None = None) -> Pre
                 raise refused(exc, "") from exc
             raise
         for node in importer.imported:
-            store.taken(node)
+            store.mark_taken(node)
     return prepared
 
 

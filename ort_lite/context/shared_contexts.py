@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
+from ort_lite.context.destinations import Callback, PayloadFiles
 from ort_lite.context.keys import SHARE_KEY, STOP_KEY
-from ort_lite.context.shared_generation import Stage
-from ort_lite.context.shared_reading import Workspace
+from ort_lite.context.shared_generation import GroupFiles, Stage
+from ort_lite.context.shared_reading import SharedPayloads
 from ort_lite.status import EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ WHOLE_KEY = "session.ep_context_whole_payloads"
 _numbers = count(1)
 
 
-def _drop(stage: Stage, workspace: Workspace) -> None:
-    workspace.clear()
+def _drop(stage: Stage, files: SharedPayloads) -> None:
+    files.clear()
     stage.discard()
 
 
@@ -52,9 +53,9 @@ class SharedContexts:
         self.id = next(_numbers)
         self._lock = threading.RLock()
         self._stage = Stage()
-        self._workspace = Workspace()
+        self._payload_files = SharedPayloads()
         # A group that nobody ends leaves no temporary files when the process ends.
-        self._cleanup = weakref.finalize(self, _drop, self._stage, self._workspace)
+        self._cleanup = weakref.finalize(self, _drop, self._stage, self._payload_files)
 
     def join(self, options: SessionOptions) -> SessionOptions:
         """Make sessions with `options` members of this group; gives `options` back."""
@@ -69,12 +70,12 @@ class SharedContexts:
     @property
     def waiting_contexts(self) -> tuple[str, ...]:
         """Partitions of loaded files that no session has taken yet."""
-        return self._workspace.names()
+        return self._payload_files.names()
 
     @property
-    def workspace(self) -> Workspace:
-        """Files that sessions of this group have loaded."""
-        return self._workspace
+    def payload_files(self) -> SharedPayloads:
+        """Payload files that sessions of this group have loaded."""
+        return self._payload_files
 
     def end(self) -> None:
         """Publish what was compiled, let go of what was loaded; the group is empty then.
@@ -83,14 +84,14 @@ class SharedContexts:
             Fail: A file cannot be written, or one of its name is there; then none is.
         """
         with self._lock:
-            self._workspace.clear()
+            self._payload_files.clear()
             self._stage.publish()
             self._stage.names.clear()
 
     def abandon(self) -> None:
         """Forget what was compiled and loaded; no file appears."""
         with self._lock:
-            _drop(self._stage, self._workspace)
+            _drop(self._stage, self._payload_files)
             self._stage.names.clear()
 
     @contextmanager
@@ -128,7 +129,7 @@ class SharedContexts:
             self.abandon()
 
     def __repr__(self) -> str:
-        """Number and content."""
+        """The group's number, and names of its waiting models and contexts."""
         models = [path.name for path in self.waiting_models]
         return f"<SharedContexts {self.id}, models {models}, contexts {self.waiting_contexts}>"
 
@@ -164,10 +165,22 @@ def membership(options: SessionOptions) -> Iterator[None]:
 
 
 @contextmanager
-def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
-    """`target`, with the stage of the session's group where it has one.
+def loading(options: SessionOptions) -> Iterator[SharedPayloads]:
+    """The payload files that a session of a group loads from; closed after the group's last."""
+    group = group_of(options)
+    assert group is not None, "the flag is set"
+    try:
+        yield group.payload_files
+    finally:
+        if options.flag(STOP_KEY):
+            group.payload_files.clear()
 
-    A failed session of the process's own group gives up the group, for nothing tells whether
+
+@contextmanager
+def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
+    """`target`, with the session's group as the destination where it has one.
+
+    A failed session of the process's own group abandons the group, for nothing tells whether
     the sessions that follow belong to it: they start a new one.
 
     Raises:
@@ -179,18 +192,19 @@ def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTa
     if group is None:
         yield target
         return
-    if target.embed:
+    if isinstance(target.payloads, Callback):
+        raise InvalidArgument("ep.share_ep_contexts writes a file; unset the write function")
+    if not isinstance(target.payloads, PayloadFiles):
         raise EPFail(
             "Invalid EP context configuration: ep.context_embed_mode must be 0 if "
             "ep.share_ep_contexts is 1."
         )
-    if target.write_data is not None:
-        raise InvalidArgument("ep.share_ep_contexts writes a file; unset the write function")
     given_up = [path.name for path in group.waiting_models] if group is _of_process else []
     last = options.flag(STOP_KEY)
     try:
         with group.compiling(last=last, fragile=group is _of_process) as stage:
-            yield replace(target, stage=stage, whole_payloads=options.flag(WHOLE_KEY))
+            payloads = GroupFiles(stage, target.payloads, whole=options.flag(WHOLE_KEY))
+            yield replace(target, payloads=payloads)
     except Fail as exc:
         if given_up:
             exc.add_note(f"given up with it: {', '.join(given_up)} of the same session group")

@@ -1,4 +1,4 @@
-"""What the sessions of a group have compiled, kept until the group publishes it at once."""
+"""Files that the sessions of a group have written, published together when the group ends."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
 from ctx_formats.removal import remove_file
 from ctx_formats.shared_container import Mark, NoRoomError, SharedContainerWriter
+from ort_lite.context.destinations import Stored, export_function
 from ort_lite.context.max_size import largest_in, with_max_size
-from ort_lite.context.payloads import Stored, exporter
 from ort_lite.context.shared_weights import SupportsWeightSharing
 from ort_lite.context.target import exists_already
 from ort_lite.session_log import get_logger
@@ -23,19 +23,19 @@ from ort_lite.status import Fail, InvalidArgument
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
 
     from ctx_formats.container import Entry
-    from ort_lite.context.target import ContextTarget
+    from ort_lite.context.destinations import PayloadFiles
     from ort_lite.planning.preparation import Partition
     from ort_lite.trust.private_keys import Signer
 
 log = get_logger(__name__)
 
 
-class _GivenUpError(Exception):
-    """Ends the writing of a file that is not to be."""
+class _AbandonedError(Exception):
+    """Raised to abandon a file that is being written."""
 
 
 @dataclass(slots=True)
@@ -50,8 +50,8 @@ class _File:
         self._open.close()
 
     def discard(self) -> None:
-        with suppress(_GivenUpError):
-            self._open.__exit__(_GivenUpError, _GivenUpError(), None)
+        with suppress(_AbandonedError):
+            self._open.__exit__(_AbandonedError, _AbandonedError(), None)
         with suppress(OSError):
             remove_file(self.temporary)
 
@@ -63,7 +63,7 @@ class _Model:
     signer: Signer | None
 
     def sign(self) -> None:
-        """Put a signature behind it; payload files have their names and their content by now.
+        """Append a signature; payload files have been published.
 
         Raises:
             Fail: A file that it covers cannot be found.
@@ -89,7 +89,7 @@ class _Container:
 
 @dataclass(slots=True)
 class Stage:
-    """The shared workspace of one generation: containers by EP, models, partition names."""
+    """The unpublished files of a group: containers by EP, models; and partition names."""
 
     names: dict[str, int] = field(default_factory=dict)
     _containers: dict[str, _Container] = field(default_factory=dict)
@@ -97,44 +97,49 @@ class Stage:
 
     @property
     def models(self) -> tuple[Path, ...]:
-        """Context models that wait for the end."""
+        """Context models that wait for publishing."""
         return tuple(model.file.path for model in self._models)
 
-    def store(self, parts: Sequence[Partition], ep: str, target: ContextTarget) -> Stored:
+    def store(
+        self, ep: str, parts: Mapping[str, Partition], files: PayloadFiles, *, whole: bool
+    ) -> Stored:
         """Add the payloads of one EP's partitions; the first session names the file.
 
+        Args:
+            ep: Name of the EP.
+            parts: Partitions by payload name.
+            files: Where the session would write them without a group.
+            whole: Whether payloads hold all of their weights.
+
         Raises:
-            InvalidArgument: The model would lie where it cannot refer to the file.
+            InvalidArgument: The model's path cannot refer to the file.
             Fail: There are more payloads than one file holds.
             OSError: The folder cannot be written to or is full.
             EPFail: The EP cannot export.
         """
-        container = self._containers.get(ep) or self._opened(ep, target)
-        reference = _reference(container.file.path, target)
-        entries: dict[str, Entry] = {}
-        for part in parts:
-            name = target.prefix + part.name
-            try:
-                entry = _added(container.writer, name, part, whole=target.whole_payloads)
-            except NoRoomError as exc:
-                raise Fail(f"{target.described}: {exc}") from exc
-            entries[name] = entry
-        weights = {n: container.writer.weights_digest(e) for n, e in entries.items() if e.weights}
+        container = self._containers.get(ep) or self._start_container(ep, files)
+        reference = _reference(container.file.path, files)
+        writer = container.writer
+        try:
+            entries = {name: _add(writer, name, part, whole=whole) for name, part in parts.items()}
+        except NoRoomError as exc:
+            raise Fail(f"{files.base}: {exc}") from exc
+        weights = {n: writer.weights_digest(e) for n, e in entries.items() if e.weights}
         return Stored(entries, reference.encode(), weights)
 
-    def add_model(self, pieces: Sequence[bytes | memoryview], target: ContextTarget) -> None:
-        """Write a context model beside its place.
-
-        Raises:
-            FileExistsError: Another session of the group has this place.
-            OSError: The folder cannot be written to or is full.
-        """
-        path = target.model_path
-        assert path is not None, "groups write files"
+    def add_model(
+        self,
+        pieces: Sequence[bytes | memoryview],
+        path: Path,
+        *,
+        overwrite: bool,
+        signer: Signer | None,
+    ) -> None:
+        """See destinations.StagesModels."""
         if path in self.models:
             raise FileExistsError(path)
-        file, out = _started(path)
-        self._models.append(_Model(file, target.overwrite, target.signer))
+        file, out = _start_file(path)
+        self._models.append(_Model(file, overwrite, signer))
         for piece in pieces:
             out.write(piece)
         file.finish()
@@ -211,64 +216,101 @@ class Stage:
             if agreed is read:
                 continue
             smaller = model.file
-            model.file, out = _started(smaller.path)
+            model.file, out = _start_file(smaller.path)
             smaller.discard()
             for piece in encode_model(agreed):
                 out.write(piece)
             model.file.finish()
 
-    def _opened(self, ep: str, target: ContextTarget) -> _Container:
-        path = target.payload_path(ep)
+    def _start_container(self, ep: str, files: PayloadFiles) -> _Container:
+        path = files.path(ep)
         if path.exists() or path.is_symlink():
             path = path.with_name(f"{path.stem}-{token_hex(6)}{path.suffix}")
-        file, out = _started(path)
+        file, out = _start_file(path)
         self._containers[ep] = _Container(file, SharedContainerWriter(out, file.temporary))
         return self._containers[ep]
 
 
-def _started(path: Path) -> tuple[_File, BinaryIO]:
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """The destination of a session that belongs to a group; see destinations.StagesModels.
+
+    Attributes:
+        files: Where the session would write its payloads without a group.
+        whole: Whether payloads hold all of their weights.
+    """
+
+    stage: Stage
+    files: PayloadFiles
+    whole: bool
+
+    @property
+    def names(self) -> dict[str, int]:
+        """How often the group has used each partition name."""
+        return self.stage.names
+
+    def store(self, ep: str, parts: Mapping[str, Partition]) -> Stored:
+        """As `Stage.store`."""
+        return self.stage.store(ep, parts, self.files, whole=self.whole)
+
+    def withdraw(self) -> None:
+        """Do nothing: the group rewinds its stage where a session fails."""
+
+    def add_model(
+        self,
+        pieces: Sequence[bytes | memoryview],
+        path: Path,
+        *,
+        overwrite: bool,
+        signer: Signer | None,
+    ) -> None:
+        """As `Stage.add_model`."""
+        self.stage.add_model(pieces, path, overwrite=overwrite, signer=signer)
+
+
+def _start_file(path: Path) -> tuple[_File, BinaryIO]:
     stack = ExitStack()
     out, temporary = stack.enter_context(written_beside(path))
     return _File(path, temporary, stack), out
 
 
-def _reference(payload: Path, target: ContextTarget) -> str:
-    """The payload file as seen from the model's folder."""
-    base = target.payload_base
+def _reference(payload: Path, files: PayloadFiles) -> str:
+    """The payload file's path relative to the model's folder."""
+    base = files.base
     assert base is not None, "the payload file was named after it"
-    found = Path(os.path.relpath(payload.parent.resolve(), base.parent.resolve())) / payload.name
-    if found.is_absolute() or ".." in found.parts:
+    path = Path(os.path.relpath(payload.parent.resolve(), base.parent.resolve())) / payload.name
+    if path.is_absolute() or ".." in path.parts:
         raise InvalidArgument(
             f"{base} is in a session group whose contexts go to {payload}; its context model "
             "must lie in the same folder or above"
         )
-    if ":" in found.as_posix():
+    if ":" in path.as_posix():
         raise InvalidArgument(
-            f"the payloads of {base} are in {found.parent.as_posix()}, and no folder on the way "
+            f"the payloads of {base} are in {path.parent.as_posix()}, and no folder on the way "
             "to a payload may have a colon in its name: rename it"
         )
-    return found.as_posix()
+    return path.as_posix()
 
 
-def _added(writer: SharedContainerWriter, name: str, part: Partition, *, whole: bool) -> Entry:
+def _add(writer: SharedContainerWriter, name: str, part: Partition, *, whole: bool) -> Entry:
     if isinstance(part.ep, SupportsWeightSharing) and not whole:
-        entry = writer.add_payload(name, _sharing(part, part.ep, writer))
+        entry = writer.add_payload(name, _export_shared(part, part.ep, writer))
         if entry is not None:
             return entry
-    entry = writer.add_payload(name, _whole(part))
+    entry = writer.add_payload(name, _export_whole(part))
     assert entry is not None, "a whole payload is never declined"
     return entry
 
 
-def _sharing(
+def _export_shared(
     part: Partition, ep: SupportsWeightSharing, writer: SharedContainerWriter
 ) -> Callable[[BinaryIO], bool]:
     return lambda out: ep.export_shared(part.compiled, writer, out)
 
 
-def _whole(part: Partition) -> Callable[[BinaryIO], bool]:
+def _export_whole(part: Partition) -> Callable[[BinaryIO], bool]:
     def produce(out: BinaryIO) -> bool:
-        exporter(part)(out)
+        export_function(part)(out)
         return True
 
     return produce

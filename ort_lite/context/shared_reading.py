@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ctx_formats.copied_file import COPY_LIMIT, open_file
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.mapped_file import FileStamp
-from ort_lite.context.keys import MAP_KEY, MAP_OF_CACHE, SHARE_KEY, STOP_KEY, TRUST_KEY
+from ort_lite.context.keys import MAP_KEY, MAP_OF_CACHE, TRUST_KEY
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ctx_formats.container import Container
     from ctx_formats.copied_file import CopiedFile
@@ -42,23 +41,6 @@ def copy_limit(options: SessionOptions) -> int:
     if value not in COPY_LIMITS:
         raise InvalidArgument(f"{MAP_KEY} is '{value}', expected auto, 0 or 1")
     return COPY_LIMITS[value]
-
-
-@contextmanager
-def loading(options: SessionOptions) -> Iterator[Workspace | None]:
-    """The workspace that a session takes contexts from; cleared after the group's last."""
-    if not options.flag(SHARE_KEY):
-        yield None
-        return
-    from ort_lite.context.shared_contexts import group_of  # noqa: PLC0415 - lazy: rare
-
-    group = group_of(options)
-    assert group is not None, "the flag is set"
-    try:
-        yield group.workspace
-    finally:
-        if options.flag(STOP_KEY):
-            group.workspace.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +84,9 @@ class PayloadFile:
         self.file.close()
 
 
-def opened(path: str, parse: Callable[[FileBytes], Container], copy_limit: int) -> PayloadFile:
+def open_payloads(
+    path: str, parse: Callable[[FileBytes], Container], copy_limit: int
+) -> PayloadFile:
     """Copy or map a payload file and read its index.
 
     Args:
@@ -123,7 +107,7 @@ def opened(path: str, parse: Callable[[FileBytes], Container], copy_limit: int) 
     return PayloadFile(file, container, set(container.entries))
 
 
-class Workspace:
+class SharedPayloads:
     """Payload files by what they are, not by what they are called: a new file is another one."""
 
     def __init__(self) -> None:
@@ -145,13 +129,13 @@ class Workspace:
         The caller gives it to `release` when it has imported what it needs.
 
         Raises:
-            FormatError: As `opened`.
+            FormatError: As `open_payloads`.
         """
         with self._lock:
             stamp = _stamp(path)
             known = self._files.get(stamp) if stamp is not None else None
             if known is None:
-                known = opened(path, parse, copy_limit)
+                known = open_payloads(path, parse, copy_limit)
                 self._reads += 1
                 self._files[known.file.stamp] = known
             known.users += 1

@@ -29,7 +29,8 @@ from ort_lite.context.examination import base_folder, context_nodes, examine, pr
 from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
 from ort_lite.context.mending import refused
 from ort_lite.context.nodes import is_context_node
-from ort_lite.context.payload_store import PayloadStore, read_payload_container
+from ort_lite.context.payload_sources import read_payload_container
+from ort_lite.context.payload_store import PayloadStore
 from ort_lite.model import loader
 from ort_lite.model.bodies import walk, walk_nodes
 from ort_lite.options import TRUST_KEY, SessionOptions

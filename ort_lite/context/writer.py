@@ -15,10 +15,10 @@ from ctx_formats.model_file import digest_pieces
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
 from ctx_formats.signatures import without_signatures
+from ort_lite.context.destinations import Embedded
 from ort_lite.context.external_initializers import located, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
 from ort_lite.context.max_size import SharesWorkingMemory
-from ort_lite.context.payloads import PayloadWriter
 from ort_lite.context.target import exists_already
 from ort_lite.execution.values import OrtValue
 from ort_lite.execution_provider import SupportsEpContext
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ctx_formats.onnx_model import ExternalData, Model, Node
-    from ort_lite.context.payloads import Stored
+    from ort_lite.context.destinations import Stored
     from ort_lite.context.target import ContextTarget
     from ort_lite.model.loader import LoadedModel
     from ort_lite.planning.preparation import Partition, PreparedGraph
@@ -44,7 +44,7 @@ CONTRIB = "com.microsoft"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a context model says about the plain one.
+    """The plain model, as a context model records it.
 
     Attributes:
         origins: Where initializers lay that came out of data files.
@@ -87,51 +87,63 @@ def context_pieces(
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
 ) -> Iterator[Sequence[bytes | memoryview]]:
-    """The context model as bytes, its payloads stored; taken back if the body fails.
+    """The encoded context model, its payloads stored; withdrawn if the body fails.
 
-    Payloads with which the model would be too large to be one go to a file beside it, if it
-    is known where that is.
+    Embedded payloads that would make the model too large go to files, if a path is known.
 
     Raises:
         Fail: It is over 2 GiB, or something cannot be written (disk full, permissions).
     """
-    kept = context_partitions(prepared)
-    writer = PayloadWriter(target)
-
-    def encoded() -> Sequence[bytes | memoryview]:
-        stored = {ep: writer.store(parts, ep) for ep, parts in _by_ep(kept).items()}
-        nodes = _nodes(kept, stored, source, writer.target, provider_options)
-        model = _model(prepared, source.model, nodes)
-        model = _with_initializers(model, source, writer.target)
-        return signed_pieces(encode_model(model), model, writer.target)
-
     try:
-        try:
-            pieces = encoded()
-        except FormatError as exc:
-            if not target.embed or target.payload_base is None:
-                raise
-            log.warning("%s: payloads go to a file beside it: %s", target.described, exc)
-            writer.target = replace(target, embed=False)
-            pieces = encoded()
-        yield pieces
+        with _write_errors(target):
+            try:
+                pieces = _encode(prepared, source, target, provider_options)
+            except FormatError as exc:
+                files = target.payloads.overflow if isinstance(target.payloads, Embedded) else None
+                if files is None:
+                    raise
+                log.warning("%s: payloads go to a file in its folder: %s", target.described, exc)
+                target = replace(target, payloads=files)
+                pieces = _encode(prepared, source, target, provider_options)
+            yield pieces
+    except BaseException:
+        target.payloads.withdraw()
+        raise
+
+
+@contextmanager
+def _write_errors(target: ContextTarget) -> Iterator[None]:
+    """Raise Fail for a model that is too large or that cannot be written."""
+    try:
+        yield
     except FormatError as exc:
-        writer.withdraw()
         raise Fail(
             f"{target.described} cannot be written: {exc}. With ep.context_embed_mode=0 payloads "
-            "go to a file beside it, which has no such limit."
+            "go to a file in its folder, which has no such limit."
         ) from exc
     except FileExistsError as exc:
-        writer.withdraw()
-        if target.model_path is None:
-            raise Fail(f"{target.described} cannot be written: {exc}") from exc
-        raise exists_already(target.model_path) from exc
-    except OSError as exc:
-        writer.withdraw()
+        if target.model_path is not None:
+            raise exists_already(target.model_path) from exc
         raise Fail(f"{target.described} cannot be written: {exc}") from exc
-    except BaseException:
-        writer.withdraw()
-        raise
+    except OSError as exc:
+        raise Fail(f"{target.described} cannot be written: {exc}") from exc
+
+
+def _encode(
+    prepared: PreparedGraph,
+    source: Source,
+    target: ContextTarget,
+    provider_options: Mapping[str, Mapping[str, str]],
+) -> Sequence[bytes | memoryview]:
+    """Store the payloads of every EP and encode the model that refers to them."""
+    kept = context_partitions(prepared)
+    stored = {
+        ep: target.payloads.store(ep, {target.prefix + part.name: part for part in parts})
+        for ep, parts in _by_ep(kept).items()
+    }
+    nodes = _nodes(kept, stored, source, target, provider_options)
+    model = _with_initializers(_model(prepared, source.model, nodes), source, target)
+    return signed_pieces(encode_model(model), model, target)
 
 
 def write_context(
@@ -143,8 +155,8 @@ def write_context(
 ) -> None:
     """Write the context model of `prepared` to the target, payload files first.
 
-    Nothing appears under its final name before it is whole, and a file that exists is never
-    written into. Of two processes that write to one place at once one fails cleanly.
+    No file gets its final name before it is complete, and no existing file is written into. Of
+    two processes that write to one path at once one fails cleanly.
 
     Raises:
         Fail: The output exists, is over 2 GiB, or cannot be written (disk full, permissions).
@@ -165,12 +177,14 @@ def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) ->
     """Publish the model file; in a session group, keep it for publishing.
 
     Raises:
-        FileExistsError: It is there and not to be overwritten.
+        FileExistsError: It exists and is not to be overwritten.
         OSError: It cannot be written.
     """
-    assert target.model_path is not None, "the caller has a file in mind"
-    if target.stage is not None:
-        target.stage.add_model(pieces, target)
+    assert target.model_path is not None, "only a file is published"
+    if target.group is not None:
+        target.group.add_model(
+            pieces, target.model_path, overwrite=target.overwrite, signer=target.signer
+        )
         return
     with written_beside(target.model_path) as (file, temporary):
         for piece in pieces:
@@ -181,15 +195,15 @@ def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) ->
 def signed_pieces(
     pieces: Sequence[bytes | memoryview], model: Model, target: ContextTarget
 ) -> Sequence[bytes | memoryview]:
-    """A model's bytes, with a signature behind them where the target has a signer.
+    """A model's bytes, followed by a signature where the target has a signer.
 
-    In a session group the signature comes with publishing: no file is whole before.
+    In a session group it is signed when it is published: no file is complete before.
 
     Raises:
         Fail: It cannot be signed.
         OSError: A file that the signature covers cannot be read.
     """
-    if target.signer is None or target.stage is not None:
+    if target.signer is None or target.group is not None:
         return pieces
     from ort_lite.context.signing import signature_of  # noqa: PLC0415 - lazy: rare
 
@@ -202,11 +216,10 @@ def _with_initializers(model: Model, source: Source, target: ContextTarget) -> M
         return replace(model, graph=graph)
     if target.initializers is None:
         return model
-    base = target.model_path or target.payload_base
-    if base is None:
+    if target.folder is None:
         raise Fail("external initializers have no folder: the output model has no path")
     graph = write_external(
-        model.graph, target.initializers, base.parent, overwrite=target.overwrite
+        model.graph, target.initializers, target.folder, overwrite=target.overwrite
     )
     return replace(model, graph=graph)
 
@@ -230,10 +243,10 @@ def _model(prepared: PreparedGraph, source: Model, nodes: Mapping[str, Node]) ->
 
 
 def _by_ep(kept: Sequence[Partition]) -> dict[str, list[Partition]]:
-    found: dict[str, list[Partition]] = {}
+    parts: dict[str, list[Partition]] = {}
     for part in kept:
-        found.setdefault(part.ep.name, []).append(part)
-    return found
+        parts.setdefault(part.ep.name, []).append(part)
+    return parts
 
 
 def _nodes(
@@ -251,9 +264,10 @@ def _nodes(
     nodes: dict[str, Node] = {}
     holders: set[str] = set()
     sizes = {ep: _max_size(parts) for ep, parts in _by_ep(kept).items()}
+    embed = isinstance(target.payloads, Embedded)
     for part in kept:
         store = stored[part.ep.name]
-        main = not target.embed or part.ep.name not in holders
+        main = not embed or part.ep.name not in holders
         holders.add(part.ep.name)
         name = target.prefix + part.name
         identity = part.ep.identity
@@ -263,7 +277,7 @@ def _nodes(
             outputs=part.outputs,
             source=part.ep.name,
             main_context=main,
-            embed_mode=target.embed,
+            embed_mode=embed,
             ep_cache_context=store.reference if main else b"",
             ep_sdk_version=identity.sdk_version,
             hardware_architecture=identity.architecture,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -52,31 +51,26 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
     """
     if not context_partitions(opened.prepared):
         return "no execution provider that keeps compiled models took any node"
-    writer = ObjectWriter(store.objects)
+    writer = ObjectWriter(store)
     try:
         store.prepare()
-        entry = _written(writer, opened, opening, made)
-        problem = _committed(store, quota, entry, made.source)
+        entry = _write_entry(writer, opened, opening, made)
+        problem = _commit(store, quota, entry, made.source)
     except (Fail, EPFail) as exc:
         problem = exc.message
     except OSError as exc:
         problem = str(exc)
     except BaseException:
-        _discard(store, writer)
+        writer.withdraw()
         raise
     if problem:
-        _discard(store, writer)
+        writer.withdraw()
     else:
-        _tidy(store, quota, key_of(made.identity))
+        _evict(store, quota, key_of(made.identity))
     return problem
 
 
-def _discard(store: CacheStore, writer: ObjectWriter) -> None:
-    with suppress(OSError):  # where nothing can be removed, little was written
-        store.discard(writer.written)
-
-
-def _tidy(store: CacheStore, quota: int, newest: str) -> None:
+def _evict(store: CacheStore, quota: int, newest: str) -> None:
     # What is left of killed processes goes whether or not an entry can be removed.
     for remove in (
         lambda: evict(store, quota, keep=newest),
@@ -88,8 +82,8 @@ def _tidy(store: CacheStore, quota: int, newest: str) -> None:
             log.warning("the model cache may stay beyond its quota of %s bytes: %s", quota, exc)
 
 
-def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:
-    target = ContextTarget(model_path=None, payload_base=None, embed=False, place=writer)
+def _write_entry(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:
+    target = ContextTarget(model_path=None, folder=None, payloads=writer)
     origin, source = source_of(opened.loaded), made.source
     with context_pieces(opened.prepared, origin, target, opening.provider_options) as pieces:
         if opening.canceled():
@@ -104,11 +98,11 @@ def _written(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made)
     )
 
 
-def _committed(store: CacheStore, quota: int, entry: Entry, source: Source) -> str:
-    """Why the entry must not be there; "" if it is."""
+def _commit(store: CacheStore, quota: int, entry: Entry, source: Source) -> str:
+    """Commit the entry; the reason where it must not be, else ""."""
     if not source.is_unchanged():
         return "the model changed while it was compiled"
     if entry.size > quota:
-        return f"it takes {entry.size} bytes, the quota is {quota}"
+        return f"its size is {entry.size} bytes, the quota is {quota}"
     store.commit(entry)
     return ""

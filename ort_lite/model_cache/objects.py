@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -9,49 +10,55 @@ from blake3 import blake3
 from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
-from ort_lite.context.payloads import Stored
+from ort_lite.context.destinations import Stored, exporters
 from ort_lite.model_cache.entry import CacheObject
 from ort_lite.model_cache.verification import file_problem
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
-    from ort_lite.context.payloads import Exporter
+    from ort_lite.model_cache.store import CacheStore
+    from ort_lite.planning.preparation import Partition
 
 READ_ONLY = 0o444
 
 
 @dataclass(slots=True)
 class ObjectWriter:
-    """Writes the objects of one entry.
+    """Writes the objects of one entry; a destination of payloads (context/destinations.py).
 
-    An object that is there already is replaced by its equal, so that a damaged one heals.
+    An existing object is replaced by its equal, which repairs a damaged one.
 
     Attributes:
-        folder: Where objects lie.
+        cache: The cache that the objects belong to.
         payloads: Containers written so far.
-        written: All that was written so far.
     """
 
-    folder: Path
+    cache: CacheStore
     payloads: list[CacheObject] = field(default_factory=list)
-    written: list[CacheObject] = field(default_factory=list)
+    _written: list[CacheObject] = field(default_factory=list)
 
-    def store(self, payloads: Sequence[tuple[str, Exporter]]) -> Stored:
-        """Put payloads into a container; see PayloadPlace.
+    def store(self, ep: str, parts: Mapping[str, Partition]) -> Stored:  # noqa: ARG002 - named by content
+        """Put the payloads of one EP into a container.
 
         Raises:
             OSError: The folder cannot be written to or is full; nothing is left behind.
+            EPFail: The EP cannot export.
         """
-        with written_beside(self.folder / "payload") as (file, temporary):
-            entries = write_container(file, payloads, PRODUCER)
+        with written_beside(self.cache.objects / "payload") as (file, temporary):
+            entries = write_container(file, exporters(parts), PRODUCER)
             size = file.tell()
             name = f"{_head_digest(file, min(entry.offset for entry in entries))}.bin"
-        self.payloads.append(self._published(temporary, name, size))
+        self.payloads.append(self._publish(temporary, name, size))
         return Stored({entry.name: entry for entry in entries}, name.encode())
+
+    def withdraw(self) -> None:
+        """Remove the objects that no entry names; those that cannot be removed stay."""
+        with suppress(OSError):  # where nothing can be removed, little was written
+            self.cache.discard(self._written)
 
     def write_model(self, pieces: Sequence[bytes | memoryview]) -> CacheObject:
         """Write the context model.
@@ -60,23 +67,23 @@ class ObjectWriter:
             OSError: As `store`.
         """
         digest = blake3()
-        with written_beside(self.folder / "model") as (file, temporary):
+        with written_beside(self.cache.objects / "model") as (file, temporary):
             for piece in pieces:
                 file.write(piece)
                 digest.update(piece)
             size = file.tell()
-        return self._published(temporary, f"{digest.hexdigest()}.onnx", size)
+        return self._publish(temporary, f"{digest.hexdigest()}.onnx", size)
 
-    def _published(self, temporary: Path, name: str, size: int) -> CacheObject:
+    def _publish(self, temporary: Path, name: str, size: int) -> CacheObject:
         temporary.chmod(READ_ONLY)
-        path, one = self.folder / name, CacheObject(name, size)
+        path, one = self.cache.objects / name, CacheObject(name, size)
         try:
             publish(temporary, path, replace=True)
         except PermissionError:
             # On Windows a session that has mapped the object keeps it from being replaced.
             if file_problem(path, one):
                 raise
-        self.written.append(one)
+        self._written.append(one)
         return one
 
 

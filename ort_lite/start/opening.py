@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.mapped_file import FileStamp
+    from ort_lite.context.destinations import StagesModels
     from ort_lite.context.early_examination import EarlyExamination
-    from ort_lite.context.shared_generation import Stage
     from ort_lite.context.target import ContextTarget
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
@@ -266,7 +266,7 @@ def compile_plain(loaded: LoadedModel, opening: Opening) -> Opened:
 
 
 def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None) -> Opened:
-    opened = compile_model(loaded, opening, target.stage if target is not None else None)
+    opened = compile_model(loaded, opening, target.group if target is not None else None)
     try:
         with opening.clock.phase("write"):
             _write(opened, target, opening)
@@ -276,7 +276,9 @@ def _written(loaded: LoadedModel, opening: Opening, target: ContextTarget | None
     return opened
 
 
-def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = None) -> Opened:
+def compile_model(
+    loaded: LoadedModel, opening: Opening, group: StagesModels | None = None
+) -> Opened:
     """Transform, partition and compile a plain model: every road to a compiled graph is this one.
 
     Nothing is written.
@@ -284,7 +286,7 @@ def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = N
     Args:
         loaded: The plain model.
         opening: With the level of optimizations and the session's rules in its options.
-        stage: Where a session group keeps its contexts; gives names to partitions.
+        group: The session group of the context model; it numbers the names of partitions.
 
     Raises:
         ModelLoadCanceled: A cancellation came, be it during the last compile.
@@ -300,7 +302,7 @@ def compile_model(loaded: LoadedModel, opening: Opening, stage: Stage | None = N
     with opening.clock.phase("transform"):
         graph, done = optimized(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
-    names = {} if stage is None else stage.names
+    names = {} if group is None else group.names
     rules = replace(opening.preparation_rules(), fuse=fuser.fused, names=names)
     with opening.clock.phase("compile"):
         prepared = prepare(graph, rules)

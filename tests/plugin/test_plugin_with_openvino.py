@@ -169,4 +169,4 @@ def test_a_group_has_a_payload_file_of_each_ep(installed: Site, tmp_path: Path) 
                 found_values = session.run(None, feed(mixed()))[0]
             np.testing.assert_allclose(found_values, expected(), rtol=1e-5)
         assert group.waiting_contexts == ()
-        assert group.workspace.reads == 2
+        assert group.payload_files.reads == 2

@@ -263,7 +263,7 @@ def test_a_group_copies_its_payload_file_once(group: Path) -> None:
         for name in ("plus", "minus"):
             path = group / f"{OPENVINO}_{name}_ctx.onnx"
             ort.InferenceSession(path, options, providers=[OPENVINO]).close()
-        assert shared.workspace.reads == 1
+        assert shared.payload_files.reads == 1
 
 
 def test_a_change_of_the_plain_model_does_not_reach_a_session_from_the_cache(

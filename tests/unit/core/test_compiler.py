@@ -84,7 +84,7 @@ def test_bytes_with_payloads_beside_the_given_path(tmp_path: Path) -> None:
 
 
 def test_bytes_without_a_place_for_payloads_are_refused() -> None:
-    with pytest.raises(ort.InvalidArgument, match="the compiled data has no place"):
+    with pytest.raises(ort.InvalidArgument, match="the compiled data has no destination"):
         ort.ModelCompiler(options(), mlp().SerializeToString()).compile_to_bytes()
 
 
@@ -283,7 +283,7 @@ def test_an_embedded_model_over_the_limit_gets_its_payloads_beside_it(
     monkeypatch.setattr("ctx_formats.model_writer.PROTOBUF_LIMIT", 50_000)
     ort.ModelCompiler(options(), source, EMBED).compile_to_file()
     assert f"m_{OPENVINO}.bin" in names(source.parent)
-    assert "payloads go to a file beside it" in caplog.text
+    assert "payloads go to a file in its folder" in caplog.text
     check(source.with_name("m_ctx.onnx"), sandwich())
     with pytest.raises(ort.Fail, match=r"With ep\.context_embed_mode=0 payloads"):
         ort.ModelCompiler(options(), mlp().SerializeToString(), EMBED).compile_to_bytes()

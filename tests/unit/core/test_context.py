@@ -15,7 +15,7 @@ from onnx import helper
 from small_models import branching, feed, mlp, model, sandwich
 
 import ort_lite as ort
-import ort_lite.context.payload_store
+import ort_lite.context.payload_sources
 from ctx_formats.container_reader import read_container
 from ort_lite import CompiledModelCompatibility
 
@@ -100,7 +100,7 @@ def test_a_context_of_many_partitions_is_read_once(
         reads.append(len(data))
         return read_container(data)
 
-    monkeypatch.setattr(ort_lite.context.payload_store, "read_container", counting)
+    monkeypatch.setattr(ort_lite.context.payload_sources, "read_container", counting)
     with made.load() as session:
         assert len(reads) == 1
         for found, expected in zip(session.run(None, made.feed), made.expected, strict=True):
@@ -179,7 +179,7 @@ def test_payloads_that_are_there_are_never_written_into(tmp_path: Path) -> None:
     [
         ({"file_path": "folder/"}, ort.InvalidArgument, "should not point to a folder"),
         ({"file_path": "noextension"}, ort.InvalidArgument, "should not point to a folder"),
-        ({"file_path": "nowhere/c.onnx"}, ort.InvalidArgument, "is not there: nowhere"),
+        ({"file_path": "nowhere/c.onnx"}, ort.InvalidArgument, "does not exist: nowhere"),
         ({"embed_mode": "2"}, ort.InvalidArgument, "ep.context_embed_mode is '2', expected 0"),
     ],
     ids=["folder", "extension", "missing", "embed"],

@@ -348,4 +348,4 @@ def test_s21_sessions_of_a_group_read_the_file_once(tmp_path: Path) -> None:
             with ort.InferenceSession(path, options, providers=[OPENVINO]) as loaded:
                 np.testing.assert_array_equal(loaded.run(None, feed(proto))[0], answer(proto))
         assert group.waiting_contexts == ()
-        assert group.workspace.reads == 1
+        assert group.payload_files.reads == 1

@@ -407,12 +407,12 @@ def test_loaded_contexts_move_from_the_group_to_sessions(
     with ort.SharedContexts() as group:
         check(paths[0], results[0], group=group)
         assert len(group.waiting_contexts) == 1
-        assert group.workspace.reads == 1
+        assert group.payload_files.reads == 1
         check(paths[1], results[1], group=group)
         assert group.waiting_contexts == ()
-        assert group.workspace.reads == 1
+        assert group.payload_files.reads == 1
         check(paths[1], results[1], group=group)
-        assert group.workspace.reads == 2, "it was taken; the file is read again"
+        assert group.payload_files.reads == 2, "it was taken; the file is read again"
 
 
 def test_the_options_alone_do_the_same(shared: tuple[list[Path], list[list[Any]]]) -> None:
@@ -435,7 +435,7 @@ def test_a_file_written_anew_is_read_anew(
         with ort.SharedContexts() as again:
             results = [made(path, again) for path in paths]
         check(paths[1], results[1], group=group)
-        assert group.workspace.reads == 2
+        assert group.payload_files.reads == 2
 
 
 def test_a_session_that_cannot_load_takes_nothing(
@@ -453,7 +453,7 @@ def test_a_session_that_cannot_load_takes_nothing(
         with pytest.raises(ort.InvalidGraph):
             loaded(broken, group)
         check(paths[1], results[1], group=group)
-        assert group.workspace.reads == 1
+        assert group.payload_files.reads == 1
 
 
 def test_shared_contexts_are_checked_without_a_session(

@@ -14,6 +14,7 @@ from cached_starts import only_entry, start, store
 from ctx_formats.removal import remove_file
 from ort_lite.model_cache.eviction import LEFTOVER_SECONDS, unnamed_files
 from ort_lite.model_cache.objects import ObjectWriter
+from ort_lite.model_cache.store import CacheStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,19 +166,21 @@ def test_an_object_in_use_keeps_no_other_entry(
 def test_an_object_in_use_stays_if_it_is_what_would_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = ObjectWriter(tmp_path).write_model([b"model"])
-    path = tmp_path / first.name
+    cache = CacheStore(tmp_path)
+    cache.prepare()
+    first = ObjectWriter(cache).write_model([b"model"])
+    path = cache.objects / first.name
 
     def refuse(self: Path, target: Path) -> Path:
         raise PermissionError(13, "a session has it mapped", str(target))
 
     monkeypatch.setattr(Path, "replace", refuse)
-    assert ObjectWriter(tmp_path).write_model([b"model"]) == first
-    assert list(tmp_path.iterdir()) == [path]
+    assert ObjectWriter(cache).write_model([b"model"]) == first
+    assert list(cache.objects.iterdir()) == [path]
     path.chmod(0o644)
     path.write_bytes(b"other")
     with pytest.raises(PermissionError, match="a session has it mapped"):
-        ObjectWriter(tmp_path).write_model([b"model"])
+        ObjectWriter(cache).write_model([b"model"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

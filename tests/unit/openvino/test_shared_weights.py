@@ -132,7 +132,7 @@ def test_sessions_of_a_group_hold_one_copy_of_the_file_in_memory(
         sessions = [
             ort.InferenceSession(context(path), options, providers=[OPENVINO]) for path in paths
         ]
-        assert group.workspace.reads == 1
+        assert group.payload_files.reads == 1
     for session, path, expected in zip(sessions, paths, results, strict=True):
         proto = onnx.load(path, load_external_data=False)
         np.testing.assert_array_equal(session.run(None, feed(proto))[0], expected[0])
