@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import Reason
-from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
+from ort_lite.context.hints import recompile_hint
 from ort_lite.context.keys import PROBE_KEY
-from ort_lite.context.mending import recompile
-from ort_lite.context.node_verdict import NodeVerdict, refusal
 from ort_lite.context.nodes import interface, is_context_node
-from ort_lite.context.payload_store import PayloadStore
+from ort_lite.context.payload_checks import PayloadChecks
 from ort_lite.context.signatures_shown import described, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.execution_provider import (
@@ -32,12 +30,65 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.identity import HardwareIdentity
     from ctx_formats.onnx_model import Node
-    from ort_lite.context.examination import Examined
+    from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.providers.provider_list import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeVerdict:
+    """The verdict on one EPContext node.
+
+    Attributes:
+        node: Its name.
+        source: The EP that it is for.
+        reason: Of the closed list, where a session refuses the payload; else None.
+        message: For a person; "" when optimal.
+        hint: What mends it, or "".
+        integrity: "verified", or "not recorded" for a producer that writes no digests.
+        recorded: What the payload was built for.
+        signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
+        present: What is here; None where no SDK had to be asked.
+    """
+
+    node: str
+    source: str
+    verdict: CompiledModelCompatibility
+    reason: Reason | None = None
+    message: str = ""
+    hint: str = ""
+    integrity: str = ""
+    signed_by: str = ""
+    recorded: HardwareIdentity | None = None
+    present: HardwareIdentity | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **asdict(self),
+            "verdict": self.verdict.name,
+            "recorded": self.recorded.to_mapping() if self.recorded else None,
+            "present": self.present.to_mapping() if self.present else None,
+        }
+
+
+def refusal(exc: InvalidGraph, *, node: str, source: str, integrity: str = "") -> NodeVerdict:
+    """The verdict for what a session raises."""
+    return NodeVerdict(
+        node=node,
+        source=source,
+        verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
+        reason=exc.reason,
+        message=exc.message,
+        hint=exc.hint,
+        integrity=integrity,
+        recorded=exc.recorded,
+        present=exc.present,
+    )
 
 
 @shortage_as_status("the model cannot be checked")
@@ -70,20 +121,19 @@ def check_compatibility(
             raise
         return (refusal(exc, node="", source=""),)
     try:
-        try:
-            nodes = context_nodes(loaded)
-        except InvalidGraph as exc:
-            return (refusal(exc, node="", source=""),)
-        base = base_folder(loaded.path, options)
-        with PayloadStore(base, loaded.path, options, proof=loaded.proof) as store:
+        with PayloadChecks(loaded, options) as checks:
+            try:
+                nodes = checks.nodes
+            except InvalidGraph as exc:
+                return (refusal(exc, node="", source=""),)
             signed_by = described(signatures_of_loaded(loaded))
-            by_file = _by_file(nodes, store, options, signed_by)
-            sources = tuple(dict.fromkeys(v.source for _, v, found in by_file if found))
+            results = [(node, *_check_files(checks, *node, signed_by)) for node in nodes]
+            sources = tuple(dict.fromkeys(v.source for _, v, checked in results if checked))
             judge = _Judge(loaded, options, _wanted(loaded, options, providers, sources))
             try:
                 return tuple(
-                    verdict if found is None else judge.verdict(*node, verdict, found)
-                    for node, verdict, found in by_file
+                    verdict if checked is None else judge.verdict(*node, verdict, checked)
+                    for node, verdict, checked in results
                 )
             finally:
                 judge.release()
@@ -103,30 +153,15 @@ def _wanted(
     return wanted_by(options, named_in(named, None), lambda: ModelMetadata.of(loaded.model))
 
 
-def _by_file(
-    nodes: Sequence[tuple[Node, EpContextNode]],
-    store: PayloadStore,
-    options: SessionOptions,
-    signed_by: str,
-) -> list[tuple[tuple[Node, EpContextNode], NodeVerdict, Examined | None]]:
-    """What the files alone say; None besides where they decide against the payload."""
-    primaries = primaries_of(nodes)
-    found = [(node, *_from_file(node[1], store, primaries, options)) for node in nodes]
-    return [
-        (node, replace(verdict, signed_by=signed_by), examined) for node, verdict, examined in found
-    ]
-
-
-def _from_file(
-    node: EpContextNode,
-    store: PayloadStore,
-    primaries: Sequence[EpContextNode],
-    options: SessionOptions,
-) -> tuple[NodeVerdict, Examined | None]:
+def _check_files(
+    checks: PayloadChecks, raw: Node, node: EpContextNode, signed_by: str
+) -> tuple[NodeVerdict, CheckedNode | None]:
+    """The verdict by the files alone, with the node if they leave it to its EP."""
     try:
-        found = examine(node, store, primaries, options)
+        checked = checks.check(raw, node)
     except InvalidGraph as exc:
-        return refusal(exc, node=node.name, source=node.source), None
+        verdict = refusal(exc, node=node.name, source=node.source)
+        return replace(verdict, signed_by=signed_by), None
     if node.source not in catalog.entries():
         known = ", ".join(catalog.entries())
         unknown = NodeVerdict(
@@ -134,19 +169,21 @@ def _from_file(
             source=node.source,
             verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
             reason=Reason.SOURCE_UNKNOWN,
-            message=f"source '{node.source}' is no installed execution provider ({known})",
+            message=f"source '{node.source}' is not an installed execution provider ({known})",
             hint=f"install the execution provider '{node.source}'",
-            recorded=found.recorded,
+            signed_by=signed_by,
+            recorded=checked.recorded,
         )
         return unknown, None
     good = NodeVerdict(
         node=node.name,
         source=node.source,
         verdict=CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL,
-        integrity="verified" if found.notes is not None else "not recorded",
-        recorded=found.recorded,
+        integrity="verified" if checked.notes is not None else "not recorded",
+        signed_by=signed_by,
+        recorded=checked.recorded,
     )
-    return good, found
+    return good, checked
 
 
 class _Judge:
@@ -168,10 +205,10 @@ class _Judge:
                 ep.release()
 
     def verdict(
-        self, raw: Node, node: EpContextNode, verdict: NodeVerdict, found: Examined
+        self, raw: Node, node: EpContextNode, verdict: NodeVerdict, checked: CheckedNode
     ) -> NodeVerdict:
         """The verdict on a node of which the files say nothing bad."""
-        ep = self._opened(node.source)
+        ep = self._open(node.source)
         if isinstance(ep, EPFail) or not isinstance(ep, SupportsEpContext):
             message = ep.message if isinstance(ep, EPFail) else f"{ep.name} keeps no contexts"
             return replace(
@@ -183,28 +220,28 @@ class _Judge:
             )
         better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
         verdict = replace(verdict, present=ep.identity)
-        again = recompile(node.onnx_model_filename)
+        again = recompile_hint(node.onnx_model_filename)
         try:
             file = self._loaded.described
-            warning = require_fit(node, found, ep, self._options, file=file)
+            warning = require_fit(node, checked, ep, self._options, file=file)
             if isinstance(ep, ReadsRecords):
-                says = ep.identity_of_payload(found.payload.data)
+                says = ep.identity_of_payload(checked.payload.data)
                 require_identity(node, says, ep, self._options)
-            self._probe(raw, node, found, ep)
+            self._probe(raw, node, checked, ep)
         except Fail as exc:
             return replace(verdict, verdict=better, message=exc.message, hint=again)
         except InvalidGraph as exc:
-            told = refusal(exc, node=node.name, source=node.source, integrity=verdict.integrity)
-            told = replace(told, signed_by=verdict.signed_by)
-            judged = ep.check_compatibility(found.recorded)
+            refused = refusal(exc, node=node.name, source=node.source, integrity=verdict.integrity)
+            refused = replace(refused, signed_by=verdict.signed_by)
+            judged = ep.check_compatibility(checked.recorded)
             if judged.verdict is better and judged.reason is exc.reason:
-                told = replace(told, verdict=better)  # it runs once an option says so
-            return replace(told, hint=told.hint or again)
+                refused = replace(refused, verdict=better)  # it runs once an option says so
+            return replace(refused, hint=refused.hint or again)
         if not warning:
             return verdict
         return replace(verdict, verdict=better, message=warning, hint=again)
 
-    def _opened(self, name: str) -> ExecutionProvider | EPFail:
+    def _open(self, name: str) -> ExecutionProvider | EPFail:
         if name not in self._eps:
             request = self._wanted.get(name)
             try:
@@ -218,7 +255,7 @@ class _Judge:
         return self._eps[name]
 
     def _probe(
-        self, raw: Node, node: EpContextNode, found: Examined, ep: ExecutionProvider
+        self, raw: Node, node: EpContextNode, checked: CheckedNode, ep: ExecutionProvider
     ) -> None:
         """Try the payload in a child process, or remember how that went, as a session would."""
         if PROBE_KEY not in self._options.config:
@@ -235,7 +272,7 @@ class _Judge:
             return
         if self._interfaces is None:
             self._interfaces = dict(_interfaces(loader.as_graph(self._loaded.model)))
-        probe(node, found, self._interfaces[id(raw)])
+        probe(node, checked, self._interfaces[id(raw)])
 
 
 def _interfaces(graph: Graph) -> Iterator[tuple[int, PartitionIo]]:

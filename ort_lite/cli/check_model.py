@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.identity import HardwareIdentity
+    from ort_lite.check import NodeVerdict
     from ort_lite.cli.session_choice import SessionChoice
-    from ort_lite.context.node_verdict import NodeVerdict
 
 
 @click.command(short_help="Say whether a compiled model may run here.")

@@ -14,8 +14,8 @@ from ctx_formats.notes import read_notes
 from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
-from ort_lite.context.examination import recorded_identity
 from ort_lite.context.nodes import is_context_node
+from ort_lite.context.payload_checks import recorded_identity
 from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.info import NodeArg
 from ort_lite.model.loader import load

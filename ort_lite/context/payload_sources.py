@@ -97,7 +97,7 @@ class CallbackContexts:
         return self._read[name]
 
     def _call(self, name: str) -> memoryview:
-        from ort_lite.context.data import OrtEpContextDataBuffer  # noqa: PLC0415 - few sessions have one
+        from ort_lite.context.data import OrtEpContextDataBuffer  # noqa: PLC0415 - lazy: rare
 
         buffer = OrtEpContextDataBuffer(self.reader.max_size)
         try:

@@ -25,12 +25,11 @@ from ctx_formats.signatures import (
     signature_entries,
     spans_of,
 )
-from ort_lite.context.examination import base_folder, context_nodes, examine, primaries_of
+from ort_lite.context.hints import refusal_of
 from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
-from ort_lite.context.mending import refused
 from ort_lite.context.nodes import is_context_node
+from ort_lite.context.payload_checks import PayloadChecks
 from ort_lite.context.payload_sources import read_payload_container
-from ort_lite.context.payload_store import PayloadStore
 from ort_lite.model import loader
 from ort_lite.model.bodies import walk, walk_nodes
 from ort_lite.options import TRUST_KEY, SessionOptions
@@ -173,14 +172,12 @@ def _with_others(data: ModelBytes, entries: bytes) -> tuple[SignatureRecord, byt
 
 
 def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
-    """Refuse what a session would refuse whatever the device."""
-    nodes = context_nodes(loaded)
-    base = base_folder(loaded.path, options)
-    with PayloadStore(base, loaded.path, options, proof=loaded.proof) as store:
-        for _, node in nodes:
-            found = examine(node, store, primaries_of(nodes), options)
-            if found.seal is not None:
-                raise refused(found.seal.in_file(loaded.described), node.onnx_model_filename)
+    """Refuse a model that a session would refuse on any device."""
+    with PayloadChecks(loaded, options) as checks:
+        for raw, node in checks.nodes:
+            seal = checks.check(raw, node).seal
+            if seal is not None:
+                raise refusal_of(seal.in_file(loaded.described), node.onnx_model_filename)
 
 
 def _covered(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:

@@ -1,18 +1,18 @@
-"""Whether an examined payload fits the execution provider at hand: the verdict before import."""
+"""Whether a checked payload fits an execution provider: the verdict before the import."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
-from ort_lite.context.mending import recompile, refused
+from ort_lite.context.hints import recompile_hint, refusal_of
 from ort_lite.execution_provider import CompiledModelCompatibility, HoldsToOptions
 from ort_lite.status import Fail, InvalidGraph
 
 if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.context.examination import Examined
+    from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.execution_provider import SupportsEpContext
     from ort_lite.options import SessionOptions
 
@@ -21,17 +21,17 @@ SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
 
 def require_fit(
     node: EpContextNode,
-    found: Examined,
+    checked: CheckedNode,
     ep: SupportsEpContext,
     options: SessionOptions,
     *,
     file: str,
 ) -> str:
-    """Compare what a payload was built for with what is here; a warning text, or "".
+    """Compare what a payload was compiled for with what is present; a warning text, or "".
 
     Args:
         node: Whose payload.
-        found: What the files say about it.
+        checked: The node with its payload.
         ep: That would import it.
         options: What is required of payloads.
         file: The model in a message.
@@ -40,37 +40,37 @@ def require_fit(
         InvalidGraph: It does not run here, or its node was edited.
         Fail: It runs, but not at its best, and `session.fail_on_suboptimal_compiled_model`.
     """
-    warning = require_identity(node, found.recorded, ep, options)
-    if found.seal is not None:
-        seal = found.seal.in_file(file)
-        raise refused(seal, node.onnx_model_filename, recorded=found.recorded)
-    missing = _missing_option(ep, found)
+    warning = require_identity(node, checked.recorded, ep, options)
+    if checked.seal is not None:
+        seal = checked.seal.in_file(file)
+        raise refusal_of(seal, node.onnx_model_filename, recorded=checked.recorded)
+    missing = _missing_option(ep, checked)
     if missing:
-        hint = f"{recompile(node.onnx_model_filename)} with provider option {missing}"
+        hint = f"{recompile_hint(node.onnx_model_filename)} with provider option {missing}"
         raise InvalidGraph(
             f"EPContext node '{node.name}': the session has provider option {missing}, and the "
             f"payload was made without it (reason: {Reason.OPTIONS}). To mend it: {hint}.",
             reason=Reason.OPTIONS,
-            recorded=found.recorded,
+            recorded=checked.recorded,
             present=getattr(ep, "identity", None),
             hint=hint,
         )
-    if found.payload.weights is not None and not _shares_weights(ep):
-        hint = recompile(node.onnx_model_filename)
+    if checked.payload.weights is not None and not _shares_weights(ep):
+        hint = recompile_hint(node.onnx_model_filename)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
             f"{node.source} takes none (reason: {Reason.FORMAT}). To mend it: {hint}.",
             reason=Reason.FORMAT,
-            recorded=found.recorded,
+            recorded=checked.recorded,
             hint=hint,
         )
     return warning
 
 
-def _missing_option(ep: SupportsEpContext, found: Examined) -> str:
+def _missing_option(ep: SupportsEpContext, checked: CheckedNode) -> str:
     if not isinstance(ep, HoldsToOptions):
         return ""
-    return ep.missing_option(found.notes.options if found.notes is not None else {})
+    return ep.missing_option(checked.notes.options if checked.notes is not None else {})
 
 
 def _shares_weights(ep: SupportsEpContext) -> bool:
@@ -90,7 +90,7 @@ def require_identity(
     """
     verdict = ep.check_compatibility(recorded)
     if verdict.reason is not None or verdict.verdict == CompiledModelCompatibility.EP_UNSUPPORTED:
-        again = recompile(node.onnx_model_filename)
+        again = recompile_hint(node.onnx_model_filename)
         hint = f"{verdict.hint}, or {again}" if verdict.hint else again
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "

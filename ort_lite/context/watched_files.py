@@ -7,7 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FileChangedError
-from ort_lite.context.mending import refused
+from ort_lite.context.hints import refusal_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ class WatchedFiles:
         for descriptor, stamp, path in self._files:
             info = os.fstat(descriptor)
             if info.st_size != stamp.size or info.st_mtime_ns != stamp.mtime_ns:
-                raise refused(FileChangedError(path, "under a running session"), "")
+                raise refusal_of(FileChangedError(path, "under a running session"), "")
 
     def close(self) -> None:
         """Close the files; calling it twice does nothing."""

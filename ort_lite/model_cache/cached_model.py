@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.mapped_file import FileStamp
-    from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.model.loader import LoadedModel
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.entry_reader import OpenEntry
@@ -107,7 +107,7 @@ class CachedModel:
 
     def examined_early(
         self, wanted: Sequence[Request], disabled: Sequence[str]
-    ) -> EarlyExamination | None:
+    ) -> PayloadChecks | None:
         """See ModelSource: of the entry that a start like this one found last, by a guess."""
         if self.source is None:
             loaded = self.loaded

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import write_file
 from ctx_formats.errors import Reason
+from ort_lite.context.hints import recompile_hint
 from ort_lite.context.keys import PROBE_KEY
-from ort_lite.context.mending import recompile
 from ort_lite.model_cache.ownership import writable_by_others
 from ort_lite.model_cache.settings import cache_settings
 from ort_lite.options import TRUST_KEY
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ctx_formats.ep_context import EpContextNode
-    from ort_lite.context.examination import Examined
-    from ort_lite.context.importing import Probe
+    from ort_lite.context.payload_checks import CheckedNode
+    from ort_lite.context.reload import Probe
     from ort_lite.execution_provider import ExecutionProvider, PartitionIo
     from ort_lite.options import SessionOptions
 
@@ -108,17 +108,17 @@ def probe_of(
         return None
     opened = {ep.name: ep for ep in eps}
 
-    def probe(node: EpContextNode, found: Examined, io: PartitionIo) -> None:
+    def probe(node: EpContextNode, checked: CheckedNode, io: PartitionIo) -> None:
         suspect = Suspect(
             node=node,
-            payload=found.payload.data,
-            notes=found.notes,
+            payload=checked.payload.data,
+            notes=checked.notes,
             io=io,
             present=opened[node.source].identity,
             options=provider_options[node.source],
             believed=believed,
         )
-        if found.payload.weights is None:
+        if checked.payload.weights is None:
             prober.judge(suspect)
         elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
             raise NotImplementedYet(
@@ -179,7 +179,7 @@ def _remember(record: Path, problem: str) -> None:
 
 
 def _crashed(suspect: Suspect, problem: str) -> InvalidGraph:
-    hint = recompile(suspect.node.onnx_model_filename)
+    hint = recompile_hint(suspect.node.onnx_model_filename)
     return InvalidGraph(
         f"EPContext node '{suspect.node.name}': a child process that imported the payload "
         f"{problem} (reason: {Reason.VENDOR_CRASHED}). To mend it: {hint}.",

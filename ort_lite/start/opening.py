@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.destinations import StagesModels
-    from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.context.target import ContextTarget
     from ort_lite.execution_provider import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
@@ -46,7 +46,7 @@ class Opening:
     provider_options: Mapping[str, Mapping[str, str]]
     clock: LoadClock
     disabled: tuple[str, ...] = ()
-    early: EarlyExamination | None = None
+    early: PayloadChecks | None = None
     given_up: Callable[[], bool] = lambda: False
 
     def canceled(self) -> bool:
@@ -109,7 +109,7 @@ class ModelSource(Protocol):
 
     def examined_early(
         self, wanted: Sequence[Request], disabled: Sequence[str]
-    ) -> EarlyExamination | None:
+    ) -> PayloadChecks | None:
         """Begin to check the payloads that `find` is going to need, as far as that is known.
 
         Args:
@@ -159,7 +159,7 @@ class UncachedModel:
         self,
         wanted: Sequence[Request],  # noqa: ARG002 - see ModelSource
         disabled: Sequence[str],  # noqa: ARG002 - see ModelSource
-    ) -> EarlyExamination | None:
+    ) -> PayloadChecks | None:
         """See ModelSource."""
         return examine_early(self.loaded, self.options) if self.is_compiled() else None
 
@@ -189,11 +189,13 @@ class UncachedModel:
             self.loaded.close()
 
 
-def examine_early(loaded: LoadedModel, options: SessionOptions) -> EarlyExamination:
+def examine_early(loaded: LoadedModel, options: SessionOptions) -> PayloadChecks:
     """Begin to check the payloads of a context model; the caller closes it."""
-    from ort_lite.context.early_examination import EarlyExamination  # noqa: PLC0415 - lazy: reload
+    from ort_lite.context.payload_checks import PayloadChecks  # noqa: PLC0415 - lazy: reload
 
-    return EarlyExamination(loaded, options)
+    checks = PayloadChecks(loaded, options)
+    checks.start()
+    return checks
 
 
 def make_ready(loaded: LoadedModel, opening: Opening) -> Opened:
@@ -213,7 +215,7 @@ def reload_context(loaded: LoadedModel, opening: Opening) -> Opened:
     Raises:
         OrtLiteError: As a session.
     """
-    from ort_lite.context.loader import reload  # noqa: PLC0415 - lazy: reload
+    from ort_lite.context.reload import reload  # noqa: PLC0415 - lazy: reload
 
     probe = None
     if PROBE_KEY in opening.options.config:

@@ -16,7 +16,7 @@ from ort_lite.status import load_canceled
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.context.early_examination import EarlyExamination
+    from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
     from ort_lite.options import SessionOptions
@@ -106,7 +106,7 @@ class SessionStart:
         )
 
     def _opening(
-        self, wanted: Sequence[Request], early: EarlyExamination | None, undo: ExitStack
+        self, wanted: Sequence[Request], early: PayloadChecks | None, undo: ExitStack
     ) -> Opening:
         with self.clock.phase("open providers"):
             kernels = self.options.custom_kernels

@@ -11,7 +11,7 @@ import pytest
 
 from ctx_formats.notes import read_notes
 from ort_lite.check import check_compatibility
-from ort_lite.context import importing
+from ort_lite.context import reload
 from ort_lite.status import InvalidGraph
 from ort_lite.status import NotImplemented as NotImplementedByAny
 from ort_lite.testing.context_file import ContextFile, Damage, damages
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ctx_formats.ep_context import EpContextNode
-    from ort_lite.context.examination import Examined
+    from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.execution_provider import (
         CompiledPartition,
         ExecutionProvider,
@@ -221,15 +221,15 @@ class ReloadPromises(EpUnderTest):
 
 def before_import(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Let something happen once every digest has passed, before an EP gets a payload."""
-    compiled = importing._compiled  # noqa: SLF001 - between two steps of ours
+    call_import = reload._call_import  # noqa: SLF001 - between two steps of ours
 
     def later(
-        node: EpContextNode, found: Examined, ep: SupportsEpContext, io: PartitionIo
+        node: EpContextNode, checked: CheckedNode, ep: SupportsEpContext, io: PartitionIo
     ) -> CompiledPartition:
         action()
-        return compiled(node, found, ep, io)
+        return call_import(node, checked, ep, io)
 
-    monkeypatch.setattr(importing, "_compiled", later)
+    monkeypatch.setattr(reload, "_call_import", later)
 
 
 def flip_in_place(path: Path) -> None:

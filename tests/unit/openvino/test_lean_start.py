@@ -47,12 +47,12 @@ print(json.dumps({"modules": sorted(sys.modules), "answer": answer[0].tolist()})
 FIRST = """
 import sys
 before = []
-from ort_lite.context.modules_beside import ModulesBeside
-beginning = ModulesBeside.begin
+from ort_lite.context.background_importer import BackgroundImporter
+beginning = BackgroundImporter.begin
 def noting(beside):
     before[:] = before or sys.modules
     beginning(beside)
-ModulesBeside.begin = noting
+BackgroundImporter.begin = noting
 import ort_lite as ort
 session = ort.InferenceSession({path!r}, providers=["OpenVINOExecutionProvider"])
 import numpy as np

@@ -226,7 +226,7 @@ def test_a_payload_with_shared_weights_does_not_load_from_memory(
 
     options = ort.SessionOptions()
     options.set_ep_context_data_read_func(read)
-    with pytest.raises(ort.InvalidGraph, match="weights are shared, and the container is no file"):
+    with pytest.raises(ort.InvalidGraph, match="shared, and the container is not a file"):
         ort.InferenceSession(context(path), options, providers=[OPENVINO])
 
 

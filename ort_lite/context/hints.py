@@ -1,4 +1,4 @@
-"""What a user is told to do about a compiled model that does not run here."""
+"""Hints in errors: what a user can do about a compiled model that does not run here."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ UNKNOWN_MODEL = "<the original model>"
 _MAX_NAME = 255
 
 
-def recompile(onnx_model_filename: str) -> str:
-    """How to compile again, given the name that an EPContext node records ("" for none).
+def recompile_hint(onnx_model_filename: str) -> str:
+    """The command that compiles a model again.
 
-    The name may be anybody's: what could hide in a terminal, or be taken for an option, is
-    left out.
+    Args:
+        onnx_model_filename: As an EPContext node records it; "" for none. It is not trusted: a
+            name that could hide in a terminal or pass for an option is left out.
     """
     import shlex  # noqa: PLC0415 - lazy: rare
 
     name = onnx_model_filename
-    told = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
-    model = shlex.quote(name) if told else UNKNOWN_MODEL
+    shown = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
+    model = shlex.quote(name) if shown else UNKNOWN_MODEL
     return f"compile the model again on this machine: ort-lite compile {model}"
 
 
-def refused(
+def refusal_of(
     exc: FormatError, onnx_model_filename: str, *, recorded: HardwareIdentity | None = None
 ) -> InvalidGraph:
-    """A file's problem as the session's error, with what mends it."""
-    again = recompile(onnx_model_filename)
+    """The session's error for a problem of a file, with a hint."""
+    again = recompile_hint(onnx_model_filename)
     if isinstance(exc, FileChangedError):
         again = "load it again when nothing writes to it any more"
     hint = {

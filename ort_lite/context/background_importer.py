@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class ModulesBeside:
-    """A thread that is ready to import modules; `begin` lets it.
+class BackgroundImporter:
+    """Imports modules in a background thread once `begin` is called.
 
-    Python's import system makes whoever needs one of them meanwhile wait for it. The thread is
-    started before it is wanted: starting one waits until it runs, and it would then keep the
-    interpreter's lock from the thread that is about to give it away.
+    Code that needs one of them meanwhile waits for it, by Python's import locks. The thread starts
+    early and waits: a new thread would take the GIL just when the calling thread is about to
+    release it.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Start the thread, which waits.
+        """Start the thread, which waits for `begin`.
 
         Args:
             names: Of modules, in the order in which to import them.
@@ -32,11 +32,11 @@ class ModulesBeside:
         start_helper(self._run, "ort_lite modules")
 
     def begin(self) -> None:
-        """Import them from now on; once is enough."""
+        """Let the thread import; a second call does nothing."""
         self._begun.set()
 
     def _run(self) -> None:
         self._begun.wait()
         for name in self._names:
-            with suppress(Exception):  # who needs the module imports it again, and is told why
+            with suppress(Exception):  # the code that needs the module gets the error
                 import_module(name)
