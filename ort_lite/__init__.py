@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         get_version_string,
         has_collective_ops,
     )
+    from ort_lite.ep.interface import CompiledModelCompatibility, OrtCompiledModelCompatibility
     from ort_lite.execution.adapters import AdapterFormat, LoraAdapter
     from ort_lite.execution.allocators import (
         OrtArenaCfg,
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
     from ort_lite.execution.sparse_values import OrtSparseFormat
     from ort_lite.execution.streams import OrtSyncStream, copy_tensors
     from ort_lite.execution.values import OrtValue
-    from ort_lite.execution_provider import (
-        CompiledModelCompatibility,
-        OrtCompiledModelCompatibility,
-    )
     from ort_lite.global_threads import set_global_thread_pool_sizes
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import (
@@ -247,7 +244,7 @@ _HOMES = {
     "ort_lite.context.external_initializers": ("OrtExternalInitializerInfo",),
     "ort_lite.execution.values": ("OrtValue",),
     "ort_lite.execution.io_binding": ("IOBinding", "SessionIOBinding"),
-    "ort_lite.execution_provider": (
+    "ort_lite.ep.interface": (
         "CompiledModelCompatibility",
         "OrtCompiledModelCompatibility",
     ),

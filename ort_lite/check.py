@@ -12,10 +12,10 @@ from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_checks import PayloadChecks
 from ort_lite.context.signatures_shown import described, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompiledModelCompatibility,
-    ReadsRecords,
     SupportsEpContext,
+    SupportsPayloadIdentity,
 )
 from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
     from ctx_formats.onnx_model import Node
     from ort_lite.context.payload_checks import CheckedNode
-    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
+    from ort_lite.ep.interface import ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.providers.provider_list import Request
@@ -224,7 +224,7 @@ class _Judge:
         try:
             file = self._loaded.described
             warning = require_fit(node, checked, ep, self._options, file=file)
-            if isinstance(ep, ReadsRecords):
+            if isinstance(ep, SupportsPayloadIdentity):
                 says = ep.identity_of_payload(checked.payload.data)
                 require_identity(node, says, ep, self._options)
             self._probe(raw, node, checked, ep)

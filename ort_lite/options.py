@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ort_lite.context.data import ReadFunc
+    from ort_lite.ep.kernels import KernelDef
     from ort_lite.execution.values import OrtValue
-    from ort_lite.kernel_registry import KernelDef
     from ort_lite.model.given_weights import Buffer, GivenWeights
     from ort_lite.providers.device_policy import Delegate, OrtExecutionProviderDevicePolicy
     from ort_lite.providers.devices import OrtEpDevice
@@ -235,12 +235,12 @@ class SessionOptions:
         """Run an operator with a kernel of the user's own, before those of the CPU EP.
 
         Args:
-            definition: From `ort_lite.kernel_registry.kernel`; see docs/custom_kernels.md.
+            definition: From `ort_lite.ep.kernel`; see docs/custom_kernels.md.
 
         Raises:
             Fail: A kernel registered before serves the same versions and types.
         """
-        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - lazy: reload
+        from ort_lite.ep.kernels import KernelRegistry  # noqa: PLC0415 - lazy: reload
 
         registry = KernelRegistry("SessionOptions")
         for known in (*self._kernels, definition):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.session_threads import Surroundings
-    from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph

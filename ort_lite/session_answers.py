@@ -10,9 +10,9 @@ from ort_lite.execution.run_forms import RunForms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.signature import Signature
-    from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain

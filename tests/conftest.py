@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ort_lite.execution_provider import Probe
+    from ort_lite.ep.factory import Probe
     from ort_lite.hw.facts import Facts
     from ort_lite.hw.rows import ExpandedRow
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eps.cpu.kernels.families import FAMILIES
 
 if TYPE_CHECKING:
-    from ort_lite.kernel_registry import KernelDef
+    from ort_lite.ep.kernels import KernelDef
 
 
 def all_kernels() -> list[KernelDef]:

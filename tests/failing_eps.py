@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ort_lite.execution_provider import CompiledPartition, NotInstalled, Probe
-from ort_lite.status import EPFail
+from ort_lite.ep import CompiledPartition, EPFail, NotInstalled, Probe
 
 sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
@@ -16,7 +15,7 @@ from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep import ExecutionProvider
 
 ABSENT_NAME = "AbsentExecutionProvider"
 DEAD_NAME = "DeadExecutionProvider"

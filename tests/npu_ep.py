@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.ep.factory import DeviceInfo, Probe
 
 sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider
@@ -19,7 +19,7 @@ from example_ep.provider import ExampleExecutionProvider
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
 
 NAME = "ChipExecutionProvider"
 

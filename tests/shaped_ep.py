@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ort_lite.execution_provider import Probe
+from ort_lite.ep.factory import Probe
 
 sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from example_ep.program import Program
 
-    from ort_lite.execution_provider import CompiledPartition, FusedNode, Shapes, Value
+    from ort_lite.ep.interface import CompiledPartition, FusedNode, Shapes, Value
 
 NAME = "ShapedExecutionProvider"
 PATIENCE = 20

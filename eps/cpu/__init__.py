@@ -7,12 +7,12 @@ import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ort_lite.status import EPFail, InvalidArgument
+from ort_lite.ep import EPFail, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider, Probe
+    from ort_lite.ep import ExecutionProvider, Probe
 
 _THREADS = "intra_op_num_threads"
 
@@ -43,8 +43,7 @@ class _Factory:
         import platform
 
         from ctx_formats.identity import HardwareIdentity
-        from ort_lite.cpu_baseline import baseline_problem
-        from ort_lite.execution_provider import DeviceInfo, Probe
+        from ort_lite.ep import DeviceInfo, Probe, baseline_problem
 
         problem = baseline_problem()
         if problem:
@@ -69,7 +68,7 @@ class _Factory:
                 f"{self.name}: {_THREADS} is '{threads}', expected a number from 0 on"
             )
         if "numpy" not in sys.modules and not _has_sse42():
-            from ort_lite.cpu_baseline import baseline_problem
+            from ort_lite.ep import baseline_problem
 
             problem = baseline_problem()
             if problem:

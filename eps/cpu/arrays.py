@@ -9,13 +9,13 @@ import numpy as np
 
 from ctx_formats.onnx_model import SequenceType, TensorType
 from eps.cpu.memory import available_memory
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ctx_formats.onnx_model import ValueType
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]

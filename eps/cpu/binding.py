@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.plan import KERNEL_ERRORS
-from ort_lite.status import Fail
-from ort_lite.status import NotImplemented as NotImplementedByCpu
+from ort_lite.ep import Fail
+from ort_lite.ep import NotImplemented as NotImplementedByCpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.plan import Plan
     from eps.cpu.resolve import Resolution
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph, KernelFn, KernelInfo, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger
 
 log = get_logger(__name__)
 

@@ -15,20 +15,15 @@ from eps.cpu.constants import constants_of
 from eps.cpu.plan import KERNEL_ERRORS, BodyPlan, Plan, as_value
 from eps.cpu.resolve import plain_domain
 from eps.cpu.workspace import Workspace
-from ort_lite.execution.slots import number_slots
-from ort_lite.kernel_info import Body
-from ort_lite.kernel_registry import KernelInfo
-from ort_lite.status import NotImplemented as NotImplementedByCpu
-from ort_lite.status import OrtLiteError
+from ort_lite.ep import Body, KernelInfo, OrtLiteError, number_slots
+from ort_lite.ep import NotImplemented as NotImplementedByCpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.onnx_model import Node, ValueType
     from eps.cpu.resolve import Resolver
-    from ort_lite.execution_provider import Runnable, Value
-    from ort_lite.kernel_registry import KernelFn
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph, KernelFn, Runnable, Value
 
 MAX_DEPTH = 64
 """Bodies inside bodies; a model that goes deeper is taken for an attack."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.model.sparse_constants import dense_array
-from ort_lite.model.tensor_values import to_numpy
+from ort_lite.ep import dense_array, to_numpy
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 
 def constants_of(graph: Graph) -> dict[str, Array]:

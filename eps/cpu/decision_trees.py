@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
 _BLOCK = 1 << 20
 """Rows times trees times targets that are worked on at a time."""

@@ -11,13 +11,12 @@ import onnx.shape_inference
 from ctx_formats.model_reader import read_model
 from eps.cpu.node_model import node_model
 from eps.cpu.schema_table import find_schema
-from ort_lite.model.graph import Graph
+from ort_lite.ep import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.kernel_registry import KernelInfo
-    from ort_lite.kernel_type_str import OpIdentifier
+    from ort_lite.ep import KernelInfo, OpIdentifier
 
 
 def function_graph(

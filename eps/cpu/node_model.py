@@ -14,7 +14,7 @@ from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, Model, Va
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
 
 def node_model(info: KernelInfo, opset_imports: Mapping[str, int]) -> onnx.ModelProto:

@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.numpy_helper
 
 from eps.cpu.schema_table import FILE, Schema, SchemaTable, row_of
-from ort_lite.kernel_type_str import places_of_schema
+from ort_lite.ep import places_of_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
-from ort_lite.execution.run_context import NodeLabel, current_run
-from ort_lite.execution.slots import SlotProgram
-from ort_lite.execution_provider import CompiledPartition
-from ort_lite.model.tensor_values import type_string
-from ort_lite.session_log import get_logger, verbose_level
-from ort_lite.status import EPFail, RuntimeException
+from ort_lite.ep import (
+    CompiledPartition,
+    EPFail,
+    NodeLabel,
+    RuntimeException,
+    SlotProgram,
+    current_run,
+    get_logger,
+    type_string,
+    verbose_level,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.execution.slots import SlotTable
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_registry import KernelFn
+    from ort_lite.ep import KernelFn, SlotTable, Value
 
 log = get_logger(__name__)
 

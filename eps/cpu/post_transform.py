@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
 _NOTHING = 1e-7
 

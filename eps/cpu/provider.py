@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.execution_provider import Capability, CompileRefused, ExecutionProvider
+from ort_lite.ep import Capability, CompileRefused, ExecutionProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.resolve import Resolver
-    from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
-    from ort_lite.kernel_registry import KernelDef, KernelRegistry
+    from ort_lite.ep import CompiledPartition, FusedNode, GraphView, KernelDef, KernelRegistry
 
 
 class CPUExecutionProvider(ExecutionProvider):
@@ -41,7 +40,7 @@ class CPUExecutionProvider(ExecutionProvider):
     @cached_property
     def _users(self) -> KernelRegistry:
         """A user's kernels."""
-        from ort_lite.kernel_registry import KernelRegistry  # noqa: PLC0415 - lazy: reload
+        from ort_lite.ep import KernelRegistry  # noqa: PLC0415 - lazy: reload
 
         return KernelRegistry(self.name)
 
@@ -63,7 +62,7 @@ class CPUExecutionProvider(ExecutionProvider):
         self._users.register(definition)
 
     def list_kernels(self) -> tuple[KernelDef, ...]:
-        """All kernels; see ListsKernels."""
+        """All kernels; see SupportsKernelListing."""
         registries = self._resolver.registries
         return tuple(definition for registry in registries for definition in registry.definitions())
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
     Activation = Callable[[Array], Array]
     Shaped = Callable[[Array, float, float], Array]

@@ -14,8 +14,7 @@ from eps.cpu.node_model import node_model
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
-    from ort_lite.kernel_type_str import OpIdentifier
+    from ort_lite.ep import KernelFn, KernelInfo, OpIdentifier
 
 _MODULES: Mapping[str, str] = MappingProxyType(
     {

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.cpu.schema_table import load_table
 from eps.cpu.schemas import Schemas
-from ort_lite.kernel_registry import KernelCall, KernelDef, KernelRegistry
-from ort_lite.kernel_type_str import KernelTypeStrResolver, OpIdentifier
-from ort_lite.model.type_text import type_text
+from ort_lite.ep import (
+    KernelCall,
+    KernelDef,
+    KernelRegistry,
+    KernelTypeStrResolver,
+    OpIdentifier,
+    type_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 _ONNX = frozenset(("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.kernel_type_str import ArgPlace
+from ort_lite.ep import ArgPlace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.cpu.schema_table import find_schema, load_table
-from ort_lite.kernel_type_str import ArgPlace, OpIdentifier
+from ort_lite.ep import ArgPlace, OpIdentifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.kernel_registry import KernelRegistry
+    from ort_lite.ep import KernelRegistry
 
 _NO_SCHEMA_FORMALS = 64
 """An operator without a schema has formal parameters input0, output0, ... up to this many."""

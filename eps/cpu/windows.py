@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array, DType, Empty
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
 
 @dataclass(frozen=True, slots=True)

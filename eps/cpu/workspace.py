@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep import KernelInfo
 
 LEAST_BYTES = 1 << 16
 """Smaller arrays come from numpy, whose allocator keeps what they leave."""

@@ -12,7 +12,7 @@ from eps.opencl.options import OPTIONS, parse_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider, Probe
+    from ort_lite.ep import ExecutionProvider, Probe
 
 NAME = "OpenCLExecutionProvider"
 
@@ -38,7 +38,7 @@ class _Factory:
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
         from eps.opencl.runtime.icd import intel_runtime
-        from ort_lite.providers.early_loading import load_early
+        from ort_lite.ep import load_early
 
         library = intel_runtime(os.environ) if sys.platform == "linux" else None
         if library is not None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.providers.input_shapes import KEY, parse_shapes
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import (
+    RESHAPE_INPUT,
+    InvalidArgument,
+    parse_shapes,
+    read_choice,
+    read_count,
+    read_flag,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,22 +82,22 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
     Raises:
         InvalidArgument: A value that the option cannot have; says which it can.
     """
-    max_variants = _count(options, "max_variants", MAX_VARIANTS)
-    reshape = _reshape(options.get(KEY, ""), max_variants)
+    max_variants = read_count(options, "max_variants", MAX_VARIANTS)
+    reshape = _reshape(options.get(RESHAPE_INPUT, ""), max_variants)
     return OpenCLOptions(
         platform=options.get("platform", "").strip().lower(),
         device=options.get("device", "").strip().lower(),
-        precision=_one_of(options, "precision", PRECISIONS),
-        rebuild=_flag(options, "rebuild"),
+        precision=read_choice(options, "precision", PRECISIONS),
+        rebuild=read_flag(options, "rebuild"),
         max_variants=max_variants,
         reshape=reshape,
         closed=_closed(options),
-        weights=_one_of(options, "weights", WEIGHTS),
-        tuning=_one_of(options, "tuning", TUNING),
+        weights=read_choice(options, "weights", WEIGHTS),
+        tuning=read_choice(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
-        winograd=_flag(options, "winograd", default="true"),
-        templates=_one_of(options, "templates", TEMPLATES),
-        profiling=_flag(options, "profiling"),
+        winograd=read_flag(options, "winograd", default=True),
+        templates=read_choice(options, "templates", TEMPLATES),
+        profiling=read_flag(options, "profiling"),
     )
 
 
@@ -101,33 +107,10 @@ def _closed(options: Mapping[str, str]) -> bool:
     Raises:
         InvalidArgument: There would be no shapes at all.
     """
-    closed = _one_of(options, "other_shapes", OTHER_SHAPES) == "refuse"
-    if closed and not options.get(KEY, "").strip():
-        raise InvalidArgument(f"other_shapes=refuse needs {KEY}: the shapes to compile for")
+    closed = read_choice(options, "other_shapes", OTHER_SHAPES) == "refuse"
+    if closed and not options.get(RESHAPE_INPUT, "").strip():
+        raise InvalidArgument("other_shapes=refuse needs reshape_input: the shapes to compile for")
     return closed
-
-
-def _flag(options: Mapping[str, str], key: str, *, default: str = "false") -> bool:
-    text = options.get(key, default)
-    if text not in ("true", "True", "false", "False", "1", "0"):
-        raise InvalidArgument(f"{key} is '{text}', expected true or false")
-    return text in ("true", "True", "1")
-
-
-def _count(options: Mapping[str, str], key: str, default: int) -> int:
-    text = options.get(key)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1 << 16):
-        raise InvalidArgument(f"{key} is '{text}', expected a whole number from 1 to 65535")
-    return int(text)
-
-
-def _one_of(options: Mapping[str, str], key: str, values: tuple[str, ...]) -> str:
-    text = options.get(key, values[0])
-    if text not in values:
-        raise InvalidArgument(f"{key} is '{text}', expected one of {', '.join(values)}")
-    return text
 
 
 def _reshape(text: str, limit: int) -> tuple[dict[str, tuple[int, ...]], ...]:
@@ -137,10 +120,12 @@ def _reshape(text: str, limit: int) -> tuple[dict[str, tuple[int, ...]], ...]:
         ranges = [f"{low}..{high}" for b in bounds.values() for low, high in b if low != high]
         if ranges:
             raise InvalidArgument(
-                f"{KEY} is '{text}': a kernel has fixed sizes, and {ranges[0]} is a range; "
+                f"reshape_input is '{text}': a kernel has fixed sizes, and {ranges[0]} is a range; "
                 "give a set of shapes for each size"
             )
         sets.append({name: tuple(low for low, _ in b) for name, b in bounds.items()})
     if len(sets) > limit:
-        raise InvalidArgument(f"{KEY} has {len(sets)} sets of shapes, and max_variants is {limit}")
+        raise InvalidArgument(
+            f"reshape_input has {len(sets)} sets of shapes, and max_variants is {limit}"
+        )
     return tuple(sets)

@@ -20,9 +20,15 @@ from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices, fitting_devices
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.runtime.partition import StaticPartition
-from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider, GraphView
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.ep import (
+    Capability,
+    CompiledPartition,
+    EPFail,
+    ExecutionProvider,
+    GraphView,
+    StartupHints,
+    get_logger,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +38,7 @@ if TYPE_CHECKING:
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.executable import Executable
     from eps.opencl.target import Target
-    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
-    from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
+    from ort_lite.ep import Compatibility, FusedNode, PartitionIo, WeightsFile, WeightsSink
 
 log = get_logger(__name__)
 
@@ -43,7 +48,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "OpenCLExecutionProvider"
     survives_fork: ClassVar[bool] = False
-    imports_without_lock = True
+    startup_hints = StartupHints()
     widens: ClassVar[frozenset[int]] = frozenset((DataType.FLOAT16, DataType.BFLOAT16))
 
     def __init__(self, options: OpenCLOptions) -> None:

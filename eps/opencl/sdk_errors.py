@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.constants import CL_DEVICE_NOT_AVAILABLE
-from ort_lite.status import DeviceReset, EPFail
+from ort_lite.ep import DeviceReset, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

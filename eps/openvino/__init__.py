@@ -11,7 +11,7 @@ from eps.openvino.sdk.shared_tbb import load_newest_tbb
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider, Probe
+    from ort_lite.ep import ExecutionProvider, Probe
 
 NAME = "OpenVINOExecutionProvider"
 
@@ -24,7 +24,7 @@ class _Factory:
 
     def missing(self) -> str:
         """Why there is no OpenVINO here; see `EpFactory`."""
-        from ort_lite.providers.early_loading import package_folders
+        from ort_lite.ep import package_folders
 
         if package_folders(PACKAGE):
             return ""
@@ -32,7 +32,7 @@ class _Factory:
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""
-        from ort_lite.execution_provider import Probe
+        from ort_lite.ep import Probe
 
         missing = self.missing()
         if missing:
@@ -48,7 +48,7 @@ class _Factory:
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
         from eps.openvino.sdk.early_loading import first_use, libraries
-        from ort_lite.providers.early_loading import load_early
+        from ort_lite.ep import load_early
 
         kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
         return load_early(libraries(kind), first_use(options)) and kind == "CPU"
@@ -58,7 +58,7 @@ class _Factory:
         parsed = parse_options(options)
         missing = self.missing()
         if missing:
-            from ort_lite.execution_provider import NotInstalled
+            from ort_lite.ep import NotInstalled
 
             raise NotInstalled(missing)
         load_newest_tbb()

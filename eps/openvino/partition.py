@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from eps.openvino.sdk.ports import WIDE
+from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.execution_provider import CompiledPartition
-from ort_lite.status import EPFail
+from ort_lite.ep import CompiledPartition, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.openvino.sdk.runtime import Array, Model
-    from ort_lite.execution_provider import Value
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph, Value
 
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making
@@ -96,7 +94,7 @@ class _Request:
         self._in_order = tuple(in_order)
         self._out_order = tuple(out_order)
         ports = [model.inputs.all[index] for index in in_order]
-        self._wide = tuple(i for i, port in enumerate(ports) if port.element_type == WIDE)
+        self._wide = tuple(i for i, port in enumerate(ports) if port.data_type == DataType.INT64)
         self._owned: list[Array | None] = [
             self._request.own_input(index, port) if port.is_static else None
             for index, port in zip(in_order, ports, strict=True)

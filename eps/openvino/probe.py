@@ -11,8 +11,7 @@ from eps.openvino.payload.identity import read_identity
 from eps.openvino.sdk.binding import VERSION, ov
 from eps.openvino.sdk.binding_runtime import BindingRuntime
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
-from ort_lite.execution_provider import DeviceInfo, Probe
-from ort_lite.status import EPFail
+from ort_lite.ep import DeviceInfo, EPFail, Probe
 
 if TYPE_CHECKING:
     import openvino

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.onnx_model import DataType
-from eps.openvino.options import TRUE
+from eps.openvino.options import import_config, weightless_config
 from eps.openvino.payload.blob_header import read_requirements
 from eps.openvino.payload.identity import (
     compatibility_json,
@@ -17,16 +17,19 @@ from eps.openvino.payload.identity import (
     requirement_identity,
 )
 from eps.openvino.payload.verdict import Verdicts
-from eps.openvino.sdk.config import import_config, weightless_config
 from eps.openvino.sdk.runtimes import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
-from ort_lite.execution_provider import (
+from ort_lite.ep import (
+    TRUE_TEXTS,
     Capability,
     CompiledPartition,
+    EPFail,
     ExecutionProvider,
     GraphView,
+    InvalidArgument,
+    InvalidGraph,
+    StartupHints,
 )
-from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,8 +40,9 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.sdk.runtime import Runtime
     from eps.openvino.support.table import SupportTable
-    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
-    from ort_lite.execution_provider import Compatibility, FusedNode, PartitionIo
+    from ort_lite.ep import Compatibility, FusedNode, PartitionIo, WeightsFile, WeightsSink
+
+MODULES_AFTER_IMPORT = ("eps.openvino.partition", "eps.openvino.sdk.c_request")
 
 
 class OpenVINOExecutionProvider(ExecutionProvider):
@@ -47,10 +51,6 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     name: ClassVar[str] = "OpenVINOExecutionProvider"
     survives_fork: ClassVar[bool] = False
     widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
-    modules_after_import: ClassVar[Sequence[str]] = (
-        "eps.openvino.partition",
-        "eps.openvino.sdk.c_request",
-    )
 
     def __init__(self, options: OpenVINOOptions) -> None:
         """Open the device, or the compiler for one that is not here (`npu_platform`).
@@ -61,7 +61,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self.options = options
         self._sdk = Sdk(options)
         runtime = self._sdk.runtime
-        self.imports_without_lock = runtime.without_lock
+        if runtime.without_lock:
+            self.startup_hints = StartupHints(MODULES_AFTER_IMPORT)
         if options.npu_platform:
             from eps.openvino.compile.offline import offline_identity  # noqa: PLC0415 - lazy: reload
 
@@ -75,7 +76,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
             core = sdk.core()
-            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - lazy: reload
+            from ort_lite.ep import uncut  # noqa: PLC0415 - lazy: reload
 
             with uncut:
                 return present_requirements(core, options)
@@ -101,7 +102,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     def missing_option(self, recorded: Mapping[str, str]) -> str:
         """`ieee_semantics=true`, where this session has it and a payload was made without."""
         made_with = recorded.get("ieee_semantics", "false")
-        return "ieee_semantics=true" if self.options.ieee and made_with not in TRUE else ""
+        return "ieee_semantics=true" if self.options.ieee and made_with not in TRUE_TEXTS else ""
 
     @cached_property
     def _table(self) -> SupportTable:
@@ -194,9 +195,10 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 present=self._identity,
             ) from exc
         from eps.openvino.partition import OpenVINOPartition  # noqa: PLC0415 - lazy: reload
-        from eps.openvino.sdk.ports import import_order  # noqa: PLC0415 - lazy: reload
+        from ort_lite.ep import import_order  # noqa: PLC0415 - lazy: reload
 
-        return OpenVINOPartition(model, "an imported partition", import_order(io, model))
+        order = import_order(io.inputs, model.inputs), import_order(io.outputs, model.outputs)
+        return OpenVINOPartition(model, "an imported partition", order)
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
     from ort_lite.run_options import RunOptions
 
 SCHEMA_VERSION = 1

@@ -11,7 +11,7 @@ from ort_lite.run_options import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
     from ort_lite.session import InferenceSession
 
 Options = TypeVar("Options")

@@ -10,9 +10,9 @@ from ort_lite.status import Fail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
-    from ort_lite.execution_provider import Value
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
     from ort_lite.run_options import RunOptions

@@ -12,7 +12,7 @@ from ort_lite.cli.output import json_option, print_json, print_line, progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ort_lite.execution_provider import DeviceInfo, Probe
+    from ort_lite.ep.factory import DeviceInfo, Probe
 
 
 @click.command(short_help="Show execution providers and devices.")

@@ -10,10 +10,10 @@ from ctx_formats.errors import FormatError
 from ctx_formats.model_file import read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.stamped_file import StampedFile
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompiledModelCompatibility,
-    ReadsRecords,
     SupportsEpContext,
+    SupportsPayloadIdentity,
 )
 from ort_lite.providers import catalog
 from ort_lite.providers.devices import chosen_provider
@@ -22,7 +22,7 @@ from ort_lite.status import Fail, InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.providers.devices import OrtEpDevice
 
 METADATA_PREFIX = "ep_compatibility_info."
@@ -117,7 +117,7 @@ def _judged(ep: ExecutionProvider, info: str) -> CompiledModelCompatibility:
     """An EP that cannot take its own text apart has said all with it: equal or not."""
     if not isinstance(ep, SupportsEpContext):
         return CompiledModelCompatibility.EP_NOT_APPLICABLE
-    if isinstance(ep, ReadsRecords):
+    if isinstance(ep, SupportsPayloadIdentity):
         recorded = ep.identity_of_info(info)
         if recorded is not None:
             return ep.check_compatibility(recorded).verdict

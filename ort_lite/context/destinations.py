@@ -17,7 +17,7 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.context.data import OrtEpContextData
 from ort_lite.context.keys import PATH_KEY
-from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.status import Fail, InvalidArgument, OrtLiteError
 from ort_lite.version import PRODUCER
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ctx_formats.onnx_model import Model, Node
-    from ort_lite.execution_provider import CompiledPartition
+    from ort_lite.ep.interface import CompiledPartition
 
 
 @runtime_checkable
-class SharesWorkingMemory(Protocol):
+class SupportsMemorySharing(Protocol):
     """An EP whose contexts run in one working memory."""
 
     def max_size(self, compiled: CompiledPartition) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import TensorType
-from ort_lite.execution_provider import PartitionIo
+from ort_lite.ep.interface import PartitionIo
 from ort_lite.model.bodies import map_bodies, walk_nodes
 
 if TYPE_CHECKING:

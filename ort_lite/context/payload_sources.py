@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctx_formats.container import Container
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context.shared_reading import PayloadFile, SharedPayloads
-    from ort_lite.context.shared_weights import WeightsFile
+    from ort_lite.ep.interface import WeightsFile
     from ort_lite.options import DataReader
 
 

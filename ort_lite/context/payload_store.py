@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctx_formats.notes import ContextNotes
     from ort_lite.context.payload_sources import ContainerSource, SourcedContainer
     from ort_lite.context.shared_reading import SharedPayloads
-    from ort_lite.context.shared_weights import WeightsFile
+    from ort_lite.ep.interface import WeightsFile
     from ort_lite.options import SessionOptions
     from ort_lite.trust.verification import Proof
 

@@ -14,7 +14,7 @@ from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.nodes import interface, is_context_node, without_output_shapes
 from ort_lite.context.payload_checks import PayloadChecks, parse_node
 from ort_lite.context.verdict import require_fit
-from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.model.loader import as_graph
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, InvalidGraph, load_canceled
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.context.payload_store import PayloadStore
     from ort_lite.context.watched_files import WatchedFiles
-    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, PartitionIo
+    from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -154,10 +154,10 @@ def _background_importer(
     None where all are imported, or where every EP holds the GIL during an import.
     """
     sources = {node.source for node in primaries}
-    willing = [ep for ep in eps if ep.name in sources and ep.imports_without_lock]
-    own = [name for ep in willing for name in ep.modules_after_import]
+    hints = [ep.startup_hints for ep in eps if ep.name in sources and ep.startup_hints]
+    own = [name for hint in hints for name in hint.modules_after_import]
     missing = [name for name in (*NEEDED_AFTER_IMPORT, *own) if name not in sys.modules]
-    return BackgroundImporter(missing) if willing and missing else None
+    return BackgroundImporter(missing) if hints and missing else None
 
 
 def _prepare(graph: Graph, session: ReloadContext, importer: Importer) -> PreparedGraph:
@@ -326,10 +326,10 @@ class Importer:
     def _reserve(self, source: str, ep: ExecutionProvider) -> None:
         """Announce to an EP, once, how much working memory its contexts need."""
         if source in self._sizes and source not in self._reserved:
-            from ort_lite.context.max_size import SharesWorkingMemory  # noqa: PLC0415 - lazy: rare
+            from ort_lite.ep.interface import SupportsMemorySharing  # noqa: PLC0415 - lazy: rare
 
             self._reserved.add(source)
-            if isinstance(ep, SharesWorkingMemory):
+            if isinstance(ep, SupportsMemorySharing):
                 ep.reserve(self._sizes[source])
 
     def _owner(self, node: EpContextNode) -> tuple[int, ExecutionProvider]:
@@ -372,7 +372,7 @@ def _call_import(
     try:
         if checked.payload.weights is None:
             return ep.import_model(checked.payload.data, io)
-        from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
+        from ort_lite.ep.interface import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
 
         assert isinstance(ep, SupportsWeightSharing), "require_fit saw to it"
         return ep.import_shared(checked.payload.data, checked.payload.weights, io)

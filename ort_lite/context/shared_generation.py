@@ -16,8 +16,8 @@ from ctx_formats.removal import remove_file
 from ctx_formats.shared_container import Mark, NoRoomError, SharedContainerWriter
 from ort_lite.context.destinations import Stored, export_function
 from ort_lite.context.max_size import largest_in, with_max_size
-from ort_lite.context.shared_weights import SupportsWeightSharing
 from ort_lite.context.target import exists_already
+from ort_lite.ep.interface import SupportsWeightSharing
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, InvalidArgument
 from ort_lite.version import PRODUCER

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctx_formats.container import Container
     from ctx_formats.copied_file import CopiedFile
     from ctx_formats.mapped_file import MappedFile
-    from ort_lite.context.shared_weights import WeightsFile
+    from ort_lite.ep.interface import WeightsFile
     from ort_lite.options import SessionOptions
 
     FileBytes = MappedFile | CopiedFile
@@ -68,7 +68,7 @@ class PayloadFile:
         runs = self.container.entries[name].weights
         if not runs:
             return None
-        from ort_lite.context.shared_weights import WeightsFile  # noqa: PLC0415 - lazy: rare
+        from ort_lite.ep.interface import WeightsFile  # noqa: PLC0415 - lazy: rare
 
         with self._lock:
             for run in runs:

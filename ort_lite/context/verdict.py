@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.context.hints import recompile_hint, refusal_of
-from ort_lite.execution_provider import CompiledModelCompatibility, HoldsToOptions
+from ort_lite.ep.interface import CompiledModelCompatibility, SupportsOptionPromises
 from ort_lite.status import Fail, InvalidGraph
 
 if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.identity import HardwareIdentity
     from ort_lite.context.payload_checks import CheckedNode
-    from ort_lite.execution_provider import SupportsEpContext
+    from ort_lite.ep.interface import SupportsEpContext
     from ort_lite.options import SessionOptions
 
 SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
@@ -68,13 +68,13 @@ def require_fit(
 
 
 def _missing_option(ep: SupportsEpContext, checked: CheckedNode) -> str:
-    if not isinstance(ep, HoldsToOptions):
+    if not isinstance(ep, SupportsOptionPromises):
         return ""
     return ep.missing_option(checked.notes.options if checked.notes is not None else {})
 
 
 def _shares_weights(ep: SupportsEpContext) -> bool:
-    from ort_lite.context.shared_weights import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
+    from ort_lite.ep.interface import SupportsWeightSharing  # noqa: PLC0415 - lazy: rare
 
     return isinstance(ep, SupportsWeightSharing)
 

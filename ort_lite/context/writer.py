@@ -18,10 +18,9 @@ from ctx_formats.signatures import without_signatures
 from ort_lite.context.destinations import Embedded
 from ort_lite.context.external_initializers import located, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
-from ort_lite.context.max_size import SharesWorkingMemory
 from ort_lite.context.target import exists_already
+from ort_lite.ep.interface import SupportsEpContext, SupportsMemorySharing
 from ort_lite.execution.values import OrtValue
-from ort_lite.execution_provider import SupportsEpContext
 from ort_lite.planning.placement import all_partitions
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, load_canceled
@@ -301,6 +300,6 @@ def _nodes(
 def _max_size(parts: Sequence[Partition]) -> int:
     """Working memory that the largest of one EP's partitions needs; 0 where it needs none."""
     return max(
-        part.ep.max_size(part.compiled) if isinstance(part.ep, SharesWorkingMemory) else 0
+        part.ep.max_size(part.compiled) if isinstance(part.ep, SupportsMemorySharing) else 0
         for part in parts
     )

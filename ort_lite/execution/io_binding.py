@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
 
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
     from ort_lite.model.info import NodeArg
 
     Array = np.ndarray[Any, np.dtype[Any]]

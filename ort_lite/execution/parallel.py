@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
 
     Call = Callable[[int, list[Value]], Sequence[Value]]
     """Runs a step, given its number and the values that it reads."""

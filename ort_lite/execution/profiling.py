@@ -21,8 +21,8 @@ from ort_lite.status import Fail
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.run_context import NodeRun
-    from ort_lite.execution_provider import Value
 
 MAX_EVENTS = 1_000_000
 """ONNX Runtime stops there too (profiler.h); a session left alone must not eat all memory."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.parallel import Helpers
-    from ort_lite.execution_provider import Value
     from ort_lite.run_options import RunOptions
 
     class NodeProfiler(Protocol):

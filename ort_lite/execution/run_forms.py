@@ -11,12 +11,12 @@ from ort_lite.status import BindingError, Fail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.session_threads import Surroundings
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
-    from ort_lite.execution_provider import Value
     from ort_lite.model.info import NodeArg
     from ort_lite.run_options import RunOptions
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Dim, Tensor
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
     from ort_lite.model.graph import Graph
 
 

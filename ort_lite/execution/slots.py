@@ -15,9 +15,9 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ort_lite.ep.interface import Runnable, Value
     from ort_lite.execution.parallel import Schedule
     from ort_lite.execution.run_context import NodeLabel, RunContext
-    from ort_lite.execution_provider import Runnable, Value
 
 NOTHING = 0
 """The slot of omitted inputs; always None."""

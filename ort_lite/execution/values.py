@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Tensor
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.sparse_tensor import SparseTensor
     from ort_lite.execution.sparse_values import SparseTensor as SparseValue
-    from ort_lite.execution_provider import Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -14,7 +14,7 @@ from ort_lite.check import check_compatibility
 from ort_lite.cli.arrays import load_arrays, load_feed, random_feed, save_arrays
 from ort_lite.cli.comparison import compare_outputs
 from ort_lite.cli.peers import open_peer, run_named
-from ort_lite.execution_provider import CompiledModelCompatibility, SupportsEpContext
+from ort_lite.ep.interface import CompiledModelCompatibility, SupportsEpContext
 from ort_lite.options import SessionOptions
 from ort_lite.providers import catalog
 from ort_lite.session import InferenceSession
@@ -23,7 +23,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
 
     Job = Mapping[str, Any]
     Answer = dict[str, Any]

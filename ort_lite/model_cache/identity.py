@@ -16,7 +16,7 @@ from ort_lite.context.keys import (
     SIGN_KEY,
     TRUST_KEY,
 )
-from ort_lite.execution_provider import SupportsQuickIdentity
+from ort_lite.ep.interface import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
 from ort_lite.version import PRODUCER

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.keys import CACHE_KEY
-from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import ValueInfo
-    from ort_lite.execution_provider import CompiledPartition, ExecutionProvider, Runnable, Value
+    from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
     from ort_lite.model.graph import Graph
     from ort_lite.planning.preparation import PreparedGraph
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.execution_provider import FusedNode, GraphView
+from ort_lite.ep.interface import FusedNode, GraphView
 from ort_lite.model import loader
 from ort_lite.model.graph import Graph, free_names
 from ort_lite.session_log import get_logger
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ctx_formats.onnx_model import GraphDef, Model
-    from ort_lite.execution_provider import ExecutionProvider, Value
+    from ort_lite.ep.interface import ExecutionProvider, Value
     from ort_lite.options import GraphOptimizationLevel, SessionOptions
 
 log = get_logger(__name__)

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import TensorType
-from ort_lite.execution_provider import GraphView
+from ort_lite.ep.interface import GraphView
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ort_lite.execution_provider import Capability, ExecutionProvider
+    from ort_lite.ep.interface import Capability, ExecutionProvider
     from ort_lite.model.graph import Graph
 
 Refusals = dict[int, dict[str, str]]
 """Node index to {EP name: why it does not run the node}."""
 
 EMPTY = "it has a value without elements, and this execution provider computes none"
+CONTROL_FLOW = "control-flow nodes run in the session; their bodies are partitioned separately"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,13 @@ def _claimed(
     declined: Mapping[int, str],
     refusals: Refusals,
 ) -> set[int]:
-    """What `ep` takes of `candidates`; its reasons for the rest go into `refusals`."""
-    empty = frozenset() if ep.takes_empty else _empty_nodes(graph, candidates)
-    for i in empty:
-        refusals.setdefault(i, {})[ep.name] = EMPTY
-    candidates -= empty
+    """The candidates that `ep` takes; the reasons for the rest go into `refusals`."""
+    withheld = {} if ep.takes_empty else dict.fromkeys(_empty_nodes(graph, candidates), EMPTY)
+    if not ep.runs_bodies_through_session:
+        withheld.update((i, CONTROL_FLOW) for i in candidates if graph.bodies(i))
+    for i, reason in withheld.items():
+        refusals.setdefault(i, {})[ep.name] = reason
+    candidates -= withheld.keys()
     capability: Capability = ep.get_capability(GraphView(graph, candidates))
     mine = {i for i in capability.supported if i in candidates and i not in declined}
     for i in candidates - mine:

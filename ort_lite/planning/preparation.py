@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType
+from ort_lite.ep.interface import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.execution.run_context import NodeLabel
 from ort_lite.execution.signature import Signature
 from ort_lite.execution.slots import PartitionProgram, PartitionStep
-from ort_lite.execution_provider import CompileRefused, FusedNode, SupportsEpContext
 from ort_lite.model.tensor_values import to_numpy
 from ort_lite.planning.partitioner import Part, assign
 from ort_lite.session_log import get_logger
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.onnx_model import Tensor
-    from ort_lite.execution_provider import (
-        CompiledPartition,
-        ExecutionProvider,
-        Runnable,
-        Value,
-    )
+    from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
 

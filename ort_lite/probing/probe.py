@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.context.reload import Probe
-    from ort_lite.execution_provider import ExecutionProvider, PartitionIo
+    from ort_lite.ep.interface import ExecutionProvider, PartitionIo
     from ort_lite.options import SessionOptions
 
 FORMAT = 1

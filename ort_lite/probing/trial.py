@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from ctx_formats.notes import ContextNotes
-    from ort_lite.execution_provider import PartitionIo
+    from ort_lite.ep.interface import PartitionIo
 
 MODEL, PAYLOAD, REQUEST = "probe.onnx", "payload.bin", "request.json"
 _TOLD = 300

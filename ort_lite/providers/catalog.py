@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, cast
 
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite import forks
+from ort_lite.ep.factory import SupportsMissingReason, SupportsUnknownOptions
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ort_lite.execution_provider import EpFactory, ExecutionProvider, Probe
+    from ort_lite.ep.factory import EpFactory, Probe
+    from ort_lite.ep.interface import ExecutionProvider
 
 GROUP = "ort_lite.execution_providers"
 DISTRIBUTION = "ort_lite"
@@ -153,7 +155,7 @@ def require_present(name: str) -> None:
     """
     missing = _missing(require_installed(name, entries()))
     if missing:
-        from ort_lite.execution_provider import NotInstalled  # noqa: PLC0415 - lazy: reload
+        from ort_lite.ep.interface import NotInstalled  # noqa: PLC0415 - lazy: reload
 
         raise NotInstalled(missing)
 
@@ -161,10 +163,10 @@ def require_present(name: str) -> None:
 def _missing(entry: Entry) -> str:
     """Why an EP cannot be opened, as far as can be said without its SDK."""
     try:
-        missing = getattr(entry.load(), "missing", None)
+        factory = entry.load()
     except EPFail as exc:
         return exc.message
-    return str(missing()) if missing is not None else ""
+    return factory.missing() if isinstance(factory, SupportsMissingReason) else ""
 
 
 def probe_all() -> dict[str, Probe]:
@@ -203,7 +205,7 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
     """
     factory = entry.load()
     unknown = [key for key in options if key not in factory.options]
-    if unknown and getattr(factory, "ignores_options", False):
+    if unknown and isinstance(factory, SupportsUnknownOptions) and factory.ignores_options:
         log.debug("%s has no options %s, and ignores them", entry.name, ", ".join(unknown))
         options = {key: options[key] for key in options if key not in unknown}
     elif unknown:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
-    from ort_lite.execution_provider import DeviceInfo
+    from ort_lite.ep.factory import DeviceInfo
     from ort_lite.providers.catalog import Entry
 
 VENDOR_IDS = {"intel": 0x8086, "amd": 0x1022, "nvidia": 0x10DE, "arm": 0x13B5, "qualcomm": 0x5143}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ort_lite.execution_provider import NotInstalled
+from ort_lite.ep.interface import NotInstalled
 from ort_lite.providers import catalog
 from ort_lite.providers.warn_user import warn_user
 from ort_lite.status import UnknownProvider

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.kernel_registry import ListsKernels
+from ort_lite.ep.kernels import SupportsKernelListing
 from ort_lite.providers import catalog
 from ort_lite.status import BindingError
 
@@ -43,7 +43,7 @@ def get_registered_ep_kernel_defs(ep_name: str) -> list[KernelListing]:
         )
     ep = catalog.open_provider(entry, {})
     try:
-        if not isinstance(ep, ListsKernels):
+        if not isinstance(ep, SupportsKernelListing):
             return []
         return [
             KernelListing(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite import forks
+from ort_lite.ep.factory import SupportsEarlyLoading, SupportsThreadsOption
 from ort_lite.providers import catalog
 from ort_lite.session_log import INFO, get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
@@ -16,8 +17,8 @@ from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ort_lite.execution_provider import ExecutionProvider
-    from ort_lite.kernel_registry import KernelDef
+    from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.ep.kernels import KernelDef
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.status import OrtLiteError
@@ -170,8 +171,9 @@ def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]
     found = []
     for request in requests:
         entry = installed.get(request.name)
-        key = getattr(entry.load(), "threads_option", "") if entry is not None else ""
-        options = {key: str(count), **request.options} if key else request.options
+        options = request.options
+        if entry is not None and isinstance(factory := entry.load(), SupportsThreadsOption):
+            options = {factory.threads_option: str(count), **options}
         found.append(Request(request.name, options, request.explicit))
     return tuple(found)
 
@@ -187,10 +189,10 @@ def begin_all(requests: Sequence[Request]) -> bool:
     for request in requests:
         if request.name in installed and not forks.is_lost(request.name):
             with suppress(EPFail):
-                begin = getattr(installed[request.name].load(), "begin", None)
-                if begin is not None:
+                factory = installed[request.name].load()
+                if isinstance(factory, SupportsEarlyLoading):
                     forks.note_started(request.name)
-                    loaded.append(bool(begin(request.options)))
+                    loaded.append(factory.begin(request.options))
     return bool(loaded) and all(loaded)
 
 
@@ -264,7 +266,7 @@ def _go_on_without(name: str, error: OrtLiteError, left: Sequence[str], fallback
 def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider]) -> None:
     if not kernels:
         return
-    from ort_lite.kernel_registry import SupportsKernels  # noqa: PLC0415 - lazy: reload
+    from ort_lite.ep.kernels import SupportsKernels  # noqa: PLC0415 - lazy: reload
 
     takers = [provider for provider in opened if isinstance(provider, SupportsKernels)]
     if not takers:

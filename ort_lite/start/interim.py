@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import ENABLE_KEY
-from ort_lite.execution_provider import SupportsEpContext
+from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.planning.preparation import PreparedGraph
 from ort_lite.start.opening import compile_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep.interface import Value
     from ort_lite.model.loader import LoadedModel
     from ort_lite.start.opening import Opened, Opening
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ort_lite.context.destinations import StagesModels
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.context.target import ContextTarget
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparationRules, PreparedGraph

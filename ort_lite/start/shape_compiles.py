@@ -1,8 +1,8 @@
 """Compiles for new shapes behind a session, while another execution provider answers.
 
 A partition with free dimensions may compile for each set of shapes that it meets
-(`CompilesByShape`). Here that is done by a thread, and runs that meet such shapes meanwhile go to
-the same nodes on execution providers that compile nothing. docs/adr/0016-background-compile.md.
+(`SupportsCompileByShape`). Here a thread compiles, and runs with such shapes go meanwhile to the
+same nodes on execution providers that compile nothing. docs/adr/0016-background-compile.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
-from ort_lite.execution_provider import CompiledPartition, CompilesByShape
+from ort_lite.ep.interface import CompiledPartition, SupportsCompileByShape
 from ort_lite.planning.preparation import PreparationRules, PreparedGraph, prepare
 from ort_lite.session_log import get_logger, logging_as
 from ort_lite.status import OrtLiteError
@@ -21,7 +21,7 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ort_lite.execution_provider import ExecutionProvider, Shapes, Value
+    from ort_lite.ep.interface import ExecutionProvider, Shapes, Value
     from ort_lite.planning.preparation import Partition
     from ort_lite.session_log import LogScope
 
@@ -130,14 +130,14 @@ class InterimPartition(CompiledPartition):
         """Take over both.
 
         Args:
-            compiled: Also CompilesByShape.
+            compiled: Also SupportsCompileByShape.
             interim: The same nodes on EPs that compile nothing.
             behind: Compiles.
             name: For messages.
         """
-        assert isinstance(compiled, CompilesByShape), "as answers_meanwhile sees to"
+        assert isinstance(compiled, SupportsCompileByShape), "as answers_meanwhile sees to"
         self._compiled = compiled
-        self._by_shape: CompilesByShape = compiled
+        self._by_shape: SupportsCompileByShape = compiled
         self._interim = interim
         self._behind = behind
         self._lock = threading.Lock()
@@ -206,7 +206,7 @@ def _with_answer(
     part: Partition, eps: Sequence[ExecutionProvider], behind: ShapeCompiles
 ) -> Partition:
     graph = part.graph
-    if not isinstance(part.compiled, CompilesByShape) or graph.overridable or graph.captured:
+    if not isinstance(part.compiled, SupportsCompileByShape) or graph.overridable or graph.captured:
         return part
     try:
         interim = prepare(graph, PreparationRules(eps=eps))

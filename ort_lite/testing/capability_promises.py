@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ctx_formats.onnx_model import DataType, GraphDef, Node, TensorType, ValueInfo
-from ort_lite.execution_provider import ExecutionProvider, GraphView
+from ort_lite.ep.interface import ExecutionProvider, GraphView
 from ort_lite.model.graph import Graph
 from ort_lite.testing.oracle_cases import CASE_NAMES, oracle_case
 from ort_lite.testing.subject import EpUnderTest, arguments, ask, compile_one

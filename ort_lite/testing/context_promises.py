@@ -14,7 +14,7 @@ import pytest
 from ctx_formats.errors import Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import TensorType, ValueInfo
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompiledModelCompatibility,
     CompiledPartition,
     ExecutionProvider,

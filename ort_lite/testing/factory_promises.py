@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ort_lite.execution_provider import ExecutionProvider, SupportsEpContext
+from ort_lite.ep.factory import SupportsUnknownOptions
+from ort_lite.ep.interface import ExecutionProvider, SupportsEpContext
 from ort_lite.session import InferenceSession
 from ort_lite.status import InvalidArgument
 from ort_lite.testing.oracle_cases import oracle_case
@@ -42,7 +43,8 @@ from importlib import import_module
 module, _, attribute = sys.argv[1].partition(":")
 factory = getattr(import_module(module), attribute)
 told = {"at_import": sorted(sys.modules)}
-told["missing"] = factory.missing() if hasattr(factory, "missing") else None
+from ort_lite.ep.factory import SupportsMissingReason
+told["missing"] = factory.missing() if isinstance(factory, SupportsMissingReason) else None
 told["at_missing"] = sorted(sys.modules)
 probe = factory.probe()
 told["devices"] = [device.name for device in probe.devices]
@@ -88,7 +90,7 @@ class FactoryPromises(EpUnderTest):
 
     def test_an_unknown_option_is_refused_with_the_known_ones(self) -> None:
         """A misspelt option never passes unnoticed, unless the factory ignores them all."""
-        if getattr(self.factory, "ignores_options", False):
+        if isinstance(self.factory, SupportsUnknownOptions) and self.factory.ignores_options:
             self.factory.create({"no_such_option": "1"}).release()
             return
         providers = [(self.factory.name, {"no_such_option": "1"})]

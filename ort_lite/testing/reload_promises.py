@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.ep_context import EpContextNode
     from ort_lite.context.payload_checks import CheckedNode
-    from ort_lite.execution_provider import (
+    from ort_lite.ep.interface import (
         CompiledPartition,
         ExecutionProvider,
         PartitionIo,

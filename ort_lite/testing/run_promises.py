@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompileRefused,
-    CompilesByShape,
     ExecutionProvider,
     FusedNode,
+    SupportsCompileByShape,
 )
 from ort_lite.status import OrtLiteError
 from ort_lite.testing.oracle_cases import (
@@ -26,7 +26,7 @@ from ort_lite.testing.oracle_cases import (
 from ort_lite.testing.subject import EpUnderTest, arguments, ask, compile_one
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import CompiledPartition
+    from ort_lite.ep.interface import CompiledPartition
     from ort_lite.model.graph import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,7 +88,7 @@ class RunPromises(EpUnderTest):
         case = oracle_case("dynamic")
         graph = case.graph()
         compiled = self.compiled(ep, graph)
-        if not isinstance(compiled, CompilesByShape):
+        if not isinstance(compiled, SupportsCompileByShape):
             compiled.release()
             pytest.skip(f"{ep.name} compiles for all shapes at once")
         for feed in case.feeds:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompiledPartition,
     CompileRefused,
     ExecutionProvider,
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ort_lite.execution_provider import Capability, EpFactory
+    from ort_lite.ep.factory import EpFactory
+    from ort_lite.ep.interface import Capability
     from ort_lite.model.graph import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -11,7 +11,7 @@ from ort_lite.transforms.rules import apply_rules
 from ort_lite.transforms.unused import REMOVE_INITIALIZERS
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.options import GraphOptimizationLevel
     from ort_lite.transforms.rules import RewriteRule
 

@@ -8,7 +8,7 @@ from eps.cpu import FACTORY
 from ort_lite.testing import EpConformance
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import EpFactory
+    from ort_lite.ep.factory import EpFactory
 
 
 class TestCpuConformance(EpConformance):

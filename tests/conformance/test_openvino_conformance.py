@@ -10,7 +10,7 @@ from ort_lite.testing import EpConformance
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import EpFactory
+    from ort_lite.ep.factory import EpFactory
 
 WRONG = {
     "int64_wide": "refused at run time: OpenVINO's CPU plug-in holds int64 in 32 bits",

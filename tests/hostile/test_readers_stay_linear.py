@@ -29,7 +29,7 @@ from eps.opencl.payload import reader as payload_reader
 from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import CommandError
-from ort_lite.execution_provider import FusedNode
+from ort_lite.ep.interface import FusedNode
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.result import RESULT_FILE, read_results

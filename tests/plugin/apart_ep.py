@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from example_ep import FACTORY as EXAMPLE
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
-from ort_lite.execution_provider import Compatibility, CompiledModelCompatibility
-from ort_lite.status import EPFail
+from ort_lite.ep import Compatibility, CompiledModelCompatibility, EPFail, StartupHints
 
 if TYPE_CHECKING:
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.execution_provider import CompiledPartition, Probe
+    from ort_lite.ep import CompiledPartition, Probe
 
 
 class ApartExecutionProvider(ExampleExecutionProvider):
     """`fate` is what becomes of an import: "", "refused", "broken" or "suboptimal"."""
 
     name: ClassVar[str] = "ApartExecutionProvider"
-    imports_without_lock = True
-    modules_after_import = ("apart_ep_next",)
+    startup_hints = StartupHints(("apart_ep_next",))
     imported: ClassVar[list[tuple[set[str], ExamplePartition]]] = []
     """Names of the threads when a payload was found to fit, and what was imported of it."""
 

@@ -12,7 +12,7 @@ from example_ep import FACTORY as EXAMPLE
 from example_ep.provider import ExampleExecutionProvider
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import CompiledPartition, Probe
+    from ort_lite.ep import CompiledPartition, Probe
 
 
 class CrashingExecutionProvider(ExampleExecutionProvider):

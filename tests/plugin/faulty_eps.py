@@ -14,8 +14,7 @@ from example_ep import FACTORY
 from example_ep.program import Program
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
-from ort_lite.context.compatibility import OPTIMAL
-from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider, Probe
+from ort_lite.ep import OPTIMAL, Capability, CompiledPartition, ExecutionProvider, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

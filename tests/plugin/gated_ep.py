@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from example_ep import FACTORY as EXAMPLE_FACTORY
 from example_ep.provider import ExampleExecutionProvider
 
-from ort_lite.execution_provider import Capability, CompiledPartition, Probe
+from ort_lite.ep import Capability, CompiledPartition, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from plugin.behind import CPU, GATED, PATIENCE, check, compiling, expected, opti
 from small_models import feed, mlp, model
 
 import ort_lite as ort
-from ort_lite.kernel_registry import kernel
+from ort_lite.ep.kernels import kernel
 
 if TYPE_CHECKING:
     from plugin.gated_ep import Gate

@@ -186,9 +186,7 @@ def test_modules_that_are_there_need_no_thread(context: Path) -> None:
 def test_an_ep_that_keeps_the_lock_has_no_thread_beside_it(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        sys.modules["apart_ep"].ApartExecutionProvider, "imports_without_lock", False
-    )
+    monkeypatch.setattr(sys.modules["apart_ep"].ApartExecutionProvider, "startup_hints", None)
     load(context).close()
     ((before, _),) = imported()
     assert THREAD not in before

@@ -11,11 +11,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from eps.cpu.kernels.families import FAMILIES
-from ort_lite.kernel_registry import KernelRegistry
+from ort_lite.ep import KernelRegistry
 
 if TYPE_CHECKING:
-    from ort_lite.kernel_registry import KernelCall, KernelDef, Match
-    from ort_lite.kernel_type_str import KernelTypeStrResolver
+    from ort_lite.ep import KernelCall, KernelDef, KernelTypeStrResolver, Match
 
 
 def _kernels_in(name: str) -> tuple[KernelDef, ...]:

@@ -10,11 +10,11 @@ from eps.cpu.arrays import computing_wide, outer_checked
 from eps.cpu.erf import gelu, gelu_tanh
 from eps.cpu.kernels.unary import sigmoid
 from eps.cpu.workspace import LEAST_BYTES, into
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def scaled_exponential(x: Array, alpha: float, gamma: float) -> Array:

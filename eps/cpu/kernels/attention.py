@@ -10,14 +10,13 @@ import numpy as np
 
 from eps.cpu.arrays import widened
 from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, check_scores, combined
-from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import KernelDef, kernel, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 _STAGES = ("product", "capped", "biased", "softmax")
 

@@ -13,13 +13,13 @@ from eps.cpu.arrays import (
     outer_checked,
 )
 from eps.cpu.workspace import broadcasting
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     Function = Callable[[Array, Array], Array]
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from ctx_formats.onnx_model import DataType
 from eps.cpu.arrays import FLOAT32, is_floating, is_narrow_float
-from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import KernelDef, kernel, numpy_dtype
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, DType
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 _E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 _SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}

@@ -12,13 +12,13 @@ from eps.cpu.arrays import outer_checked, widened
 from eps.cpu.kernels.attention import merge_heads, split_heads
 from eps.cpu.products import matmul
 from eps.cpu.scaled_attention import Scoring, attend, check_scores, combined
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 _LOWEST = np.finfo(np.float32).min

@@ -13,13 +13,13 @@ from eps.cpu.kernels.pool import along_axes, average_pool, lowest
 from eps.cpu.kernels.quantize import requantized
 from eps.cpu.kernels.unary import relu, sigmoid
 from eps.cpu.windows import WindowAttributes
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

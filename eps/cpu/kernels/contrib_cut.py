@@ -8,11 +8,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from eps.cpu.arrays import axis_in, check_allocation
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

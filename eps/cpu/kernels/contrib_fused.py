@@ -11,11 +11,11 @@ from eps.cpu.erf import erf
 from eps.cpu.kernels.norm import layer_norm
 from eps.cpu.kernels.unary import sigmoid
 from eps.cpu.products import matmul
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

@@ -12,11 +12,11 @@ from eps.cpu.arrays import check_allocation, widened
 from eps.cpu.kernels.attention import merge_heads, rotated, split_heads
 from eps.cpu.products import matmul
 from eps.cpu.scaled_attention import check_scores
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

@@ -11,13 +11,13 @@ from eps.cpu.dynamic_quantization import RowQuantizer, quantized_steps
 from eps.cpu.recurrent import Recurrence, default_activations
 from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_weights, project_all
 from eps.cpu.recurrent_walk import walk
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 WEIGHTS = (1, 2, 3, 8, 9, 10, 11)
 """Inputs W, R, B, then scale and zero point of W, and of R."""

@@ -11,11 +11,11 @@ from eps.cpu.exact_integers import to_int32
 from eps.cpu.kernels.matmul_integer import constant_weights, integer_matmul
 from eps.cpu.kernels.quantize import requantized
 from eps.cpu.products import matmul
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

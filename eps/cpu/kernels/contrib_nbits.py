@@ -10,13 +10,13 @@ import numpy as np
 from eps.cpu.arrays import FLOAT32, axis_in, check_allocation, widened
 from eps.cpu.kernels.quantize import repeated
 from eps.cpu.products import matmul
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

@@ -10,13 +10,13 @@ import numpy as np
 from eps.cpu.arrays import check_allocation
 from eps.cpu.kernels import gather, grid, quantize, slicing
 from eps.cpu.products import matmul
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
 DOMAIN = "com.microsoft"
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from eps.cpu.arrays import check_allocation
 from eps.cpu.products import matmul
-from ort_lite.execution.sparse_values import OrtSparseFormat
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, OrtSparseFormat, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.execution.sparse_values import SparseTensor
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo, SparseTensor
 
 
 def _places(sparse: SparseTensor) -> tuple[Array, Array]:

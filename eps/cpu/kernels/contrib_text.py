@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from eps.cpu.kernels.text import texts
 from eps.cpu.regular_expressions import finder
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
     Splitter = Callable[[str], list[str]]
 

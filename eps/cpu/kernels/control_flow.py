@@ -9,15 +9,14 @@ import numpy as np
 
 from ctx_formats.onnx_model import TensorType
 from eps.cpu.arrays import FLOAT32, NO_QUESTION_BYTES, check_allocation, element_type
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import ValueType
     from eps.cpu.arrays import Array
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo, Value
 
 
 _OVERHEAD = 128

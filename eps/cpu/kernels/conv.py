@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from eps.cpu.arrays import computing_wide, widened
 from eps.cpu.convolution import convolution
 from eps.cpu.windows import WindowAttributes
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def add_bias(y: Array, bias: Array | None) -> Array:

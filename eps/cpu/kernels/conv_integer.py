@@ -15,13 +15,13 @@ from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.matmul_integer import Weights
 from eps.cpu.kernels.quantize import requantized
 from eps.cpu.windows import WindowAttributes
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def by_filter(values: Array, rank: int) -> Array:

@@ -9,13 +9,13 @@ import numpy as np
 
 from eps.cpu.arrays import check_allocation, computing_wide, on_last_axes
 from eps.cpu.kernels.conv import add_bias
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 class _Geometry:

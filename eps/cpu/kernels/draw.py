@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import FLOAT32, check_allocation, widened
-from ort_lite.execution.random_seed import new_generator
-from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import KernelDef, kernel, new_generator, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array, DType
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     Draw = Callable[[np.random.Generator, Sequence[int]], Array]
 

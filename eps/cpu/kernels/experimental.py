@@ -10,11 +10,11 @@ from eps.cpu.arrays import computing_wide
 from eps.cpu.kernels.activation import thresholded_relu
 from eps.cpu.kernels.slicing import slice_kernel
 from eps.cpu.kernels.unary import softplus
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def _affine(info: KernelInfo) -> KernelFn:

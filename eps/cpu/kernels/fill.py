@@ -10,16 +10,13 @@ import numpy as np
 from ctx_formats.onnx_model import SparseTensor, SparseTensorType
 from eps.cpu.arrays import FLOAT32, check_allocation, computing_wide
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.model.sparse_constants import dense_array
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import KernelDef, dense_array, kernel, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo, Value
 
 
 def _texts(values: list[str], shape: tuple[int, ...]) -> Array:
@@ -31,7 +28,7 @@ def _texts(values: list[str], shape: tuple[int, ...]) -> Array:
 def _sparse(info: KernelInfo, constant: SparseTensor) -> Value:
     """With its zeros, unless the graph declares a sparse tensor."""
     if info.output_types and isinstance(info.output_types[0], SparseTensorType):
-        from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
+        from ort_lite.ep import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
 
         return SparseValue.of_constant(constant)
     return dense_array(info.node.outputs[0], constant)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import NO_QUESTION_BYTES, axis_in, check_allocation
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def checked_indices(indices: Array, size: int) -> Array:

@@ -13,13 +13,13 @@ from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.shape import integers
 from eps.cpu.sampling import Sampler
 from eps.cpu.windows import AxisWindow, WindowAttributes
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 _MODES: Mapping[str, str] = MappingProxyType(
     {

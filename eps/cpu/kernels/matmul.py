@@ -9,11 +9,11 @@ import numpy as np
 
 from eps.cpu.arrays import computing_wide, is_floating
 from eps.cpu.products import matmul
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def _matmul(info: KernelInfo) -> KernelFn:

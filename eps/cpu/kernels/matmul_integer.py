@@ -9,13 +9,13 @@ import numpy as np
 
 from eps.cpu.exact_integers import exact_matmul, largest_shifted, shifted, to_int32
 from eps.cpu.kernels.quantize import requantized
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 @dataclass(frozen=True, slots=True)

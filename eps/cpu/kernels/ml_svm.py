@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.post_transform import labels_of, transform_of
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "ai.onnx.ml"
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from eps.cpu.arrays import check_allocation
 from eps.cpu.post_transform import transform_of
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 DOMAIN = "ai.onnx.ml"
 

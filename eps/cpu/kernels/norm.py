@@ -16,10 +16,10 @@ from eps.cpu.arrays import (
     outer_checked,
     widened,
 )
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def standardized(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:

@@ -15,13 +15,13 @@ from eps.cpu.windows import (
     padded_space,
     window_view,
 )
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array, Empty
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def along_axes(

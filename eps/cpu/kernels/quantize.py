@@ -9,11 +9,10 @@ import numpy as np
 
 from eps.cpu.arrays import Array, DType, axis_in, check_allocation, is_floating, is_narrow_float
 from eps.cpu.kernels.cast import saturated
-from ort_lite.kernel_registry import KernelDef, kernel
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import KernelDef, kernel, numpy_dtype
 
 if TYPE_CHECKING:
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 UINT8 = np.dtype(np.uint8)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from eps.cpu.arrays import check_allocation
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def _mode(info: KernelInfo) -> str:

@@ -13,11 +13,11 @@ from eps.cpu.kernels.activation import swish
 from eps.cpu.kernels.attention import merge_heads, split_heads
 from eps.cpu.kernels.conv import add_bias
 from eps.cpu.windows import AxisWindow
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from eps.cpu.arrays import axis_in, computing_wide, is_floating
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     # Reduced axes stay, as 1.
     Reduce = Callable[[Array, tuple[int, ...]], Array]

@@ -11,13 +11,13 @@ import numpy as np
 from eps.cpu.arrays import Array, axis_in, check_allocation, is_floating, widened
 from eps.cpu.interpolation import AxisResize, Interpolation, source_places
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Empty
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

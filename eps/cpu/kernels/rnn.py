@@ -13,7 +13,7 @@ from eps.cpu.products import matmul
 from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
 from eps.cpu.recurrent_walk import walk
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eps.cpu.arrays import Array
     from eps.cpu.recurrent import Activation
     from eps.cpu.recurrent_walk import StackedCell
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def project(x: Array, w: Array, bias: Array | None) -> Array:

@@ -10,15 +10,13 @@ import numpy as np
 from eps.cpu.arrays import axis_in
 from eps.cpu.kernels.control_flow import ScanOutputs, stacked
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_info import Body
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import Body, KernelFn, KernelInfo, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ import numpy as np
 from eps.cpu.arrays import axis_in
 from eps.cpu.kernels.gather import element_places, slice_places
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 REDUCTIONS: Mapping[str, np.ufunc | None] = MappingProxyType(
     {

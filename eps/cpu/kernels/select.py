@@ -8,11 +8,11 @@ import numpy as np
 
 from eps.cpu.arrays import axis_in, check_allocation, computing_wide
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
 
 def _compress(info: KernelInfo) -> KernelFn:

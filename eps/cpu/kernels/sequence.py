@@ -8,12 +8,11 @@ import numpy as np
 
 from eps.cpu.arrays import axis_in, check_allocation
 from eps.cpu.kernels.shape import integers, parts_of
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.execution_provider import Value
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo, Value
 
 
 def _position(position: Array, low: int, high: int) -> int:

@@ -10,13 +10,13 @@ import numpy as np
 
 from eps.cpu.arrays import SIZES, axis_in, check_allocation
 from eps.cpu.workspace import LEAST_BYTES
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def integers(values: Array) -> list[int]:

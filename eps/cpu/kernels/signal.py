@@ -9,11 +9,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from eps.cpu.arrays import axis_in, check_allocation, computing_wide
 from eps.cpu.kernels.shape import integers
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 DIRECT = 512

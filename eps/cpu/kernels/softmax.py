@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import axis_in, computing_wide
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array, Empty
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     AlongAxis = Callable[[Array, int], Array]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.regular_expressions import full_matcher
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFn, KernelInfo
+    from ort_lite.ep import KernelFn, KernelInfo
 
 
 def texts(items: Sequence[str], shape: tuple[int, ...]) -> Array:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     Update = Callable[..., tuple[Array, ...]]
 

@@ -10,13 +10,13 @@ import numpy as np
 from eps.cpu.arrays import computing_wide
 from eps.cpu.erf import erf
 from eps.cpu.workspace import into
-from ort_lite.kernel_registry import KernelDef, kernel
+from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.cpu.arrays import Array
-    from ort_lite.kernel_registry import KernelFactory, KernelFn, KernelInfo
+    from ort_lite.ep import KernelFactory, KernelFn, KernelInfo
 
     Function = Callable[..., Array]
 

@@ -9,6 +9,8 @@ import ctypes
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ort_lite.ep import CLibrary
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -73,7 +75,7 @@ _INFO = (_OBJECT, _NUMBER, c_size_t, c_void_p, POINTER(c_size_t))
 _WAITS = (_NUMBER, c_void_p, POINTER(c_void_p))
 _STATUS_OUT = POINTER(c_int32)
 
-_LONG: Mapping[str, Sequence[Any]] = {
+_SLOW: Mapping[str, Sequence[Any]] = {
     "clGetPlatformIDs": (_NUMBER, POINTER(c_void_p), POINTER(c_uint32)),
     "clGetDeviceIDs": (_OBJECT, _FLAGS, _NUMBER, POINTER(c_void_p), POINTER(c_uint32)),
     "clBuildProgram": (_OBJECT, _NUMBER, POINTER(c_void_p), c_char_p, c_void_p, c_void_p),
@@ -91,9 +93,9 @@ _LONG: Mapping[str, Sequence[Any]] = {
     "clReleaseProgram": (_OBJECT,),
     "clReleaseKernel": (_OBJECT,),
 }
-"""Functions that may take long: they run without the interpreter's lock."""
+"""Functions that may take long: they run with the GIL released."""
 
-_SHORT: Mapping[str, Sequence[Any]] = {
+_FAST: Mapping[str, Sequence[Any]] = {
     "clGetPlatformInfo": _INFO,
     "clGetDeviceInfo": _INFO,
     "clGetProgramBuildInfo": (_OBJECT, *_INFO),
@@ -107,9 +109,9 @@ _SHORT: Mapping[str, Sequence[Any]] = {
     "clFlush": (_OBJECT,),
     "clReleaseEvent": (_OBJECT,),
 }
-"""Functions that come back at once: to give the lock away would only invite a wait for it."""
+"""Functions that return immediately, called with the GIL held."""
 
-_LONG_MAKERS: Mapping[str, Sequence[Any]] = {
+_SLOW_CREATE: Mapping[str, Sequence[Any]] = {
     "clCreateContext": (
         *(c_void_p, _NUMBER, POINTER(c_void_p), c_void_p, c_void_p),
         _STATUS_OUT,
@@ -121,7 +123,7 @@ _LONG_MAKERS: Mapping[str, Sequence[Any]] = {
     ),
     "clCreateKernel": (_OBJECT, c_char_p, _STATUS_OUT),  # Intel's links a program at the first
 }
-_SHORT_MAKERS: Mapping[str, Sequence[Any]] = {
+_FAST_CREATE: Mapping[str, Sequence[Any]] = {
     "clCreateCommandQueue": (_OBJECT, _OBJECT, _FLAGS, _STATUS_OUT),
     "clCreateSubBuffer": (_OBJECT, _FLAGS, _NUMBER, POINTER(Region), _STATUS_OUT),
     "clCreateProgramWithSource": (
@@ -130,7 +132,7 @@ _SHORT_MAKERS: Mapping[str, Sequence[Any]] = {
 }
 
 
-class CApi:
+class CApi(CLibrary):
     """The loader, whose functions are attributes; those that give a status raise `OpenCLError`.
 
     Attributes:
@@ -147,32 +149,22 @@ class CApi:
         Raises:
             OSError: It cannot be loaded, or is none of OpenCL's.
         """
-        without_lock, with_lock = ctypes.CDLL(library), ctypes.PyDLL(library)
-        for loaded, functions in ((without_lock, _LONG), (with_lock, _SHORT)):
-            for name, arguments in functions.items():
-                function = _declared(loaded, name, arguments, c_int32)
-                function.errcheck = _checked
-                setattr(self, name, function)
-        for loaded, functions in ((without_lock, _LONG_MAKERS), (with_lock, _SHORT_MAKERS)):
-            for name, arguments in functions.items():
-                setattr(self, name, _declared(loaded, name, arguments, c_void_p))
-        self.enqueue = _declared(with_lock, "clEnqueueNDRangeKernel", None, c_int32)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - ctypes; for type checkers alone
-        """Fails: every function was set above."""
-        raise AttributeError(name)
+        super().__init__(library)
+        self.declare(_SLOW, _FAST, c_int32, _require_success)
+        self.declare(_SLOW_CREATE, _FAST_CREATE, c_void_p)
+        self.enqueue = self.declare_untyped("clEnqueueNDRangeKernel", c_int32)
 
 
-def made(create: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - ctypes
-    """The object that `create` makes; its last parameter takes the status.
+def create(function: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - ctypes
+    """The object that `function` creates; its last parameter receives the status.
 
     Raises:
-        OpenCLError: It makes none.
+        OpenCLError: It fails.
     """
     status = c_int32()
-    handle = create(*arguments, status)
+    handle = function(*arguments, status)
     if status.value:
-        raise OpenCLError(create.__name__, status.value)
+        raise OpenCLError(function.__name__, status.value)
     return c_void_p(handle)
 
 
@@ -193,21 +185,7 @@ def listed(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
         room = count.value
 
 
-def _checked(status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG001 - ctypes' errcheck
+def _require_success(status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG001 - ctypes' errcheck
     if status:
         raise OpenCLError(function.__name__, status)
     return status
-
-
-def _declared(
-    library: ctypes.CDLL,
-    name: str,
-    arguments: Sequence[Any] | None,
-    result: Any,  # noqa: ANN401 - ctypes
-) -> Any:  # noqa: ANN401 - ctypes
-    try:
-        function = getattr(library, name)
-    except AttributeError as exc:
-        raise OSError(f"{library._name} has no function {name}") from exc  # noqa: SLF001 - ctypes' only name for it
-    function.argtypes, function.restype = arguments, result
-    return function

@@ -6,7 +6,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 
-from ort_lite.providers.early_loading import package_folders
+from ort_lite.ep import package_folders
 
 PACKAGE = "pyopencl"
 MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"

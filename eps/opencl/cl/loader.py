@@ -19,8 +19,7 @@ from eps.opencl.cl.constants import CL_DEVICE_TYPE_ALL
 from eps.opencl.cl.library import MISSING, library_of, package_folder
 from eps.opencl.runtime.icd import drivers_shown, platforms_unseen
 from eps.opencl.runtime.pocl_threads import threads_on_cores
-from ort_lite.execution_provider import NotInstalled
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, NotInstalled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_uint64, c_void_p
 from typing import TYPE_CHECKING, Any
 
-from eps.opencl.cl.c_api import Region, made
+from eps.opencl.cl.c_api import Region, create
 from eps.opencl.cl.constants import (
     CL_BUFFER_CREATE_TYPE_REGION,
     CL_MEM_USE_HOST_PTR,
@@ -15,51 +15,14 @@ from eps.opencl.cl.constants import (
     CL_QUEUE_PROFILING_ENABLE,
 )
 from eps.opencl.cl.loader import api
+from ort_lite.ep import Owned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
 
     from eps.opencl.cl.devices import Device
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-
-class Owned:
-    """An object of the driver's, which may be passed where a function takes it.
-
-    Args:
-        handle: The driver's.
-        release: The function that takes it back.
-        keeps: What must live as long as the object does.
-    """
-
-    __slots__ = ("_as_parameter_", "_keeps", "_release")
-
-    def __init__(
-        self, handle: c_void_p, release: Callable[[c_void_p], int], keeps: object = None
-    ) -> None:
-        self._as_parameter_ = handle
-        self._release = release
-        self._keeps = keeps
-
-    @property
-    def handle(self) -> int:
-        """OpenCL's own, for other libraries; 0 after `release`."""
-        return self._as_parameter_.value or 0
-
-    def release(self) -> None:
-        """Give it back now; not again where that was done."""
-        handle, self._as_parameter_ = self._as_parameter_, c_void_p()
-        if handle.value is not None:
-            self._release(handle)
-        self._keeps = None
-
-    def __del__(self) -> None:
-        """Give it back."""
-        if hasattr(self, "_keeps"):  # it was made
-            self.release()
 
 
 class Context(Owned):
@@ -76,7 +39,7 @@ class Context(Owned):
         self.device = device
         devices = (c_void_p * 1)(device.handle)
         # no CL_CONTEXT_PLATFORM: the loader would look for a platform in what it lists itself
-        handle = made(api().clCreateContext, None, 1, devices, None, None)
+        handle = create(api().clCreateContext, None, 1, devices, None, None)
         super().__init__(handle, api().clReleaseContext)
 
 
@@ -92,7 +55,7 @@ class Buffer(Owned):
         Raises:
             OpenCLError: There is not enough.
         """
-        handle = made(api().clCreateBuffer, context, flags, size, None)
+        handle = create(api().clCreateBuffer, context, flags, size, None)
         return cls(handle, api().clReleaseMemObject)
 
     @classmethod
@@ -104,7 +67,7 @@ class Buffer(Owned):
         """
         shared = flags | CL_MEM_USE_HOST_PTR
         address = content.ctypes.data
-        handle = made(api().clCreateBuffer, context, shared, content.nbytes, address)
+        handle = create(api().clCreateBuffer, context, shared, content.nbytes, address)
         return cls(handle, api().clReleaseMemObject, content)
 
     def part(self, offset: int, size: int) -> Buffer:
@@ -114,7 +77,7 @@ class Buffer(Owned):
             OpenCLError: They lie outside, or not where the device takes parts.
         """
         region = Region(offset, size)
-        handle = made(api().clCreateSubBuffer, self, 0, CL_BUFFER_CREATE_TYPE_REGION, region)
+        handle = create(api().clCreateSubBuffer, self, 0, CL_BUFFER_CREATE_TYPE_REGION, region)
         return Buffer(handle, api().clReleaseMemObject, self)
 
 
@@ -164,7 +127,7 @@ class Queue(Owned):
             OpenCLError: The driver does not.
         """
         properties = CL_QUEUE_PROFILING_ENABLE if profiling else 0
-        handle = made(api().clCreateCommandQueue, context, context.device, properties)
+        handle = create(api().clCreateCommandQueue, context, context.device, properties)
         super().__init__(handle, api().clReleaseCommandQueue)
 
     def write(self, buffer: Buffer, content: Array, offset: int = 0) -> None:

@@ -6,14 +6,14 @@ import ctypes
 from ctypes import c_char_p, c_int32, c_size_t, c_void_p
 from typing import TYPE_CHECKING
 
-from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.c_api import OpenCLError, create
 from eps.opencl.cl.constants import (
     CL_PROGRAM_BINARIES,
     CL_PROGRAM_BINARY_SIZES,
     CL_PROGRAM_BUILD_LOG,
 )
 from eps.opencl.cl.loader import api
-from eps.opencl.cl.objects import Owned
+from ort_lite.ep import Owned
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
@@ -34,7 +34,7 @@ class Program(Owned):
     def of_source(cls, context: Context, source: str) -> Program:
         """From OpenCL C, not built yet."""
         text = c_char_p(source.encode())
-        handle = made(api().clCreateProgramWithSource, context, 1, text, None)
+        handle = create(api().clCreateProgramWithSource, context, 1, text, None)
         return cls(handle, context.device)
 
     @classmethod
@@ -45,7 +45,7 @@ class Program(Owned):
             OpenCLError: It is none of the driver's.
         """
         devices, size = (c_void_p * 1)(context.device.handle), c_size_t(len(binary))
-        handle = made(
+        handle = create(
             *(api().clCreateProgramWithBinary, context, 1, devices, size),
             *(c_char_p(binary), c_int32()),
         )
@@ -69,7 +69,7 @@ class Program(Owned):
         Raises:
             OpenCLError: There is none of this name, or the driver cannot link the program.
         """
-        handle = made(api().clCreateKernel, self, name.encode())
+        handle = create(api().clCreateKernel, self, name.encode())
         return Owned(handle, api().clReleaseKernel)
 
     def _log(self) -> str:

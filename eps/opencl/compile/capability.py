@@ -8,8 +8,7 @@ from ctx_formats.onnx_model import TensorType
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.ir import Tensor, Unsupported
 from eps.opencl.compile.lower_graph import GraphLowering
-from ort_lite.execution_provider import Capability, GraphView
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import Capability, GraphView, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Dim
     from eps.opencl.target import Target
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 
 def capability(
@@ -78,8 +77,6 @@ def _constants_for_others(
 def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     """Why the node does not run here; "" if it does, and then its outputs are known."""
     graph, node = tracer.graph, tracer.graph.nodes[index]
-    if graph.bodies(index):
-        return "control flow runs through the session, its bodies are offered by themselves"
     unknown = next((n for n in node.inputs if n and tracer.value(n) is None), "")
     if unknown:
         return _unknown(graph, unknown)

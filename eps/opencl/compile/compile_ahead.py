@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.shapes import bind_shapes, sizes_of
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.runtime.dynamic import DynamicPartition
     from eps.opencl.tuning.tune import Progress
-    from ort_lite.execution_provider import FusedNode
+    from ort_lite.ep import FusedNode
 
 log = get_logger(__name__)
 

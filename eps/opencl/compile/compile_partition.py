@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.layout import Schedule
     from eps.opencl.compile.views import Storage, View
     from eps.opencl.target import Target
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 BUILD_OPTIONS = "-cl-mad-enable -w"
 """No warnings: PoCL writes to stderr of each vector that is longer than a register."""

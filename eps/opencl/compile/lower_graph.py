@@ -15,13 +15,13 @@ from eps.opencl.compile.ir import KernelGraph, Op, Tensor, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
 from eps.opencl.compile.lower.node import NodeView, constant
 from eps.opencl.compile.lower.quantised import dequantize_constant
-from ort_lite.model.tensor_values import numpy_dtype, onnx_data_type, to_numpy
+from ort_lite.ep import numpy_dtype, onnx_data_type, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

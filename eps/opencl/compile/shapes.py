@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
-from ort_lite.providers.input_shapes import KEY
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.onnx_model import Dim, ValueInfo
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
     Shape = tuple[int, ...]
 
@@ -66,12 +65,13 @@ def sizes_of(graph: Graph, given: Mapping[str, Shape]) -> dict[str, int]:
             continue
         if len(shape) != len(dims):
             raise InvalidArgument(
-                f"{KEY} gives {info.name} {len(shape)} dimensions, the model {len(dims)}"
+                f"reshape_input gives {info.name} {len(shape)} dimensions, the model {len(dims)}"
             )
         for n, dim in zip(shape, dims, strict=True):
             known = sizes.setdefault(dim, n) if isinstance(dim, str) else dim
             if isinstance(known, int) and 0 <= known != n:
                 raise InvalidArgument(
-                    f"{KEY} gives {info.name}{list(shape)}, where dimension '{dim}' is {known}"
+                    f"reshape_input gives {info.name}{list(shape)}, "
+                    f"where dimension '{dim}' is {known}"
                 )
     return sizes

@@ -11,15 +11,12 @@ from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import ExternalData, Model, TensorType
 from eps.opencl.payload.format import StoredGraph
 from eps.opencl.program_spec import Weight, weight_of
-from ort_lite.model.graph import Graph
-from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.status import EPFail, InvalidArgument, InvalidGraph
+from ort_lite.ep import EPFail, Graph, InvalidArgument, InvalidGraph, Port, Ports, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Tensor, ValueInfo
-    from eps.opencl.payload.ports import Signature
 
 IR_VERSION = 10
 AWAY = "away"
@@ -71,7 +68,7 @@ def restore_graph(kept: StoredGraph) -> Graph:
             for name, tensor in model.graph.initializers.items()
         }
         graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
-        value_signatures((*graph.inputs, *graph.outputs))
+        value_ports((*graph.inputs, *graph.outputs))
     except (FormatError, InvalidArgument) as exc:
         raise InvalidGraph(
             f"the payload's model is damaged: {exc} (reason: {Reason.FORMAT})",
@@ -94,16 +91,17 @@ def _read_initializer(tensor: Tensor, kept: StoredGraph) -> Tensor:
     return replace(tensor, data=data)
 
 
-def value_signatures(infos: Sequence[ValueInfo]) -> list[Signature]:
-    """Name, type and shape of inputs or outputs.
+def value_ports(infos: Sequence[ValueInfo]) -> Ports:
+    """The ports of a partition that is compiled for its values as they are declared.
 
     Raises:
-        FormatError: One is no tensor of a type that kernels take.
+        FormatError: One is not a tensor.
+        InvalidArgument: One has a type that ONNX does not define.
     """
-    found = []
+    ports = []
     for info in infos:
         if not isinstance(info.type, TensorType):
             raise FormatError(f"value '{info.name}'", "no tensor type", "a tensor")
-        shape = info.type.shape or ()
-        found.append((info.name, numpy_dtype(info.type.elem_type).name, shape))
-    return found
+        numpy_dtype(info.type.elem_type)
+        ports.append(Port(frozenset((info.name,)), info.type.elem_type, info.type.shape or ()))
+    return Ports.by_name(ports)

@@ -11,9 +11,7 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.payload.format import identity_of, read_header, read_payload
 from eps.opencl.runtime.program import build, load
-from ort_lite.context.compatibility import compare_identities
-from ort_lite.execution_provider import CompiledModelCompatibility
-from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.ep import CompiledModelCompatibility, EPFail, InvalidGraph, compare_identities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.objects import Context
     from eps.opencl.cl.program import Program
     from eps.opencl.payload.format import Payload, Variant
-    from ort_lite.execution_provider import Compatibility
+    from ort_lite.ep import Compatibility
 
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
 _INFO_KEY, _INFO_FORMAT = "ort_lite_opencl", "1"

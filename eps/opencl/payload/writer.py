@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.payload.format import Payload
     from eps.opencl.program_spec import Weight
-    from ort_lite.context.shared_weights import WeightsSink
+    from ort_lite.ep import WeightsSink
 
 WEIGHT_ALIGNMENT = 512
 """In bytes; no device seen or documented asks more of a buffer's parts (NVIDIA asks this)."""

@@ -5,19 +5,28 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.cl.objects import Context
 from eps.opencl.compile.shapes import sizes_of, static_shapes
 from eps.opencl.payload.import_payload import driver_refusal, program_of
-from eps.opencl.payload.ports import Signature, order_of, orders_of
 from eps.opencl.runtime.device_memory import DeviceWeights
 from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
 from eps.opencl.runtime.program import build, warm_up_compiler
 from eps.opencl.sdk_errors import opencl_errors
-from ort_lite.execution_provider import CompiledPartition, CompileRefused, GraphView
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.ep import (
+    CompiledPartition,
+    CompileRefused,
+    EPFail,
+    GraphView,
+    Ports,
+    get_logger,
+    import_order,
+    onnx_data_type,
+)
+from ort_lite.ep import Port as ModelPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +41,7 @@ if TYPE_CHECKING:
     from eps.opencl.runtime.dynamic import DynamicPartition
     from eps.opencl.target import Target
     from eps.opencl.tuning.tune import Progress
-    from ort_lite.execution_provider import FusedNode, PartitionIo
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import FusedNode, Graph, PartitionIo
 
 log = get_logger(__name__)
 
@@ -148,7 +156,10 @@ class Builder:
             return self._import_dynamic(payload, payload.model, io, weights, own=own)
         (variant,) = payload.variants
         spec = variant.spec
-        orders = orders_of(io, _signatures(spec.inputs), _signatures(spec.outputs))
+        orders = (
+            import_order(io.inputs, _model_ports(spec.inputs)),
+            import_order(io.outputs, _model_ports(spec.outputs)),
+        )
         return StaticPartition(self._load_executable(variant, weights, own=own), IMPORTED, orders)
 
     def _import_dynamic(
@@ -161,11 +172,14 @@ class Builder:
         own: bool,
     ) -> DynamicPartition:
         """Programs of the payload are loaded now, up to the bound, and again after it."""
-        from eps.opencl.payload.dynamic_payload import restore_graph, value_signatures  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.dynamic_payload import restore_graph, value_ports  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         graph = restore_graph(model)
-        orders = orders_of(io, value_signatures(graph.inputs), value_signatures(graph.outputs))
+        orders = (
+            import_order(io.inputs, value_ports(graph.inputs)),
+            import_order(io.outputs, value_ports(graph.outputs)),
+        )
         kept = {_shapes_of(v.spec, graph): v for v in payload.variants}
         recorded = {p: t for v in payload.variants for p, t in v.spec.tuned.items()}
         target = replace(self._target, tuned=recorded)
@@ -302,8 +316,13 @@ def _report_kernels(fused: FusedNode) -> Callable[[int, int], None] | None:
     return lambda done, total: progress(f"kernels of {fused.name}", done, total)
 
 
-def _signatures(ports: Sequence[Port]) -> list[Signature]:
-    return [(port.name, port.dtype, port.shape) for port in ports]
+def _model_ports(ports: Sequence[Port]) -> Ports:
+    return Ports.by_name(
+        [
+            ModelPort(frozenset((port.name,)), onnx_data_type(np.dtype(port.dtype)), port.shape)
+            for port in ports
+        ]
+    )
 
 
 def _shapes_of(spec: ProgramSpec, graph: Graph) -> Shapes:
@@ -312,5 +331,5 @@ def _shapes_of(spec: ProgramSpec, graph: Graph) -> Shapes:
     Raises:
         InvalidGraph: The program is for another graph.
     """
-    order = order_of(graph.inputs, _signatures(spec.inputs))
+    order = import_order(graph.inputs, _model_ports(spec.inputs))
     return tuple(spec.inputs[i].shape for i in order)

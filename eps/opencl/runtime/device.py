@@ -10,9 +10,7 @@ from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU
 from eps.opencl.cl.devices import platforms
 from eps.opencl.cl.loader import loader_note
 from eps.opencl.sdk_errors import sdk_text
-from ort_lite.execution_provider import NotInstalled
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, NotInstalled, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

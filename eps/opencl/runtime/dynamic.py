@@ -8,17 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ort_lite.execution_provider import CompiledPartition
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, InvalidArgument
+from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.execution_provider import Value
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph, Value
 
 log = get_logger(__name__)
 
@@ -83,12 +80,12 @@ class DynamicPartition(CompiledPartition):
         return [found[i] for i in self._given]
 
     def is_ready(self, shapes: Shapes) -> bool:
-        """Whether a run with inputs of these shapes compiles nothing; see CompilesByShape."""
+        """Whether a run with these shapes compiles nothing; see SupportsCompileByShape."""
         with self._changed:
             return self._in_graph_order(shapes) in self._programs
 
     def get_ready(self, shapes: Shapes) -> None:
-        """Compile for inputs of these shapes; see CompilesByShape."""
+        """Compile for inputs of these shapes; see SupportsCompileByShape."""
         self.prepare(self._in_graph_order(shapes))
 
     def prepare(self, shapes: Shapes) -> None:

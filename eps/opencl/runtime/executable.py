@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.cl.c_api import OpenCLError, made
+from eps.opencl.cl.c_api import OpenCLError, create
 from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
 from eps.opencl.cl.loader import api
-from eps.opencl.cl.objects import Event, Owned, Queue
+from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
 from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, InvalidArgument
+from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +68,7 @@ class Launch(Owned):
             OpenCLError: The program has no such kernel, or the driver refuses an argument.
             GroupTooLarge: The device does not run the kernel in groups of that size.
         """
-        kernel = made(api().clCreateKernel, program, name.encode())
+        kernel = create(api().clCreateKernel, program, name.encode())
         super().__init__(kernel, api().clReleaseKernel, (queue, tuple(arguments)))
         if size[1] > 1:
             self._require_group(name, size[1], program.device)

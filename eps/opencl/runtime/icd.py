@@ -16,9 +16,7 @@ from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int32, c_uint32, c_void_p
 from typing import TYPE_CHECKING
 
-from ort_lite.session_log import get_logger
-from ort_lite.shortages import remedy_of
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, get_logger, remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping, Sequence

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.execution_provider import CompiledPartition
-from ort_lite.status import EPFail
+from ort_lite.ep import CompiledPartition, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep import Value
 
 
 class StaticPartition(CompiledPartition):

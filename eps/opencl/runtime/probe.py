@@ -6,8 +6,7 @@ from eps.opencl.cl.loader import loader_note
 from eps.opencl.runtime.device import find_devices
 from eps.opencl.runtime.identity import read_identity
 from eps.opencl.trials.trial import problem_of
-from ort_lite.execution_provider import DeviceInfo, Probe
-from ort_lite.status import EPFail
+from ort_lite.ep import DeviceInfo, EPFail, Probe
 
 _TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
 

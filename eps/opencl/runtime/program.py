@@ -11,9 +11,7 @@ from eps.opencl.cl.program import Program
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
-from ort_lite.session_log import get_logger
-from ort_lite.shortages import start_helper
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, get_logger, start_helper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import sdk_text
 from eps.opencl.trials.record import facts_of
 from eps.opencl.trials.trial import BEGUN
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail
 
 if TYPE_CHECKING:
     from eps.opencl.runtime.device import ListedDevice

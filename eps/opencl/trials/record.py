@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from eps.opencl.runtime.pocl_target import chosen_cpu
-from ort_lite.model_cache.user_folder import user_cache_folder
-from ort_lite.session_log import get_logger
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import InvalidArgument, get_logger, user_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

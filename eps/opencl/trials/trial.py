@@ -20,7 +20,7 @@ from eps.opencl.trials.record import (
     records_folder,
     write_problem,
 )
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,8 +20,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.payload.table import array
 from eps.opencl.tuning.rows import read_tuned_rows, rows_of
-from ort_lite.model_cache.user_folder import user_cache_folder
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger, user_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

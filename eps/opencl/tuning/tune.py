@@ -10,7 +10,7 @@ from eps.opencl.compile.codegen.tiling import choose_tiling, ranked_tiles
 from eps.opencl.compile.compile_partition import schedule_partition
 from eps.opencl.compile.tilings import Tiling
 from eps.opencl.tuning.kernel_timing import time_kernels
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.tilings import Problem
     from eps.opencl.target import Target
     from eps.opencl.tuning.cache import TuningCache
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
     Progress = Callable[[str, int, int], None]
 

@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.culprits import find_culprits
 from eps.openvino.compile.offline import OfflinePartition
+from eps.openvino.options import compile_config
 from eps.openvino.partition import OpenVINOPartition
 from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding_runtime import BindingModel
-from eps.openvino.sdk.config import compile_config
-from eps.openvino.sdk.ports import PortError, port_order
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.execution_provider import CompileRefused
-from ort_lite.status import EPFail
-from ort_lite.uncut_calls import uncut
+from ort_lite.ep import CompileRefused, EPFail, PortError, port_order, uncut
 
 if TYPE_CHECKING:
     import openvino
 
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.payload.verdict import Verdicts
-    from ort_lite.execution_provider import CompiledPartition, FusedNode
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import CompiledPartition, FusedNode, Graph
 
 
 def compile_partition(

@@ -15,8 +15,7 @@ from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.unfinished import temporary_folder
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail, InvalidArgument
+from ort_lite.ep import EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Tensor, ValueInfo
     from eps.openvino.options import OpenVINOOptions
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 IR_VERSION = 10
 FILE_FROM = 1 << 20

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import ConversionError, read_model
-from ort_lite.status import OrtLiteError
+from ort_lite.ep import OrtLiteError
 
 if TYPE_CHECKING:
     import openvino
 
     from ctx_formats.onnx_model import ValueType
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64

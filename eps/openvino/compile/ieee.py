@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import GraphDef
     from eps.openvino.support.node_facts import NodeFacts
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 OPTION = "ieee_semantics"
 AXES_AS_INPUT = 18

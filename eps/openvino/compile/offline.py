@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino.payload.identity import sdk_version
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, sdk_text
-from ort_lite.execution_provider import CompiledPartition
-from ort_lite.status import EPFail
+from ort_lite.ep import CompiledPartition, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import openvino
 
     from eps.openvino.sdk.runtime import Model
-    from ort_lite.execution_provider import Value
+    from ort_lite.ep import Value
 
 PLATFORMS = ("3720", "4000", "5010")
 """Meteor Lake and Arrow Lake, Lunar Lake, Panther Lake; newer numbers are passed on."""

@@ -14,16 +14,15 @@ from ctx_formats.model_reader import read_model
 from eps.openvino.evidence.cases import with_constants
 from eps.openvino.support.offer import capability
 from eps.openvino.support.table import SupportTable
-from ort_lite.execution_provider import CompileRefused, FusedNode, GraphView
+from ort_lite.ep import CompileRefused, FusedNode, GraphView, OrtLiteError
 from ort_lite.model.loader import resolve
-from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from eps.openvino.evidence.cases import Case
     from eps.openvino.provider import OpenVINOExecutionProvider
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
     Tallies = dict[tuple[str, int], "Tally"]
 

@@ -13,7 +13,7 @@ from ctx_formats.identity import HardwareIdentity
 from eps.openvino.options import device_kind
 from eps.openvino.payload.blob_header import parse_requirements
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail
 
 if TYPE_CHECKING:
     import openvino
@@ -92,7 +92,7 @@ def compatibility_json(identity: HardwareIdentity) -> str:
     """`ep_compatibility_info` in the form of ONNX Runtime's OpenVINO EP 1.8."""
     import json  # noqa: PLC0415 - lazy: reload
 
-    from ort_lite.version import VERSION  # noqa: PLC0415 - lazy: rare
+    from ort_lite.ep import VERSION  # noqa: PLC0415 - lazy: rare
 
     return json.dumps(
         {

@@ -19,19 +19,18 @@ from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
+from eps.openvino.options import compile_config, weightless_config
 from eps.openvino.payload.blob_header import constants_of
 from eps.openvino.sdk.binding import ov
-from eps.openvino.sdk.config import compile_config, weightless_config
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
     from eps.openvino.options import OpenVINOOptions
-    from ort_lite.context.shared_weights import WeightsSink
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph, WeightsSink
 
 log = get_logger(__name__)
 

@@ -9,15 +9,14 @@ from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import replace
 from eps.openvino.options import device_kind
 from eps.openvino.payload.blob_header import parse_requirements
-from ort_lite.context.compatibility import compare_identities, unsupported
-from ort_lite.status import InvalidGraph
+from ort_lite.ep import InvalidGraph, compare_identities, unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
-    from ort_lite.execution_provider import Compatibility
+    from ort_lite.ep import Compatibility
 
 
 class Verdicts:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from eps.openvino.sdk.early_loading import EXTENSION
-from ort_lite.extension_module import load_extension
+from ort_lite.ep import load_extension
 
 ON_WINDOWS = sys.platform == "win32"
 """There the package is needed, to find the libraries."""

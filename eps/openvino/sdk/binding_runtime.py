@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk.binding import VERSION, ov
-from eps.openvino.sdk.ports import Port, Ports
+from eps.openvino.sdk.c_api import DATA_TYPES
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
-from ort_lite.uncut_calls import uncut
+from ort_lite.ep import Port, Ports, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,16 +112,16 @@ class BindingRequest:
 
 
 def _ports(ports: Sequence[Any]) -> Ports:
-    described = tuple(
-        Port(
-            names=frozenset(port.get_names()),
-            element_type=port.element_type.get_type_name(),
-            shape=_shape(port.partial_shape),
-        )
-        for port in ports
+    return Ports.by_name(
+        [
+            Port(
+                names=frozenset(port.get_names()),
+                data_type=DATA_TYPES.get(port.element_type.get_type_name(), DataType.UNDEFINED),
+                shape=_shape(port.partial_shape),
+            )
+            for port in ports
+        ]
     )
-    known = {name: i for i, port in enumerate(described) for name in port.names}
-    return Ports(described, known.get)
 
 
 def _shape(shape: Any) -> tuple[int | None, ...] | None:  # noqa: ANN401 - an SDK object

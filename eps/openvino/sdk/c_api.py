@@ -11,7 +11,9 @@ from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk_errors import OpenVINOError
+from ort_lite.ep import CLibrary, Owned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,22 @@ ELEMENT_TYPES = (
     *("f4e2m1", "f8e8m0"),
 )
 """OpenVINO's names, by the number in ov_element_type_e."""
+
+DATA_TYPES: Mapping[str, int] = {
+    "boolean": DataType.BOOL,
+    "f16": DataType.FLOAT16,
+    "f32": DataType.FLOAT,
+    "f64": DataType.DOUBLE,
+    "i8": DataType.INT8,
+    "i16": DataType.INT16,
+    "i32": DataType.INT32,
+    "i64": DataType.INT64,
+    "u8": DataType.UINT8,
+    "u16": DataType.UINT16,
+    "u32": DataType.UINT32,
+    "u64": DataType.UINT64,
+}
+"""The element types that numpy can hold, by OpenVINO's names."""
 
 MOST_CORES = 4
 """Configurations whose Cores are kept; few programs have a second one."""
@@ -73,7 +91,7 @@ class Devices(ctypes.Structure):
 _OBJECT = c_void_p
 _NEW = POINTER(c_void_p)
 
-_LONG: Mapping[str, Sequence[Any]] = {
+_SLOW: Mapping[str, Sequence[Any]] = {
     "ov_core_create": (_NEW,),
     "ov_core_get_available_devices": (_OBJECT, POINTER(Devices)),
     "ov_core_get_property": (_OBJECT, c_char_p, c_char_p, _NEW),
@@ -82,9 +100,9 @@ _LONG: Mapping[str, Sequence[Any]] = {
     "ov_compiled_model_create_infer_request": (_OBJECT, _NEW),
     "ov_infer_request_infer": (_OBJECT,),
 }
-"""Functions that may take long: they run without the interpreter's lock."""
+"""Functions that may take long: they run with the GIL released."""
 
-_SHORT: Mapping[str, Sequence[Any]] = {
+_FAST: Mapping[str, Sequence[Any]] = {
     "ov_get_openvino_version": (POINTER(Version),),
     "ov_core_set_properties": (_OBJECT, c_char_p, c_size_t, POINTER(Property)),
     "ov_compiled_model_get_property": (_OBJECT, c_char_p, _NEW),
@@ -104,15 +122,15 @@ _SHORT: Mapping[str, Sequence[Any]] = {
     "ov_tensor_get_shape": (_OBJECT, POINTER(Shape)),
     "ov_tensor_data": (_OBJECT, _NEW),
 }
-"""Functions that come back at once: to give the lock away would only invite a wait for it."""
+"""Functions that return immediately, called with the GIL held."""
 
-_LONG_FREE: Mapping[str, Sequence[Any]] = {
+_SLOW_FREE: Mapping[str, Sequence[Any]] = {
     "ov_core_free": (_OBJECT,),
     "ov_compiled_model_free": (_OBJECT,),
     "ov_infer_request_free": (_OBJECT,),
     "ov_model_free": (_OBJECT,),
 }
-_SHORT_FREE: Mapping[str, Sequence[Any]] = {
+_FAST_FREE: Mapping[str, Sequence[Any]] = {
     "ov_output_const_port_free": (_OBJECT,),
     "ov_tensor_free": (_OBJECT,),
     "ov_shape_free": (POINTER(Shape),),
@@ -123,86 +141,59 @@ _SHORT_FREE: Mapping[str, Sequence[Any]] = {
 }
 
 
-class Handle:
-    """An object of OpenVINO's, freed with the last reference to this one.
-
-    May be passed where a function takes the object.
-    """
-
-    __slots__ = ("_as_parameter_", "_free", "_keeps")
-
-    def __init__(self, pointer: c_void_p, free: Any, keeps: object) -> None:  # noqa: ANN401 - ctypes
-        self._as_parameter_ = pointer
-        self._free = free
-        self._keeps = keeps
-
-    def __del__(self) -> None:
-        """Free the object, and after it what it refers to."""
-        self._free(self._as_parameter_)
-
-
-class CApi:
+class CApi(CLibrary):
     """The library, loaded; its functions are attributes, and raise `OpenVINOError`.
 
-    OpenVINO keeps one last message for all threads: where two fail at once, one may tell the
+    OpenVINO keeps one last message for all threads: where two fail at once, one may report the
     other's.
     """
 
     def __init__(self, library: str) -> None:
-        """Load it, and the runtime with it.
+        """Load the library, and the runtime with it.
 
         Raises:
-            OSError: It cannot be loaded, or is none of OpenVINO's.
+            OSError: It cannot be loaded, or is not OpenVINO's.
         """
-        without_lock, with_lock = ctypes.CDLL(library), ctypes.PyDLL(library)
-        self._message = _declared(with_lock, "ov_get_last_err_msg", (), c_void_p)
-        for loaded, functions in ((without_lock, _LONG_FREE), (with_lock, _SHORT_FREE)):
-            for name, arguments in functions.items():
-                setattr(self, name, _declared(loaded, name, arguments, None))
-        for loaded, functions in ((without_lock, _LONG), (with_lock, _SHORT)):
-            for name, arguments in functions.items():
-                function = _declared(loaded, name, arguments, c_int)
-                function.errcheck = self._checked
-                setattr(self, name, function)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - ctypes; for type checkers alone
-        """Fails: every function was set above."""
-        raise AttributeError(name)
+        super().__init__(library)
+        self.declare({}, {"ov_get_last_err_msg": ()}, c_void_p)
+        self.declare(_SLOW_FREE, _FAST_FREE, None)
+        self.declare(_SLOW, _FAST, c_int, self._require_success)
 
     def version(self) -> str:
         """OpenVINO's build, as `openvino.__version__`."""
-        found = Version()
-        self.ov_get_openvino_version(found)
+        version = Version()
+        self.ov_get_openvino_version(version)
         try:
-            return bytes(found.build_number).decode(errors="replace")
+            return bytes(version.build_number).decode(errors="replace")
         finally:
-            self.ov_version_free(found)
+            self.ov_version_free(version)
 
-    def made(self, create: Any, *arguments: object, free: Any, keeps: object = None) -> Handle:  # noqa: ANN401 - ctypes
-        """What `create` makes.
+    def create(self, create: Any, *arguments: object, free: Any, keeps: object = None) -> Owned:  # noqa: ANN401 - ctypes
+        """A new object.
 
         Args:
             create: A function whose last parameter takes the address of the new object.
             arguments: Those before it.
-            free: What frees the object.
+            free: The function that frees the object.
             keeps: What must live as long as the object does.
         """
         pointer = c_void_p()
         create(*arguments, pointer)
-        return Handle(pointer, free, keeps)
+        return Owned(pointer, free, keeps)
 
-    def text(self, tell: Any, *arguments: object) -> str:  # noqa: ANN401 - ctypes
-        """The text that `tell` gives through its last parameter."""
+    def text(self, read: Any, *arguments: object) -> str:  # noqa: ANN401 - ctypes
+        """The text that `read` returns through its last parameter."""
         pointer = c_void_p()
-        tell(*arguments, pointer)
-        return self._taken(pointer)
+        read(*arguments, pointer)
+        return self._take_text(pointer)
 
-    def _checked(self, status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG002 - ctypes' errcheck
+    def _require_success(self, status: int, function: Any, arguments: tuple[Any, ...]) -> int:  # noqa: ANN401, ARG002 - ctypes' errcheck
         if status:
-            raise OpenVINOError(function.__name__, status, self._taken(self._message()))
+            message = self._take_text(self.ov_get_last_err_msg())
+            raise OpenVINOError(function.__name__, status, message)
         return status
 
-    def _taken(self, pointer: Any) -> str:  # noqa: ANN401 - an address or a c_void_p
+    def _take_text(self, pointer: Any) -> str:  # noqa: ANN401 - an address or a c_void_p
         """A text of OpenVINO's, which is freed; messages may hold bytes of a blob."""
         if not pointer:
             return ""
@@ -222,7 +213,7 @@ def open_library(path: str) -> CApi:
     return CApi(path)
 
 
-def core_with(api: CApi, device: str, config: Mapping[str, object]) -> Handle:
+def core_with(api: CApi, device: str, config: Mapping[str, object]) -> Owned:
     """A Core with these properties of a device, which the process keeps for later sessions.
 
     Making one and naming its device takes 3 ms, and a new one starts threads of its own. It keeps
@@ -235,18 +226,9 @@ def core_with(api: CApi, device: str, config: Mapping[str, object]) -> Handle:
 
 
 @lru_cache(maxsize=MOST_CORES)
-def _kept_core(api: CApi, device: str, config: tuple[tuple[str, str], ...]) -> Handle:
-    core = api.made(api.ov_core_create, free=api.ov_core_free)
+def _kept_core(api: CApi, device: str, config: tuple[tuple[str, str], ...]) -> Owned:
+    core = api.create(api.ov_core_create, free=api.ov_core_free)
     listed = [Property(key.encode(), value.encode()) for key, value in config]
     array = (Property * len(listed))(*listed)
     api.ov_core_set_properties(core, device.encode(), len(listed), array)
     return core
-
-
-def _declared(library: ctypes.CDLL, name: str, arguments: Sequence[Any], result: Any) -> Any:  # noqa: ANN401 - ctypes
-    try:
-        function = getattr(library, name)
-    except AttributeError as exc:
-        raise OSError(f"{library._name} has no function {name}") from exc  # noqa: SLF001 - ctypes' only name for it
-    function.argtypes, function.restype = arguments, result
-    return function

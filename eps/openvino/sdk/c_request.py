@@ -13,39 +13,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.openvino.sdk import c_api
+from ort_lite.ep import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from eps.openvino.sdk.c_api import CApi, Handle
-    from eps.openvino.sdk.ports import Port
+    from eps.openvino.sdk.c_api import CApi
     from eps.openvino.sdk.runtime import Array
+    from ort_lite.ep import Owned, Port
 
-_DTYPES = {
-    "boolean": np.dtype(np.bool_),
-    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
-    **{
-        f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)
-    },
+_DTYPES = {number: numpy_dtype(number) for number in c_api.DATA_TYPES.values()}
+_NUMBERS = {
+    _DTYPES[number]: c_api.ELEMENT_TYPES.index(name) for name, number in c_api.DATA_TYPES.items()
 }
-_NUMBERS = {dtype: c_api.ELEMENT_TYPES.index(name) for name, dtype in _DTYPES.items()}
 
 
 class CRequest:
     """One infer request."""
 
-    def __init__(self, api: CApi, request: Handle, outputs: Sequence[Port]) -> None:
+    def __init__(self, api: CApi, request: Owned, outputs: Sequence[Port]) -> None:
         """Find the outputs that stay where they are: those of a known size."""
         self._api = api
         self._request = request
-        self._tensors: list[Handle] = []
+        self._tensors: list[Owned] = []
         self._outputs = [
             self._own(api.ov_infer_request_get_output_tensor_by_index, index, port)
             if port.is_static
             else None
             for index, port in enumerate(outputs)
         ]
-        self._dtypes = [_DTYPES[port.element_type] for port in outputs]
+        self._dtypes = [_DTYPES[port.data_type] for port in outputs]
 
     def own_input(self, index: int, port: Port) -> Array:
         """See Request."""
@@ -54,7 +51,7 @@ class CRequest:
     def lend_input(self, index: int, value: Array) -> Array:
         """See Request."""
         shape = c_api.Shape(value.ndim, (ctypes.c_int64 * value.ndim)(*value.shape))
-        tensor = self._api.made(
+        tensor = self._api.create(
             self._api.ov_tensor_create_from_host_ptr,
             *(_NUMBERS[value.dtype], shape, _address(value)),
             free=self._api.ov_tensor_free,
@@ -74,7 +71,7 @@ class CRequest:
         assert port.shape is not None, "asked for static ports alone"
         tensor = self._tensor(get, index)
         self._tensors.append(tensor)
-        return self._view(tensor, _DTYPES[port.element_type], port.shape)
+        return self._view(tensor, _DTYPES[port.data_type], port.shape)
 
     def _read(self, index: int) -> Array:
         """A copy of an output whose size and place the last run decided."""
@@ -87,10 +84,10 @@ class CRequest:
             self._api.ov_shape_free(found)
         return self._view(tensor, self._dtypes[index], shape).copy()
 
-    def _tensor(self, get: Callable[..., Any], index: int) -> Handle:
-        return self._api.made(get, self._request, index, free=self._api.ov_tensor_free)
+    def _tensor(self, get: Callable[..., Any], index: int) -> Owned:
+        return self._api.create(get, self._request, index, free=self._api.ov_tensor_free)
 
-    def _view(self, tensor: Handle, dtype: np.dtype[Any], shape: Sequence[Any]) -> Array:
+    def _view(self, tensor: Owned, dtype: np.dtype[Any], shape: Sequence[Any]) -> Array:
         """A tensor's memory as an array, which must not outlive the tensor."""
         size = dtype.itemsize * prod(shape)
         if not size:

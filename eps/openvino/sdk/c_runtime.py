@@ -8,15 +8,17 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk import c_api
-from eps.openvino.sdk.ports import Port, Ports
 from eps.openvino.sdk_errors import SDK_ERRORS
+from ort_lite.ep import Port, Ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from eps.openvino.sdk.c_api import CApi, Handle
+    from eps.openvino.sdk.c_api import CApi
     from eps.openvino.sdk.c_request import CRequest
+    from ort_lite.ep import Owned
 
 
 class CRuntime:
@@ -64,7 +66,7 @@ class CRuntime:
         """See Runtime; `device` and `config` are those that it was made with."""
         assert (device, dict(config)) == (self._device, self._config), "one runtime, one config"
         data = _in_place(payload)
-        compiled = self._api.made(
+        compiled = self._api.create(
             self._api.ov_core_import_model,
             *(self._core, data, payload.nbytes, device.encode()),
             free=self._api.ov_compiled_model_free,
@@ -76,7 +78,7 @@ class CRuntime:
 class CModel:
     """An imported model."""
 
-    def __init__(self, api: CApi, compiled: Handle, payload: memoryview) -> None:
+    def __init__(self, api: CApi, compiled: Owned, payload: memoryview) -> None:
         """Ask for its ports."""
         self._api = api
         self._compiled = compiled
@@ -88,7 +90,7 @@ class CModel:
         """See Model."""
         from eps.openvino.sdk.c_request import CRequest  # noqa: PLC0415 - lazy: reload
 
-        made = self._api.made(
+        made = self._api.create(
             self._api.ov_compiled_model_create_infer_request,
             self._compiled,
             free=self._api.ov_infer_request_free,
@@ -114,7 +116,7 @@ class _PortReader:
     only the garbage collector would end a closed session's model, its threads and its file.
     """
 
-    def __init__(self, api: CApi, compiled: Handle) -> None:
+    def __init__(self, api: CApi, compiled: Owned) -> None:
         self._api = api
         self._compiled = compiled
 
@@ -141,22 +143,25 @@ class _PortReader:
 
         return Ports(ports, index_of)
 
-    def _port(self, find: Callable[..., Any], where: int | bytes) -> Handle:
-        return self._api.made(find, self._compiled, where, free=self._api.ov_output_const_port_free)
+    def _port(self, find: Callable[..., Any], where: int | bytes) -> Owned:
+        return self._api.create(
+            find, self._compiled, where, free=self._api.ov_output_const_port_free
+        )
 
-    def _names(self, port: Handle) -> frozenset[str]:
+    def _names(self, port: Owned) -> frozenset[str]:
         """One of the port's names, if it has any."""
         try:
             return frozenset((self._api.text(self._api.ov_port_get_any_name, port),))
         except SDK_ERRORS:
             return frozenset()
 
-    def _described(self, port: Handle) -> Port:
+    def _described(self, port: Owned) -> Port:
         number = ctypes.c_int()
         self._api.ov_port_get_element_type(port, number)
-        return Port(self._names(port), c_api.ELEMENT_TYPES[number.value], self._shape(port))
+        data_type = c_api.DATA_TYPES.get(c_api.ELEMENT_TYPES[number.value], DataType.UNDEFINED)
+        return Port(self._names(port), data_type, self._shape(port))
 
-    def _shape(self, port: Handle) -> tuple[int | None, ...] | None:
+    def _shape(self, port: Owned) -> tuple[int | None, ...] | None:
         found = c_api.PartialShape()
         self._api.ov_port_get_partial_shape(port, found)
         try:

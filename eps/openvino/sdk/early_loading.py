@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from eps.openvino.options import DEVICE_OPTION, PACKAGE, device_kind, parse_options
 from eps.openvino.sdk.shared_tbb import newest_tbb
 from eps.openvino.sdk_errors import SDK_ERRORS
-from ort_lite.providers.early_loading import package_folders
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import InvalidArgument, package_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,8 +68,8 @@ def _use_cpu(options: Mapping[str, str]) -> None:
     operator sets and the reader of OpenVINO's IR, which is in every blob. What goes wrong,
     opening the device says.
     """
+    from eps.openvino.options import import_config  # noqa: PLC0415 - lazy: reload
     from eps.openvino.sdk.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - lazy: reload
-    from eps.openvino.sdk.config import import_config  # noqa: PLC0415 - lazy: reload
 
     library = c_library()
     if library is None:
@@ -82,7 +81,7 @@ def _use_cpu(options: Mapping[str, str]) -> None:
             core = core_with(api, "CPU", config)
             api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
             read = api.ov_core_read_model_from_memory_buffer
-            api.made(read, core, SMALL_IR, len(SMALL_IR), None, free=api.ov_model_free)
+            api.create(read, core, SMALL_IR, len(SMALL_IR), None, free=api.ov_model_free)
     except (OSError, InvalidArgument, *SDK_ERRORS):
         return
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from eps.openvino.sdk.ports import Port, Ports
+    from ort_lite.ep import Port, Ports
 
     Array = np.ndarray[Any, Any]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eps.openvino.options import import_config
 from eps.openvino.payload.blob_header import has_constants
 from eps.openvino.sdk.c_api import VERSIONS, open_library
-from eps.openvino.sdk.config import import_config
 from eps.openvino.sdk.early_loading import c_library
 from eps.openvino.sdk_errors import openvino_errors
-from ort_lite.session_log import get_logger
-from ort_lite.status import EPFail
+from ort_lite.ep import EPFail, get_logger
 
 if TYPE_CHECKING:
     import openvino
@@ -73,7 +72,7 @@ class Sdk:
             except ImportError as exc:  # a library that it needs is missing or of another system
                 raise EPFail(f"the openvino package cannot be loaded: {exc}") from exc
 
-            from ort_lite.uncut_calls import uncut  # noqa: PLC0415 - lazy: reload
+            from ort_lite.ep import uncut  # noqa: PLC0415 - lazy: reload
 
             with openvino_errors("starting"), uncut:
                 self._core = ov.Core()

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ort_lite.session_log import get_logger
+from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
     PathLike = str | os.PathLike[str]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.onnx_model import Dim
     from eps.openvino.support.node_facts import NodeFacts
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 _SIZES = frozenset(("Shape", "Size"))
 _TYPES = {DataType.INT64: "<i8", DataType.INT32: "<i4"}

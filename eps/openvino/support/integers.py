@@ -16,7 +16,7 @@ from ctx_formats.onnx_model import DataType, Tensor, TensorType
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
     from eps.openvino.support.node_facts import NodeFacts
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 INT32 = range(-(1 << 31), 1 << 31)
 SMALL_MAKERS = frozenset(["ArgMax", "ArgMin", "NonZero", "Shape", "Size", "TopK"])

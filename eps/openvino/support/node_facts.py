@@ -9,7 +9,7 @@ from ctx_formats.onnx_model import TensorType
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, Node, Tensor
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import Graph
 
 
 @dataclass(frozen=True, slots=True)

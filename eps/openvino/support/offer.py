@@ -8,12 +8,11 @@ from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.support.conditions import CONDITIONS, WRONG
 from eps.openvino.support.integers import bounded_values, integer_problem
 from eps.openvino.support.node_facts import NodeFacts
-from ort_lite.execution_provider import Capability
-from ort_lite.model.type_text import element_text, type_text
+from ort_lite.ep import Capability, element_text, type_text
 
 if TYPE_CHECKING:
     from eps.openvino.support.table import SupportTable
-    from ort_lite.execution_provider import GraphView
+    from ort_lite.ep import GraphView
 
 TYPES = frozenset(
     (
@@ -55,8 +54,6 @@ def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> C
 def refusal(facts: NodeFacts, table: SupportTable) -> str:
     """Why OpenVINO does not get this node; "" if it does."""
     node = facts.node
-    if facts.graph.bodies(facts.index):
-        return "control-flow nodes run in the session; their subgraphs are partitioned separately"
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
     return (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import GraphDef, Node, ValueInfo
-from ort_lite.execution_provider import Capability, ExecutionProvider
+from ort_lite.ep.interface import Capability, ExecutionProvider
 from ort_lite.model.graph import Graph
 from ort_lite.planning.partitioner import Part, assign
 from ort_lite.status import NotImplemented as NotImplementedByAny
@@ -20,7 +20,7 @@ from ort_lite.status import NotImplemented as NotImplementedByAny
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.execution_provider import CompiledPartition, FusedNode, GraphView
+    from ort_lite.ep.interface import CompiledPartition, FusedNode, GraphView
 
 
 class ByOperator(ExecutionProvider):

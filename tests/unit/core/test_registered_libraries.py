@@ -14,7 +14,7 @@ from small_models import feed, mlp
 
 import ort_lite as ort
 from ort_lite.capi import onnxruntime_pybind11_state as binding
-from ort_lite.execution_provider import Probe
+from ort_lite.ep.factory import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

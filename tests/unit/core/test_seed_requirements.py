@@ -25,7 +25,7 @@ from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import Reason
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.model_reader import read_model
-from ort_lite.context.compatibility import compare_identities
+from ort_lite.ep.interface import compare_identities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from small_models import feed, mlp
 
 import ort_lite as ort
 from eps.openvino.provider import OpenVINOExecutionProvider
-from ort_lite.execution_provider import Compatibility
+from ort_lite.ep.interface import Compatibility
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from eps.cpu.compile_graph import GraphCompiler
 from eps.cpu.kernels import OwnKernels
 from eps.cpu.resolve import Resolver
-from ort_lite.kernel_registry import KernelRegistry
+from ort_lite.ep.kernels import KernelRegistry
 from ort_lite.model.graph import Graph
 from ort_lite.model.tensor_values import onnx_data_type
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eps.cpu.plan import Plan
-    from ort_lite.kernel_registry import KernelDef
+    from ort_lite.ep.kernels import KernelDef
 
 OPSET = 28
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import ort_lite as ort
-from ort_lite.kernel_registry import kernel
+from ort_lite.ep.kernels import kernel
 from ort_lite.providers import provider_list
 
 X = np.array([1.0, 2.0], np.float32)

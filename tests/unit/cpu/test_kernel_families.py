@@ -14,7 +14,7 @@ from cpu_kernels import all_kernels
 import eps.cpu.kernels
 from eps.cpu.kernels import OwnKernels
 from eps.cpu.kernels.families import FAMILIES
-from ort_lite.kernel_registry import KernelCall
+from ort_lite.ep.kernels import KernelCall
 from ort_lite.kernel_type_str import KernelTypeStrResolver, OpIdentifier
 
 FOLDER = Path(eps.cpu.kernels.__file__).parent

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ort_lite.kernel_registry import KernelCall, KernelDef, KernelRegistry, kernel
+from ort_lite.ep.kernels import KernelCall, KernelDef, KernelRegistry, kernel
 from ort_lite.kernel_type_str import (
     ArgPlace,
     KernelTypeStrResolver,

@@ -9,8 +9,8 @@ from unit.cpu.single_node import node_graph, resolver, run_node
 from eps.cpu import FACTORY
 from eps.cpu.provider import CPUExecutionProvider
 from eps.cpu.reference import DENIED, has_reference, why_not
-from ort_lite.execution_provider import GraphView
-from ort_lite.kernel_registry import kernel
+from ort_lite.ep.interface import GraphView
+from ort_lite.ep.kernels import kernel
 from ort_lite.kernel_type_str import OpIdentifier
 from ort_lite.status import Fail, InvalidArgument
 

@@ -17,12 +17,12 @@ from onnx import helper
 from small_models import feed, model, sandwich
 
 import ort_lite as ort
-from ort_lite.kernel_registry import kernel
+from ort_lite.ep.kernels import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ort_lite.kernel_registry import KernelInfo
+    from ort_lite.ep.kernels import KernelInfo
 
 EPS = ["CPUExecutionProvider", "OpenVINOExecutionProvider", "OpenCLExecutionProvider"]
 CONTEXT = {"ep.context_enable": "1", "ep.context_file_path": "c.onnx"}

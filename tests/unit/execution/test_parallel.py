@@ -13,8 +13,8 @@ import pytest
 from small_models import model
 
 import ort_lite as ort
+from ort_lite.ep.kernels import KernelDef, kernel
 from ort_lite.execution.parallel import Helpers, Schedule
-from ort_lite.kernel_registry import KernelDef, kernel
 from ort_lite.status import RuntimeException
 
 if TYPE_CHECKING:

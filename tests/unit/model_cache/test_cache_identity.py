@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from small_models import sandwich
 
 import ort_lite as ort
-from ort_lite.kernel_registry import kernel
+from ort_lite.ep.kernels import kernel
 from ort_lite.model_cache.inquiry import inquire
 from ort_lite.model_cache.settings import cache_settings
 

@@ -21,12 +21,12 @@ from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Buffer, Queue
 from eps.opencl.runtime.executable import Launch
-from ort_lite.execution_provider import FusedNode
+from ort_lite.ep.interface import FusedNode
 from ort_lite.model import loader
 from ort_lite.status import DeviceReset, EPFail
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import CompiledPartition
+    from ort_lite.ep.interface import CompiledPartition
 
 OPENCL = "OpenCLExecutionProvider"
 DEVICES = device_names()

@@ -24,7 +24,7 @@ from eps.opencl.runtime.identity import read_identity
 from eps.opencl.target import Groups, Target
 from eps.opencl.tuning.cache import TuningCache
 from eps.opencl.tuning.rows import read_tuned_rows, rows_of
-from ort_lite.execution_provider import FusedNode
+from ort_lite.ep.interface import FusedNode
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 

@@ -14,7 +14,7 @@ from opencl_devices import all_devices
 import ort_lite as ort
 from eps.opencl import FACTORY
 from eps.opencl.runtime.device import HALF
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import EPFail, InvalidArgument
 

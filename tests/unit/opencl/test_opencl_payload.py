@@ -16,11 +16,11 @@ from small_models import feed, mlp
 from ctx_formats.errors import Reason
 from eps.opencl import FACTORY
 from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
-from ort_lite.execution_provider import (
+from ort_lite.ep.interface import (
     CompiledModelCompatibility,
     FusedNode,
     PartitionIo,
-    ReadsRecords,
+    SupportsPayloadIdentity,
 )
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
@@ -257,7 +257,7 @@ def test_the_verdict_on_another_driver_is_what_loading_does(payload: bytes) -> N
 
 def test_a_payload_and_a_models_metadata_say_what_they_were_made_for(payload: bytes) -> None:
     ep = FACTORY.create({})
-    assert isinstance(ep, ReadsRecords)
+    assert isinstance(ep, SupportsPayloadIdentity)
     assert ep.identity_of_payload(memoryview(payload)) == ep.identity
     info = ep.compatibility_info()  # type: ignore[attr-defined]
     assert ep.identity_of_info(info) == ep.identity

@@ -18,7 +18,7 @@ import ort_lite as ort
 from eps.opencl import FACTORY
 from eps.opencl.runtime import program
 from eps.opencl.runtime.dynamic import DynamicPartition
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.ep.interface import FusedNode, GraphView, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import InvalidArgument, InvalidGraph
 
@@ -173,7 +173,7 @@ def test_shapes_that_cannot_be_are_refused(text: str, told: str) -> None:
 def test_a_kept_program_for_another_graph_is_refused() -> None:
     ep = FACTORY.create({"reshape_input": "x[2,4]"})
     graph = graph_with_free_rows()
-    ep.get_capability(ort.execution_provider.GraphView(graph, frozenset()))
+    ep.get_capability(GraphView(graph, frozenset()))
     (compiled,) = ep.compile([FusedNode(name="mlp", graph=graph)])
     out = io.BytesIO()
     ep.export_model(compiled, out)  # type: ignore[attr-defined]

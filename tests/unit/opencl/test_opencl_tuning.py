@@ -24,7 +24,7 @@ from eps.opencl.runtime.identity import read_identity
 from eps.opencl.tuning.cache import FORMAT, MOST_ROWS, TuningCache
 from eps.opencl.tuning.rows import read_tuned_rows, rows_of
 from eps.opencl.tuning.tune import EFFORTS, SMALLEST_WORK, candidates
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidArgument

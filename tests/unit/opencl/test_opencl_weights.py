@@ -24,7 +24,7 @@ from eps.opencl.program_spec import weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
 from eps.opencl.runtime.device_memory import DeviceWeights
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.status import InvalidGraph
 

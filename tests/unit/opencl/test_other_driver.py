@@ -17,7 +17,7 @@ from eps.opencl.payload import import_payload as reload
 from ort_lite.check import check_compatibility
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.execution_provider import CompiledModelCompatibility
+from ort_lite.ep.interface import CompiledModelCompatibility
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from ctx_formats.lean_dataclass import replace
 from eps.opencl import FACTORY
 from eps.opencl.program_spec import ENTRY
 from eps.opencl.runtime.describe_target import describe_target
-from ort_lite.execution_provider import FusedNode, PartitionIo
+from ort_lite.ep.interface import FusedNode, PartitionIo
 from ort_lite.model import loader
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidArgument

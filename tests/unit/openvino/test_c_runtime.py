@@ -17,11 +17,10 @@ from openvino import opset13 as ops
 from small_models import feed, mlp
 
 import ort_lite as ort
-from eps.openvino.options import parse_options
+from eps.openvino.options import import_config, parse_options
 from eps.openvino.sdk import c_api
 from eps.openvino.sdk import runtimes as sdk
 from eps.openvino.sdk.binding_runtime import BindingRuntime
-from eps.openvino.sdk.config import import_config
 from eps.openvino.sdk.early_loading import c_library
 from eps.openvino.sdk.runtimes import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from eps.openvino.sdk.ports import Port
     from eps.openvino.sdk.runtime import Model, Runtime
+    from ort_lite.ep.ports import Port
 
 pytestmark = pytest.mark.skipif(
     c_library() is None or not openvino.__version__.startswith(c_api.VERSIONS),
@@ -90,8 +89,8 @@ def drawn(shape: Sequence[int], kind: str) -> np.ndarray[Any, Any]:
     return np.asarray(values).astype(dtype)
 
 
-def described(ports: Sequence[Port]) -> list[tuple[str, Any]]:
-    return [(port.element_type, port.shape) for port in ports]
+def described(ports: Sequence[Port]) -> list[tuple[int, Any]]:
+    return [(port.data_type, port.shape) for port in ports]
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -102,7 +101,11 @@ def test_every_type_and_shape_goes_in_and_comes_out(
     for shape in SHAPES:
         value = drawn(shape, kind)
         mine, theirs = imported(runtimes, twice(shape, kind))
-        assert described(mine.inputs.all) == described(theirs.inputs.all) == [(kind, shape)]
+        assert (
+            described(mine.inputs.all)
+            == described(theirs.inputs.all)
+            == [(c_api.DATA_TYPES[kind], shape)]
+        )
         assert described(mine.outputs.all) == described(theirs.outputs.all)
         (found, _), (expected, _) = (answer(model, value, lent=lent) for model in (mine, theirs))
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)

@@ -83,8 +83,8 @@ UNWANTED = {
     *("onnx", "urllib.request", "openvino_telemetry", "http.client"),
     "dataclasses",  # docs/adr/0014-lean-dataclasses.md
     "logging",
-    *("ort_lite.kernel_registry", "ort_lite.planning.naming"),
-    *("eps.cpu.blas_threads", "ort_lite.version", "ort_lite.providers.input_shapes"),
+    *("ort_lite.ep.kernels", "ort_lite.planning.naming"),
+    *("eps.cpu.blas_threads", "ort_lite.version", "ort_lite.ep.input_shapes"),
 }
 
 OURS = {"ort_lite", "ctx_formats", "eps"}

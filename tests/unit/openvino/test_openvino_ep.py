@@ -17,15 +17,14 @@ from benchmarks.harness.engine_programs import FLOAT32
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from eps.openvino import FACTORY
-from eps.openvino.options import device_kind, parse_options
+from eps.openvino.options import compile_config, device_kind, parse_options
 from eps.openvino.payload.blob_header import parse_requirements, read_requirements
-from eps.openvino.sdk.config import compile_config
-from ort_lite.execution_provider import CompiledModelCompatibility
+from ort_lite.ep.interface import CompiledModelCompatibility
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep.interface import ExecutionProvider
 
 OPENVINO = "OpenVINOExecutionProvider"
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL

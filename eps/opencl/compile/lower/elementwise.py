@@ -9,8 +9,7 @@ import numpy as np
 from eps.opencl.compile.expression import Expr, Literal
 from eps.opencl.compile.ir import Tensor, Unsupported
 from eps.opencl.compile.lower.node import FLOATS, NodeView, call, number, require_type
-from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import InvalidArgument, numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

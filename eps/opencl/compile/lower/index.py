@@ -26,7 +26,7 @@ from eps.opencl.compile.lower.node import (
     number,
     require_type,
 )
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg, Call, Expr, Literal
 from eps.opencl.compile.ir import Alias, Op, Pointwise, Quantised, Reshape, Tensor, Unsupported
-from ort_lite.kernel_info import attribute_value
+from ort_lite.ep import attribute_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

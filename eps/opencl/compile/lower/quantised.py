@@ -9,7 +9,7 @@ import numpy as np
 from eps.opencl.compile.ir import EIGHT_BITS, Quantised, QuantParams, Tensor, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.compile.lower.pooling import reduce_axes
-from ort_lite.model.tensor_values import numpy_dtype
+from ort_lite.ep import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,13 +7,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.execution_provider import DeviceInfo, Probe
-from ort_lite.status import InvalidArgument
+from ort_lite.ep import DeviceInfo, InvalidArgument, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.execution_provider import ExecutionProvider
+    from ort_lite.ep import ExecutionProvider
 
 VERSION = "1.0.0"
 SUMS = ("float32", "float64")

@@ -9,18 +9,30 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.onnx_model import DataType, TensorType
 from example_ep import identity
 from example_ep.program import OPERATORS, Program, ProgramError, Signature, Step
-from ort_lite.context.compatibility import compare_identities
-from ort_lite.execution_provider import Capability, CompiledPartition, ExecutionProvider
-from ort_lite.model.tensor_values import to_numpy
-from ort_lite.status import EPFail, InvalidGraph
+from ort_lite.ep import (
+    Capability,
+    CompiledPartition,
+    EPFail,
+    ExecutionProvider,
+    InvalidGraph,
+    compare_identities,
+    to_numpy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import ValueInfo
-    from ort_lite.context.shared_weights import WeightsFile, WeightsSink
-    from ort_lite.execution_provider import Compatibility, FusedNode, GraphView, PartitionIo, Value
-    from ort_lite.model.graph import Graph
+    from ort_lite.ep import (
+        Compatibility,
+        FusedNode,
+        Graph,
+        GraphView,
+        PartitionIo,
+        Value,
+        WeightsFile,
+        WeightsSink,
+    )
 
 
 INFO = "example-ep "
@@ -111,7 +123,7 @@ class ExampleExecutionProvider(ExecutionProvider):
     def compatibility_info(self) -> str:
         return f"{INFO}{self.identity.sdk_version}"
 
-    # ReadsRecords, for a verdict on what others wrote. Without it the texts must be equal.
+    # SupportsPayloadIdentity, for a verdict on what others wrote; without it texts must be equal.
 
     def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
         return HardwareIdentity()  # a program does not say who made it

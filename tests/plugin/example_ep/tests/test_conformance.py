@@ -9,7 +9,7 @@ from example_ep import FACTORY
 from ort_lite.testing import EpConformance
 
 if TYPE_CHECKING:
-    from ort_lite.execution_provider import EpFactory
+    from ort_lite.ep import EpFactory
 
 
 class TestExampleConformance(EpConformance):

@@ -14,8 +14,8 @@ import numpy as np
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.context.compatibility import compare_identities
-from ort_lite.execution_provider import DeviceInfo, Probe
+from ort_lite.ep.factory import DeviceInfo, Probe
+from ort_lite.ep.interface import compare_identities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

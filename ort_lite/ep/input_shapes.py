@@ -6,7 +6,7 @@ import re
 
 from ort_lite.status import InvalidArgument
 
-KEY = "reshape_input"
+RESHAPE_INPUT = "reshape_input"
 EXAMPLE = "images[1,3,320,320],ids[1..8,64]"
 
 Bound = tuple[int, int]
@@ -27,7 +27,7 @@ def parse_shapes(text: str) -> dict[str, tuple[Bound, ...]]:
     while at < len(text):
         match = shape.match(text, at)
         if match is None:
-            raise InvalidArgument(f"{KEY} is '{text}', expected {EXAMPLE}")
+            raise InvalidArgument(f"{RESHAPE_INPUT} is '{text}', expected {EXAMPLE}")
         found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)
         at = match.end()
     return found
@@ -39,8 +39,8 @@ def _bound(dim: str, text: str) -> Bound:
         bound = (int(low), int(high if dots else low))
     except ValueError as exc:
         raise InvalidArgument(
-            f"{KEY} is '{text}': '{dim}' is no size, expected n or low..high"
+            f"{RESHAPE_INPUT} is '{text}': '{dim}' is no size, expected n or low..high"
         ) from exc
     if not 1 <= bound[0] <= bound[1]:
-        raise InvalidArgument(f"{KEY} is '{text}': '{dim}' is not a range of sizes")
+        raise InvalidArgument(f"{RESHAPE_INPUT} is '{text}': '{dim}' is not a range of sizes")
     return bound

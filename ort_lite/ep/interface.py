@@ -1,4 +1,4 @@
-"""The interface between the core and an execution provider (EP)."""
+"""An execution provider (EP): what every one implements, and abilities that only some have."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, runtime_checkable
 
+from ctx_formats.errors import Reason
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ctx_formats.errors import Reason
-    from ctx_formats.identity import HardwareIdentity
+    from ctx_formats.identity import FieldDifference, HardwareIdentity
     from ctx_formats.onnx_model import ValueInfo
     from ort_lite.model.graph import Graph
 
@@ -151,7 +151,7 @@ class CompiledPartition(ABC):
 
 
 @runtime_checkable
-class CompilesByShape(Protocol):
+class SupportsCompileByShape(Protocol):
     """A compiled partition that compiles again when it meets inputs of new shapes."""
 
     def is_ready(self, shapes: Shapes) -> bool:
@@ -187,6 +187,19 @@ class CompileRefused(EPFail):
         self.refused = dict(refused or {})
 
 
+@dataclass(frozen=True, slots=True)
+class StartupHints:
+    """An EP whose `import_model` releases the GIL for most of its time.
+
+    Another thread imports meanwhile the modules that the session needs next.
+
+    Attributes:
+        modules_after_import: The EP's own modules among those.
+    """
+
+    modules_after_import: Sequence[str] = ()
+
+
 class ExecutionProvider(ABC):
     """One device, seen through one SDK.
 
@@ -208,19 +221,16 @@ class ExecutionProvider(ABC):
     survives_fork: ClassVar[bool] = True
     """Whether a forked process may go on with the EP; not if its SDK keeps threads."""
 
-    imports_without_lock: bool = False
-    """Whether `import_model` leaves Python's lock to others for most of its time: another thread
-    then imports meanwhile what the session needs next."""
-
-    modules_after_import: ClassVar[Sequence[str]] = ()
-    """Modules of its own that the EP needs after `import_model`, to be imported meanwhile."""
+    startup_hints: StartupHints | None = None
+    """How a session may overlap `import_model` with other work; None for not at all."""
 
     takes_empty: ClassVar[bool] = False
     """Whether the EP computes values without elements (a batch of 0). If not, it is offered no node
     that has one, and runs with such an input are answered without it."""
 
     runs_bodies_through_session: ClassVar[bool] = False
-    """Whether the session partitions and prepares the bodies of control flow for this EP."""
+    """Whether the session partitions and prepares the bodies of control flow for this EP. If not,
+    it is offered no node that has one: the bodies are partitioned on their own."""
 
     @property
     @abstractmethod
@@ -275,7 +285,7 @@ class SupportsEpContext(Protocol):
 
 
 @runtime_checkable
-class HoldsToOptions(Protocol):
+class SupportsOptionPromises(Protocol):
     """An EP with options that promise something of results: payloads made without do not fit."""
 
     def missing_option(self, recorded: Mapping[str, str]) -> str:
@@ -288,7 +298,7 @@ class HoldsToOptions(Protocol):
 
 
 @runtime_checkable
-class ReadsRecords(Protocol):
+class SupportsPayloadIdentity(Protocol):
     """An EP that can say what a payload or a text of its vendor's form was built for.
 
     Both read what somebody else may have written: nothing in it is trusted, no SDK sees it.
@@ -317,71 +327,119 @@ class SupportsQuickIdentity(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceInfo:
-    """A device that an EP found.
+class WeightsSink(Protocol):
+    """Weights on their way into a shared container."""
 
-    Attributes:
-        name: What the EP's device option takes, e.g. "CPU", "GPU.0".
-        kind: "CPU", "GPU", "NPU" or "ACCELERATOR".
-        description: Full name for a person.
-        options: Provider options that open this device; none for an EP with one device.
-    """
+    def add_weights(self, data: memoryview) -> int:
+        """Store weights, unless they are there; their offset in bytes, which is final."""
+        ...
 
-    name: str
-    kind: str
-    description: str
-    identity: HardwareIdentity
-    options: Mapping[str, str] = field(default_factory=dict)
+    def view(self) -> memoryview:
+        """All weights so far at their offsets, mapped copy-on-write."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The same as a file, for SDKs that map weights themselves."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """What an EP finds on this machine.
+class WeightsFile:
+    """Weights of a shared container that passed their digest checks.
 
     Attributes:
-        reason: Why there are no devices, or why not more of them; "" if nothing is missing.
-        tried: What was looked at, one line each.
+        data: The whole container, mapped; offsets of weights count from its start.
+        path: The same as a file, for SDKs that map it themselves. Valid during the import.
     """
 
-    devices: tuple[DeviceInfo, ...] = ()
-    reason: str = ""
-    tried: tuple[str, ...] = ()
+    data: memoryview
+    path: str
 
 
-class EpFactory(Protocol):
-    """What an entry point of the group `ort_lite.execution_providers` names.
+@runtime_checkable
+class SupportsWeightSharing(Protocol):
+    """An EP whose compiled form can refer to weights stored apart from it."""
 
-    Importing it and calling `probe` on a machine without the SDK imports no SDK. A factory
-    may have `threads_option`: which of its options takes the number of threads of one run,
-    to which `SessionOptions.intra_op_num_threads` is then handed. It may have `begin(options)`,
-    called a while before `create`, to load its SDK's libraries in a thread without the
-    interpreter's lock; it returns at once, checks nothing, raises nothing, and says whether the
-    process has the SDK already, so that `create` is not worth doing other things beside it. It may
-    have `missing()`: why `create` would raise NotInstalled, "" where it would not; quick, so that
-    it imports no SDK and asks no driver.
-    """
+    def export_shared(
+        self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
+    ) -> bool:
+        """Write the compiled form to `out`, its weights to `weights`.
 
-    @property
-    def name(self) -> str:
-        """The EP's, and of its entry point."""
-        ...
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """Every provider option that `create` knows, with one line of help."""
-        ...
-
-    def probe(self) -> Probe:
-        """Look for devices; never raises for a missing SDK, driver or device."""
-        ...
-
-    def create(self, options: Mapping[str, str]) -> ExecutionProvider:
-        """Open the device that `options` name.
-
-        Raises:
-            InvalidArgument: An option has a value that it cannot have.
-            NotInstalled: There is no SDK or no driver at all; an EPFail.
-            EPFail: No such device; says what was looked for.
+        Returns:
+            False where it cannot be taken apart; the core then stores `export_model`'s form,
+            and drops what was added.
         """
         ...
+
+    def import_shared(
+        self, payload: memoryview, weights: WeightsFile, io: PartitionIo
+    ) -> CompiledPartition:
+        """Load what `export_shared` wrote; otherwise as `import_model`."""
+        ...
+
+
+@runtime_checkable
+class SupportsMemorySharing(Protocol):
+    """An EP whose contexts run in one working memory."""
+
+    def max_size(self, compiled: CompiledPartition) -> int:
+        """Size of the working memory that a compiled form needs, in bytes."""
+        ...
+
+    def reserve(self, max_size: int) -> None:
+        """Reserve the largest size that the nodes of a model record, before the first import.
+
+        The context that records it is imported first.
+        """
+        ...
+
+
+_REASONS = {
+    "sdk_version": Reason.SDK_VERSION,
+    "sdk_build": Reason.SDK_VERSION,
+    "driver_version": Reason.DRIVER_VERSION,
+    "vendor": Reason.HARDWARE_ARCHITECTURE,
+    "architecture": Reason.HARDWARE_ARCHITECTURE,
+    "device": Reason.HARDWARE_ARCHITECTURE,
+    "requirements": Reason.HARDWARE_ARCHITECTURE,
+}
+
+OPTIMAL = Compatibility(CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL)
+
+
+def unsupported(reason: Reason, message: str) -> Compatibility:
+    """A refusal."""
+    return Compatibility(CompiledModelCompatibility.EP_UNSUPPORTED, reason, message)
+
+
+def compare_identities(
+    recorded: HardwareIdentity,
+    present: HardwareIdentity,
+    *,
+    tolerated: Sequence[str] = (),
+) -> Compatibility:
+    """The default verdict: every field that both sides report must be equal.
+
+    Args:
+        recorded: From the EPContext node.
+        present: Of the EP that would load the payload.
+        tolerated: Fields whose difference costs speed but not correctness on this SDK; a
+            difference in them alone gives EP_SUPPORTED_PREFER_RECOMPILATION.
+    """
+    differences = recorded.differences(present)
+    fatal = [d for d in differences if d.field not in tolerated]
+    if fatal:
+        return unsupported(_REASONS[fatal[0].field], _describe_differences(fatal))
+    if differences:
+        return Compatibility(
+            CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION,
+            message=_describe_differences(differences),
+        )
+    return OPTIMAL
+
+
+def _describe_differences(differences: Sequence[FieldDifference]) -> str:
+    return "; ".join(
+        f"{d.field}: built with '{d.recorded}', here '{d.present}'" for d in differences
+    )

@@ -1,4 +1,8 @@
-"""Ports of an OpenVINO model, and which is which input or output of a partition."""
+"""Which port of a compiled model is which input or output of a partition.
+
+A payload keeps its ports' names and order. Models that were glued together have new names around
+an old payload, so that values without a known name go by position.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ctx_formats.onnx_model import ValueInfo
-    from eps.openvino.sdk.runtime import Model
-    from ort_lite.execution_provider import PartitionIo
-
-ELEMENT_TYPES = {
-    "boolean": DataType.BOOL,
-    "f16": DataType.FLOAT16,
-    "f32": DataType.FLOAT,
-    "f64": DataType.DOUBLE,
-    "i8": DataType.INT8,
-    "i16": DataType.INT16,
-    "i32": DataType.INT32,
-    "i64": DataType.INT64,
-    "u8": DataType.UINT8,
-    "u16": DataType.UINT16,
-    "u32": DataType.UINT32,
-    "u64": DataType.UINT64,
-}
-"""OpenVINO's names of the element types that numpy can hold."""
-
-
-WIDE = "i64"
-"""The element type that OpenVINO's CPU plug-in holds in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +25,23 @@ class Port:
 
     Attributes:
         names: Names of its tensor; of several one is enough, see `Ports.index_of`.
-        element_type: As OpenVINO calls it, for example "f32".
-        shape: Sizes, None for a free one; None where not even their number is known.
+        data_type: Number of the ONNX DataType; UNDEFINED for one that numpy cannot hold.
+        shape: Sizes, with None or a name for a free one; None for an unknown rank.
     """
 
     names: frozenset[str]
-    element_type: str
-    shape: tuple[int | None, ...] | None
+    data_type: int
+    shape: Sequence[int | str | None] | None
 
     @property
     def is_static(self) -> bool:
         """Whether every size is known."""
-        return self.shape is not None and None not in self.shape
+        return self.shape is not None and all(isinstance(size, int) for size in self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """All inputs, or all outputs, in OpenVINO's order.
+    """All inputs, or all outputs, in the compiled model's order.
 
     Attributes:
         index_of: The index of the port that has a name, under any of its names; or None.
@@ -67,6 +49,11 @@ class Ports:
 
     all: tuple[Port, ...]
     index_of: Callable[[str], int | None]
+
+    @classmethod
+    def by_name(cls, ports: Sequence[Port]) -> Ports:
+        """Ports that list all their names."""
+        return cls(tuple(ports), {n: i for i, port in enumerate(ports) for n in port.names}.get)
 
 
 class PortError(Exception):
@@ -76,13 +63,12 @@ class PortError(Exception):
 def port_order(
     infos: Sequence[ValueInfo], ports: Ports, *, renamed: bool = False
 ) -> tuple[int, ...]:
-    """Index of the port of each value, by name, with its type and rank compared.
+    """The index of each value's port, with types, ranks and known sizes compared.
 
     Args:
         infos: The partition's inputs or outputs.
         ports: The compiled model's.
-        renamed: Whether to go by position where no name is known: models that were glued
-            together have new names around an old payload, whose ports keep their order.
+        renamed: Whether to go by position where the model knows none of the names.
 
     Raises:
         PortError: A value has no port, or a port of another type, or a port is left over.
@@ -105,17 +91,14 @@ def port_order(
     return tuple(order)
 
 
-def import_order(io: PartitionIo, model: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The order for an imported model.
+def import_order(infos: Sequence[ValueInfo], ports: Ports) -> tuple[int, ...]:
+    """The same for an imported model, whose values go by position where it knows no name.
 
     Raises:
         InvalidGraph: Reason `shape`; the payload is for another graph.
     """
     try:
-        return (
-            port_order(io.inputs, model.inputs, renamed=True),
-            port_order(io.outputs, model.outputs, renamed=True),
-        )
+        return port_order(infos, ports, renamed=True)
     except PortError as exc:
         raise InvalidGraph(
             f"the payload does not fit its EPContext node: {exc} (reason: {Reason.SHAPE})",
@@ -124,20 +107,23 @@ def import_order(io: PartitionIo, model: Model) -> tuple[tuple[int, ...], tuple[
 
 
 def _compare(info: ValueInfo, port: Port) -> None:
-    if port.element_type not in ELEMENT_TYPES:
-        raise PortError(f"'{info.name}' is {port.element_type} in the compiled model")
+    if port.data_type == DataType.UNDEFINED:
+        raise PortError(f"'{info.name}' has no ONNX element type in the compiled model")
     if not isinstance(info.type, TensorType):
         return
-    if ELEMENT_TYPES[port.element_type] != info.type.elem_type:
+    if port.data_type != info.type.elem_type:
+        from ort_lite.model.type_text import element_text  # noqa: PLC0415 - lazy: rare
+
         raise PortError(
-            f"'{info.name}' is {port.element_type} in the compiled model and "
-            f"element type {info.type.elem_type} in the graph"
+            f"'{info.name}' is {element_text(port.data_type)} in the compiled model and "
+            f"{element_text(info.type.elem_type)} in the graph"
         )
     shape = info.type.shape
     if shape is None or port.shape is None:
         return
     if len(port.shape) != len(shape):
         raise PortError(f"'{info.name}' has rank {len(port.shape)}, not {len(shape)}")
-    for axis, (mine, theirs) in enumerate(zip(shape, port.shape, strict=True)):
-        if isinstance(mine, int) and mine >= 0 and theirs is not None and theirs != mine:
-            raise PortError(f"'{info.name}' has size {theirs} in dimension {axis}, not {mine}")
+    for axis, (declared, size) in enumerate(zip(shape, port.shape, strict=True)):
+        known = isinstance(declared, int) and declared >= 0 and isinstance(size, int) and size >= 0
+        if known and size != declared:
+            raise PortError(f"'{info.name}' has size {size} in dimension {axis}, not {declared}")
