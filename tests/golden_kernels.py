@@ -16,7 +16,7 @@ from device_models import NodeSet
 from onnx import parser
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.compile.compile_partition import compile_partition
+from eps.opencl.compile.compile_partition import compile_partition, schedule_partition
 from eps.opencl.program_spec import WeightArgument
 from eps.opencl.target import Groups, Target
 from ort_lite.model import loader
@@ -25,7 +25,9 @@ from ort_lite.options import SessionOptions
 if TYPE_CHECKING:
     import onnx
 
-    from eps.opencl.program_spec import LaunchSpec, ProgramSpec
+    from eps.opencl.compile.ir import Op
+    from eps.opencl.program_spec import LaunchSpec
+    from ort_lite.model.graph import Graph
 
 FOLDER = Path(__file__).parent / "unit" / "opencl" / "kernels"
 
@@ -155,7 +157,7 @@ CASES = {
 
 def write_kernels(case: Case) -> str:
     """The kernels of a model as OpenCL C, with their launches as comments."""
-    spec = _compiled(case)
+    spec = compile_partition(*_load(case), case.target)
     kernels = spec.source[spec.source.index("__attribute__((reqd_work_group_size") :]
     nodes = [
         f"// {node.op_type}({', '.join(filter(None, node.input))})"
@@ -165,12 +167,19 @@ def write_kernels(case: Case) -> str:
     return "\n".join([*nodes, "//", *launches, "", kernels])
 
 
-def _compiled(case: Case) -> ProgramSpec:
+def list_operations(case: Case) -> set[type[Op]]:
+    """The kinds of operations of the kernel graph that a case has kernels generated for."""
+    graph, shapes = _load(case)
+    return {type(step.op) for step in schedule_partition(graph, shapes).steps}
+
+
+def _load(case: Case) -> tuple[Graph, dict[str, tuple[int, ...]]]:
+    """The partition, and the shapes of its inputs."""
     loaded = loader.load(case.model.SerializeToString(), SessionOptions())
     whole = loader.resolve(loaded.model, {})
     graph = whole.extract(range(len(whole.nodes)), "whole")
     shapes = {info.name: tuple(info.type.shape) for info in graph.inputs}  # type: ignore[union-attr, arg-type]
-    return compile_partition(graph, shapes, case.target)
+    return graph, shapes
 
 
 def _launch(number: int, call: LaunchSpec) -> str:

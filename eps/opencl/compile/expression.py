@@ -40,6 +40,9 @@ class Call:
 
 Expr = Arg | Literal | Call
 
+MOST_READABLE = 1 << 20
+"""Bound of the whole numbers that are written in decimal, which is exact; others in hexadecimal."""
+
 COMPARISONS = {"eq": "==", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -273,7 +276,15 @@ def _number(value: float, dtype: str) -> str:
 def _float_text(value: np.float32) -> str:
     if np.isnan(value):
         return "NAN"
-    return _infinite(float(value)) or f"({float(value).hex()}f)"
+    if np.isinf(value):
+        return _infinite(float(value))
+    if (
+        value == int(value)
+        and abs(value) < MOST_READABLE
+        and not (value == 0 and np.signbit(value))
+    ):
+        return f"{value:.1f}f" if value >= 0 else f"({value:.1f}f)"
+    return f"({float(value).hex()}f)"
 
 
 def _infinite(value: float) -> str:

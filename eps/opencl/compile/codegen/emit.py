@@ -34,12 +34,12 @@ def emit_program(
     texts: dict[str, str] = {}
     names = []
     for kernel in kernels:
-        head = f"({', '.join(kernel.parameters())})"
+        head = "(\n    " + ",\n    ".join(kernel.parameters()) + ")"
         group = _group_attribute(kernel.group)
         key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
         name = f"{kernel.label}{key}"
-        before = FUNCTION if entry else f"{target.attributes}{group} {KERNEL}"
-        texts.setdefault(name, f"{before} {name}{head} {{\n{kernel.body}\n}}\n")
+        before = FUNCTION if entry else f"{target.attributes}{group}\n{KERNEL}"
+        texts.setdefault(name, f"{before} {name}{head}\n{{\n{kernel.body}\n}}\n")
         names.append(name)
     body = "\n".join([*texts.values(), *([_emit_entry(kernels, names, target)] if entry else [])])
     return f"{_emit_preamble(body, target)}\n{body}", names

@@ -69,7 +69,7 @@ class Code:
 
     def open(self, head: str) -> None:
         """Begin a block: `head {`."""
-        self.add(f"{head} {{")
+        self.add(f"{head} {{" if head else "{")
         self._depth += 1
 
     def close(self, count: int = 1) -> None:
@@ -89,11 +89,18 @@ class Code:
 
 
 def offset_of(terms: Iterable[tuple[str, int]], constant: int = 0) -> str:
-    """sum(name * stride) + constant without what is zero."""
-    parts = [name if stride == 1 else f"{name} * {stride}" for name, stride in terms if stride]
+    """The C text of sum(name * stride) + constant, without terms that are zero."""
+    parts = [scaled(name, stride) for name, stride in terms if stride and name != "0"]
     if constant or not parts:
         parts.append(str(constant))
     return " + ".join(parts)
+
+
+def scaled(name: str, stride: int) -> str:
+    """The C text of name * stride; "0" for either being zero."""
+    if not stride or name == "0":
+        return "0"
+    return name if stride == 1 else f"{name} * {stride}"
 
 
 def decode(code: Code, name: str, sizes: Sequence[int], prefix: str) -> list[str]:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.fold import row_vector
 from eps.opencl.compile.codegen.group_pointwise import spread_pointwise
-from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, load, offset_of, share, store
+from eps.opencl.compile.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    load,
+    offset_of,
+    scaled,
+    share,
+    store,
+)
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Writer, calls, is_vectorisable, vector_type
 from eps.opencl.compile.expression import size as expression_size
@@ -50,8 +59,11 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
         terms = zip(names, (loop.strides[number] for loop in outer), strict=False)
         code.add(f"const int o{number} = {offset_of(terms, view.offset)};")
     last = names[-1]
-    code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
-    code.add(f"int i = {last} * {CHUNK};")
+    if chunks == 1:
+        code.add(f"const int end = {inner.size};")
+    else:
+        code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
+    code.add(f"int i = {scaled(last, CHUNK)};")
     vectors = is_vectorisable(expr) and inner.size >= target.vector
     vector = _vector(expr, inner.size, target)
     if vectors:
@@ -75,7 +87,7 @@ def _write_vectors(code: Code, expr: Expr, inner: Loop, views: Sequence[View], v
     code.open(f"for (; i + {vector} <= end; i += {vector})")
     names = {}
     for number, stride in enumerate(inner.strides[1:]):
-        at = f"o{number + 1}" + (f" + i * {stride}" if stride else "")
+        at = offset_of([(f"o{number + 1}", 1), ("i", stride)])
         kind = views[number + 1].buffer.dtype
         text = load(f"p{number}", at, stride, vector, kind)
         code.add(f"const {vector_type(kind, vector)} v{number} = {text};")
@@ -83,7 +95,7 @@ def _write_vectors(code: Code, expr: Expr, inner: Loop, views: Sequence[View], v
     writer = Writer(names, vector=vector)
     value = writer.write(expr)
     code.add(*writer.lines)
-    at = f"o0 + i * {inner.strides[0]}"
+    at = offset_of([("o0", 1), ("i", inner.strides[0])])
     code.add(*store(f"p{len(names)}", at, inner.strides[0], vector, value))
     code.close()
 
@@ -93,9 +105,11 @@ def _write_element(code: Code, expr: Expr, inner: Loop, views: Sequence[View]) -
     for number, view in enumerate(views[1:]):
         stride = inner.strides[number + 1]
         kind = C_TYPES[view.buffer.dtype]
-        code.add(f"const {kind} v{number} = p{number}[o{number + 1} + i * {stride}];")
+        at = offset_of([(f"o{number + 1}", 1), ("i", stride)])
+        code.add(f"const {kind} v{number} = p{number}[{at}];")
         names[number] = f"v{number}"
     writer = Writer(names)
     value = writer.write(expr)
     code.add(*writer.lines)
-    code.add(f"p{len(names)}[o0 + i * {inner.strides[0]}] = {value};")
+    at = offset_of([("o0", 1), ("i", inner.strides[0])])
+    code.add(f"p{len(names)}[{at}] = {value};")

@@ -6,7 +6,15 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.fold import fold_lanes
-from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, loop_nest, offset_of, store
+from eps.opencl.compile.codegen.kernel import (
+    Code,
+    Kernel,
+    decode,
+    loop_nest,
+    offset_of,
+    scaled,
+    store,
+)
 from eps.opencl.compile.codegen.spread import open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.views import Loop, View
@@ -119,7 +127,7 @@ def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
         code.add(f"av = {combine('av', 'v')};")
         code.close()
     code.open(f"for (; i < {inner.size}; ++i)")
-    code.add(f"const {c} v = p0[b + i * {inner.strides[0]}];")
+    code.add(f"const {c} v = p0[b + {scaled('i', inner.strides[0])}];")
     code.add(f"a = {combine('a', 'v')};")
     code.close(1 + len(loops[:-1]) if loops else 1)
     if vectors:

@@ -1,8 +1,12 @@
 // ArgMax(ArgMax0.0)
 //
-// launch 0: argextreme_023bb62dcc8c(arena[0, +12288], arena[12288, +512]), 1 work-items in groups of 1
+// launch 0: argextreme_cb70f98c3519(arena[0, +12288], arena[12288, +512]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void argextreme_023bb62dcc8c(__global const float* p0, __global long* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void argextreme_cb70f98c3519(
+    __global const float* p0,
+    __global long* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 64; u < min(id * 64 + 64, 64); ++u) {
     const int d0 = u;

@@ -1,38 +1,47 @@
 // Conv(Conv0.0, Conv0.1)
 //
-// launch 0: pointwise_7c5f7d0a6a9b(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
-// launch 1: product3x1_24to16_b6ae20a1b609(arena[0, +4608], weight 0, arena[4608, +1600]), 1 work-items in groups of 1
-// launch 2: pointwise_e98786dd5a27(arena[4608, +1600], arena[6272, +1600]), 1 work-items in groups of 1
+// launch 0: pointwise_d266c1f08225(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
+// launch 1: product3x1_24to16_2766fd09e72b(arena[0, +4608], weight 0, arena[4608, +1600]), 1 work-items in groups of 1
+// launch 2: pointwise_a15a39d7f7f7(arena[4608, +1600], arena[6272, +1600]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_7c5f7d0a6a9b(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_d266c1f08225(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 144; u < min(id * 144 + 144, 144); ++u) {
     const int d0 = u;
     const int o0 = d0 * 8;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 8);
-    int i = 0 * 4096;
+    const int end = 8;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 144 + 0], p0[o1 + i * 144 + 144], p0[o1 + i * 144 + 288], p0[o1 + i * 144 + 432], p0[o1 + i * 144 + 576], p0[o1 + i * 144 + 720], p0[o1 + i * 144 + 864], p0[o1 + i * 144 + 1008]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product3x1_24to16_b6ae20a1b609(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product3x1_24to16_2766fd09e72b(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
-  __global const float* x = p0 + 0 * 1152 + 0 * 24;
-  __global const float* w = p1 + 0 * 1152 + 0 * 1152;
-  __global float* y = p2 + 0 * 400 + 0 * 16 + n0 * 1;
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + 0 * 1152;
+  __global float* y = p2 + 0 + n0 * 1;
   for (int t = 0 * 5; t < min(0 * 5 + 5, 5); ++t) {
     const int r0 = min((t) * 1, 4), c0 = 0;
     __global const float* xt = x + r0 * 192 + c0 * 16;
-    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
-    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
-    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
-    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
-    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
+    float8 a0_0 = 0.0f, a0_1 = 0.0f;
+    float8 a1_0 = 0.0f, a1_1 = 0.0f;
+    float8 a2_0 = 0.0f, a2_1 = 0.0f;
+    float8 a3_0 = 0.0f, a3_1 = 0.0f;
+    float8 a4_0 = 0.0f, a4_1 = 0.0f;
     for (int i = 0; i < 3; ++i) {
       __global const float* xp = xt + i * 96;
       __global const float* wp = w + i * 384;
@@ -121,21 +130,25 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product3x1_24to16_b
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_e98786dd5a27(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_a15a39d7f7f7(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 16; u < min(id * 16 + 16, 16); ++u) {
     const int d0 = u;
     const int o0 = d0 * 25;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 25);
-    int i = 0 * 4096;
+    const int end = 25;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 16 + 0], p0[o1 + i * 16 + 16], p0[o1 + i * 16 + 32], p0[o1 + i * 16 + 48], p0[o1 + i * 16 + 64], p0[o1 + i * 16 + 80], p0[o1 + i * 16 + 96], p0[o1 + i * 16 + 112]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
     for (; i < end; ++i) {
       const float v0 = p0[o1 + i * 16];
-      p1[o0 + i * 1] = v0;
+      p1[o0 + i] = v0;
     }
   }
 }

@@ -1,29 +1,38 @@
 // Conv(Conv0.0, Conv0.1)
 //
-// launch 0: pointwise_7c5f7d0a6a9b(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
-// launch 1: convolution_641cfa6a2c53(arena[0, +4608], weight 0, arena[4608, +3200]), 1 work-items in groups of 1
-// launch 2: pointwise_b2b4609eec39(arena[4608, +3200], arena[7808, +3200]), 1 work-items in groups of 1
+// launch 0: pointwise_d266c1f08225(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
+// launch 1: convolution_b40d21156098(arena[0, +4608], weight 0, arena[4608, +3200]), 1 work-items in groups of 1
+// launch 2: pointwise_80789a267962(arena[4608, +3200], arena[7808, +3200]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_7c5f7d0a6a9b(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_d266c1f08225(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 144; u < min(id * 144 + 144, 144); ++u) {
     const int d0 = u;
     const int o0 = d0 * 8;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 8);
-    int i = 0 * 4096;
+    const int end = 8;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 144 + 0], p0[o1 + i * 144 + 144], p0[o1 + i * 144 + 288], p0[o1 + i * 144 + 432], p0[o1 + i * 144 + 576], p0[o1 + i * 144 + 720], p0[o1 + i * 144 + 864], p0[o1 + i * 144 + 1008]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void convolution_641cfa6a2c53(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void convolution_b40d21156098(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   for (int u = id * 10; u < min(id * 10 + 10, 10); ++u) {
     const int d1 = u;
-    __global const float* xr = p0 + 0 * 1152 + d1 * 96;
+    __global const float* xr = p0 + d1 * 96;
     for (int i0 = 0; i0 < 1; ++i0) {
       for (int i1 = 0; i1 < 3; ++i1) {
         const int n0 = min(i0 * 8, 0);
@@ -75,30 +84,34 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void convolution_641cfa6
         a1 = mad(vload8(0, xp + 216), w8, a1);
         a2 = mad(vload8(0, xp + 224), w8, a2);
         a3 = mad(vload8(0, xp + 232), w8, a3);
-        vstore8(a0, 0, p2 + 0 * 800 + d1 * 80 + c0 * 8 + n0);
-        vstore8(a1, 0, p2 + 0 * 800 + d1 * 80 + c0 * 8 + n0 + 8);
-        vstore8(a2, 0, p2 + 0 * 800 + d1 * 80 + c0 * 8 + n0 + 16);
-        vstore8(a3, 0, p2 + 0 * 800 + d1 * 80 + c0 * 8 + n0 + 24);
+        vstore8(a0, 0, p2 + d1 * 80 + c0 * 8 + n0);
+        vstore8(a1, 0, p2 + d1 * 80 + c0 * 8 + n0 + 8);
+        vstore8(a2, 0, p2 + d1 * 80 + c0 * 8 + n0 + 16);
+        vstore8(a3, 0, p2 + d1 * 80 + c0 * 8 + n0 + 24);
       }
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_b2b4609eec39(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_80789a267962(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 8; u < min(id * 8 + 8, 8); ++u) {
     const int d0 = u;
     const int o0 = d0 * 100;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 100);
-    int i = 0 * 4096;
+    const int end = 100;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 8 + 0], p0[o1 + i * 8 + 8], p0[o1 + i * 8 + 16], p0[o1 + i * 8 + 24], p0[o1 + i * 8 + 32], p0[o1 + i * 8 + 40], p0[o1 + i * 8 + 48], p0[o1 + i * 8 + 56]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
     for (; i < end; ++i) {
       const float v0 = p0[o1 + i * 8];
-      p1[o0 + i * 1] = v0;
+      p1[o0 + i] = v0;
     }
   }
 }

@@ -1,48 +1,57 @@
 // ConvTranspose(ConvTranspose0.0, ConvTranspose0.1)
 //
-// launch 0: pointwise_7c5f7d0a6a9b(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
-// launch 1: product1x1_8to4_0fff6cae9009(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 2: product1x1_8to4_f2817ffb0ef7(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 3: product1x1_8to4_d8b861d5217c(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 4: product1x1_8to4_03f59049a6e6(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 5: pointwise_6035e7c6070b(arena[4608, +9216], arena[13824, +9216]), 1 work-items in groups of 1
+// launch 0: pointwise_d266c1f08225(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
+// launch 1: product1x1_8to4_fcbc7eb11074(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 2: product1x1_8to4_dbabdd0a2930(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 3: product1x1_8to4_6fe04443e134(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 4: product1x1_8to4_5b708fee2cc4(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 5: pointwise_a25fda2c385f(arena[4608, +9216], arena[13824, +9216]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_7c5f7d0a6a9b(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_d266c1f08225(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 144; u < min(id * 144 + 144, 144); ++u) {
     const int d0 = u;
     const int o0 = d0 * 8;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 8);
-    int i = 0 * 4096;
+    const int end = 8;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 144 + 0], p0[o1 + i * 144 + 144], p0[o1 + i * 144 + 288], p0[o1 + i * 144 + 432], p0[o1 + i * 144 + 576], p0[o1 + i * 144 + 720], p0[o1 + i * 144 + 864], p0[o1 + i * 144 + 1008]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_0fff6cae9009(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to4_fcbc7eb11074(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
-  __global const float* x = p0 + 0 * 1152 + 0 * 8;
-  __global const float* w = p1 + 0 * 32 + 0 * 32;
-  __global float* y = p2 + 0 * 2304 + 0 * 4 + n0 * 1;
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + 0 * 32;
+  __global float* y = p2 + 0 + n0 * 1;
   for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
-    float4 a0_0 = (0x0.0p+0f);
-    float4 a1_0 = (0x0.0p+0f);
-    float4 a2_0 = (0x0.0p+0f);
-    float4 a3_0 = (0x0.0p+0f);
-    float4 a4_0 = (0x0.0p+0f);
-    float4 a5_0 = (0x0.0p+0f);
-    float4 a6_0 = (0x0.0p+0f);
-    float4 a7_0 = (0x0.0p+0f);
-    float4 a8_0 = (0x0.0p+0f);
-    float4 a9_0 = (0x0.0p+0f);
-    float4 a10_0 = (0x0.0p+0f);
-    float4 a11_0 = (0x0.0p+0f);
+    float4 a0_0 = 0.0f;
+    float4 a1_0 = 0.0f;
+    float4 a2_0 = 0.0f;
+    float4 a3_0 = 0.0f;
+    float4 a4_0 = 0.0f;
+    float4 a5_0 = 0.0f;
+    float4 a6_0 = 0.0f;
+    float4 a7_0 = 0.0f;
+    float4 a8_0 = 0.0f;
+    float4 a9_0 = 0.0f;
+    float4 a10_0 = 0.0f;
+    float4 a11_0 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -163,27 +172,32 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_0ff
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_f2817ffb0ef7(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to4_dbabdd0a2930(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
-  __global const float* x = p0 + 0 * 1152 + 0 * 8;
-  __global const float* w = p1 + 0 * 32 + 0 * 32;
-  __global float* y = p2 + 0 * 2304 + 0 * 4 + 4 + n0 * 1;
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + 0 * 32;
+  __global float* y = p2 + 4 + n0 * 1;
   for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
-    float4 a0_0 = (0x0.0p+0f);
-    float4 a1_0 = (0x0.0p+0f);
-    float4 a2_0 = (0x0.0p+0f);
-    float4 a3_0 = (0x0.0p+0f);
-    float4 a4_0 = (0x0.0p+0f);
-    float4 a5_0 = (0x0.0p+0f);
-    float4 a6_0 = (0x0.0p+0f);
-    float4 a7_0 = (0x0.0p+0f);
-    float4 a8_0 = (0x0.0p+0f);
-    float4 a9_0 = (0x0.0p+0f);
-    float4 a10_0 = (0x0.0p+0f);
-    float4 a11_0 = (0x0.0p+0f);
+    float4 a0_0 = 0.0f;
+    float4 a1_0 = 0.0f;
+    float4 a2_0 = 0.0f;
+    float4 a3_0 = 0.0f;
+    float4 a4_0 = 0.0f;
+    float4 a5_0 = 0.0f;
+    float4 a6_0 = 0.0f;
+    float4 a7_0 = 0.0f;
+    float4 a8_0 = 0.0f;
+    float4 a9_0 = 0.0f;
+    float4 a10_0 = 0.0f;
+    float4 a11_0 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -304,27 +318,32 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_f28
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_d8b861d5217c(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to4_6fe04443e134(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
-  __global const float* x = p0 + 0 * 1152 + 0 * 8;
-  __global const float* w = p1 + 0 * 32 + 0 * 32;
-  __global float* y = p2 + 0 * 2304 + 0 * 4 + 96 + n0 * 1;
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + 0 * 32;
+  __global float* y = p2 + 96 + n0 * 1;
   for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
-    float4 a0_0 = (0x0.0p+0f);
-    float4 a1_0 = (0x0.0p+0f);
-    float4 a2_0 = (0x0.0p+0f);
-    float4 a3_0 = (0x0.0p+0f);
-    float4 a4_0 = (0x0.0p+0f);
-    float4 a5_0 = (0x0.0p+0f);
-    float4 a6_0 = (0x0.0p+0f);
-    float4 a7_0 = (0x0.0p+0f);
-    float4 a8_0 = (0x0.0p+0f);
-    float4 a9_0 = (0x0.0p+0f);
-    float4 a10_0 = (0x0.0p+0f);
-    float4 a11_0 = (0x0.0p+0f);
+    float4 a0_0 = 0.0f;
+    float4 a1_0 = 0.0f;
+    float4 a2_0 = 0.0f;
+    float4 a3_0 = 0.0f;
+    float4 a4_0 = 0.0f;
+    float4 a5_0 = 0.0f;
+    float4 a6_0 = 0.0f;
+    float4 a7_0 = 0.0f;
+    float4 a8_0 = 0.0f;
+    float4 a9_0 = 0.0f;
+    float4 a10_0 = 0.0f;
+    float4 a11_0 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -445,27 +464,32 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_d8b
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_03f59049a6e6(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to4_5b708fee2cc4(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
-  __global const float* x = p0 + 0 * 1152 + 0 * 8;
-  __global const float* w = p1 + 0 * 32 + 0 * 32;
-  __global float* y = p2 + 0 * 2304 + 0 * 4 + 100 + n0 * 1;
+  __global const float* x = p0 + 0;
+  __global const float* w = p1 + 0 + 0 * 32;
+  __global float* y = p2 + 100 + n0 * 1;
   for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
-    float4 a0_0 = (0x0.0p+0f);
-    float4 a1_0 = (0x0.0p+0f);
-    float4 a2_0 = (0x0.0p+0f);
-    float4 a3_0 = (0x0.0p+0f);
-    float4 a4_0 = (0x0.0p+0f);
-    float4 a5_0 = (0x0.0p+0f);
-    float4 a6_0 = (0x0.0p+0f);
-    float4 a7_0 = (0x0.0p+0f);
-    float4 a8_0 = (0x0.0p+0f);
-    float4 a9_0 = (0x0.0p+0f);
-    float4 a10_0 = (0x0.0p+0f);
-    float4 a11_0 = (0x0.0p+0f);
+    float4 a0_0 = 0.0f;
+    float4 a1_0 = 0.0f;
+    float4 a2_0 = 0.0f;
+    float4 a3_0 = 0.0f;
+    float4 a4_0 = 0.0f;
+    float4 a5_0 = 0.0f;
+    float4 a6_0 = 0.0f;
+    float4 a7_0 = 0.0f;
+    float4 a8_0 = 0.0f;
+    float4 a9_0 = 0.0f;
+    float4 a10_0 = 0.0f;
+    float4 a11_0 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -586,17 +610,21 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to4_03f
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_6035e7c6070b(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_a25fda2c385f(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 4; u < min(id * 4 + 4, 4); ++u) {
     const int d0 = u;
     const int o0 = d0 * 576;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 576);
-    int i = 0 * 4096;
+    const int end = 576;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 4 + 0], p0[o1 + i * 4 + 4], p0[o1 + i * 4 + 8], p0[o1 + i * 4 + 12], p0[o1 + i * 4 + 16], p0[o1 + i * 4 + 20], p0[o1 + i * 4 + 24], p0[o1 + i * 4 + 28]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }

@@ -1,27 +1,35 @@
 // Conv(Conv0.0, Conv0.1)
 //
-// launch 0: pointwise_1cfa016de52a(arena[173056, +147456], arena[0, +173056]), 4 work-items in groups of 1
-// launch 1: convolution_1fc6b7e5353f(arena[0, +173056], arena[173056, +334080]), 1 work-items in groups of 1
-// launch 2: winograd4_a454b929bdd4(arena[173056, +334080], weight 0, arena[507136, +147456]), 8 work-items in groups of 1
-// launch 3: pointwise_ead6a9988b23(arena[507136, +147456], arena[173056, +147456]), 4 work-items in groups of 1
+// launch 0: pointwise_74f271d20890(arena[173056, +147456], arena[0, +173056]), 4 work-items in groups of 1
+// launch 1: convolution_6c8296db82cc(arena[0, +173056], arena[173056, +334080]), 1 work-items in groups of 1
+// launch 2: winograd4_f344d832548d(arena[173056, +334080], weight 0, arena[507136, +147456]), 8 work-items in groups of 1
+// launch 3: pointwise_3b5b315764b3(arena[507136, +147456], arena[173056, +147456]), 4 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_1cfa016de52a(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_74f271d20890(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 144; u < min(id * 144 + 144, 576); ++u) {
     const int d1 = u % 24;
     const int d0 = (u) / 24;
     const int o0 = d0 * 1664 + d1 * 64 + 1728;
     const int o1 = d0 * 24 + d1;
-    const int end = min(0 * 4096 + 4096, 64);
-    int i = 0 * 4096;
+    const int end = 64;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 576 + 0], p0[o1 + i * 576 + 576], p0[o1 + i * 576 + 1152], p0[o1 + i * 576 + 1728], p0[o1 + i * 576 + 2304], p0[o1 + i * 576 + 2880], p0[o1 + i * 576 + 3456], p0[o1 + i * 576 + 4032]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void convolution_1fc6b7e5353f(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void convolution_6c8296db82cc(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 36; u < min(id * 36 + 36, 36); ++u) {
     const int g2 = u % 6;
@@ -29,7 +37,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void convolution_1fc6b7e
     const int r1 = g1 * 4, r0 = min(r1, 20);
     const int c1 = g2 * 4, c0 = min(c1, 20);
     __global float* yt = p1 + u * 64;
-    __global const float* xt = p0 + 0 * 43264 + r0 * 1664 + c0 * 64;
+    __global const float* xt = p0 + r0 * 1664 + c0 * 64;
     for (int k = 0; k < 8; ++k) {
       const int n = min(k * 8, 56);
       float8 rows[36];
@@ -77,7 +85,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void convolution_1fc6b7e
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void winograd4_a454b929bdd4(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void winograd4_f344d832548d(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int b1 = id % 2;
   const int b0 = (id) / 2;
@@ -234,26 +247,30 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void winograd4_a454b929b
         const float8 y1 = yd1 * 0.625f + yd3 * 1.5f;
         const float8 y2 = ys1 * 0.390625f + ys3 * 2.25f;
         const float8 y3 = rows[i * 6 + 5] + yd1 * 0.24414062f + yd3 * 3.375f;
-        vstore8(y0, 0, p2 + 0 * 36864 + (r0 + i) * 1536 + c0 * 64 + (n0 + n));
-        vstore8(y1, 0, p2 + 0 * 36864 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 64);
-        vstore8(y2, 0, p2 + 0 * 36864 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 128);
-        vstore8(y3, 0, p2 + 0 * 36864 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 192);
+        vstore8(y0, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n));
+        vstore8(y1, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 64);
+        vstore8(y2, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 128);
+        vstore8(y3, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 192);
       }
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_ead6a9988b23(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_3b5b315764b3(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 16; u < min(id * 16 + 16, 64); ++u) {
     const int d0 = u;
     const int o0 = d0 * 576;
     const int o1 = d0;
-    const int end = min(0 * 4096 + 4096, 576);
-    int i = 0 * 4096;
+    const int end = 576;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
       const float8 v0 = (float8)(p0[o1 + i * 64 + 0], p0[o1 + i * 64 + 64], p0[o1 + i * 64 + 128], p0[o1 + i * 64 + 192], p0[o1 + i * 64 + 256], p0[o1 + i * 64 + 320], p0[o1 + i * 64 + 384], p0[o1 + i * 64 + 448]);
-      vstore8(v0, 0, p1 + o0 + i * 1);
+      vstore8(v0, 0, p1 + o0 + i);
     }
   }
 }

@@ -1,8 +1,14 @@
 // Gather(Gather0.0, Gather0.1)
 //
-// launch 0: gather_0cea87d67b0d(arena[0, +12288], arena[13312, +40], arena[12288, +960]), 1 work-items in groups of 1
+// launch 0: gather_be11f6ab26e1(arena[0, +12288], arena[13312, +40], arena[12288, +960]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gather_0cea87d67b0d(__global const float* p0, __global const long* p1, __global float* p2, __global int* wrong) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void gather_be11f6ab26e1(
+    __global const float* p0,
+    __global const long* p1,
+    __global float* p2,
+    __global int* wrong)
+{
   const int id = get_global_id(0);
   for (int u = id * 5; u < min(id * 5 + 5, 5); ++u) {
     const int d0 = u;

@@ -1,8 +1,14 @@
 // GatherND(GatherND0.0, GatherND0.1)
 //
-// launch 0: gathernd_b149c8341a5b(arena[0, +12288], arena[13056, +32], arena[12288, +768]), 1 work-items in groups of 1
+// launch 0: gathernd_5ab79eab1280(arena[0, +12288], arena[13056, +32], arena[12288, +768]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gathernd_b149c8341a5b(__global const float* p0, __global const long* p1, __global float* p2, __global int* wrong) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void gathernd_5ab79eab1280(
+    __global const float* p0,
+    __global const long* p1,
+    __global float* p2,
+    __global int* wrong)
+{
   const int id = get_global_id(0);
   for (int u = id * 4; u < min(id * 4 + 4, 4); ++u) {
     const int d0 = u;

@@ -1,8 +1,14 @@
 // Gemm(Gemm0.0, Gemm0.1, Gemm0.2)
 //
-// launch 0: product1x1_48to32_ba072af5c28c(arena[0, +12288], weight 0, weight 1, arena[12288, +8192]), 2 work-items in groups of 1
+// launch 0: product1x1_48to32_e6fa9ba88675(arena[0, +12288], weight 0, weight 1, arena[12288, +8192]), 2 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_48to32_ba072af5c28c(__global const float* p0, __global const float* p1, __global const float* p2, __global float* p3) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_48to32_e6fa9ba88675(
+    __global const float* p0,
+    __global const float* p1,
+    __global const float* p2,
+    __global float* p3)
+{
   const int id = get_global_id(0);
   const int b0 = id;
   const int n0 = min(b0 * 16, 16);
@@ -14,12 +20,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_48to32_b
   for (int t = 0 * 11; t < min(0 * 11 + 11, 11); ++t) {
     const int r0 = 0, c0 = min((t) * 6, 58);
     __global const float* xt = x + r0 * 0 + c0 * 48;
-    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
-    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
-    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
-    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
-    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
-    float8 a5_0 = (0x0.0p+0f), a5_1 = (0x0.0p+0f);
+    float8 a0_0 = 0.0f, a0_1 = 0.0f;
+    float8 a1_0 = 0.0f, a1_1 = 0.0f;
+    float8 a2_0 = 0.0f, a2_1 = 0.0f;
+    float8 a3_0 = 0.0f, a3_1 = 0.0f;
+    float8 a4_0 = 0.0f, a4_1 = 0.0f;
+    float8 a5_0 = 0.0f, a5_1 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 48; k += 4) {

@@ -1,10 +1,15 @@
 // GRU(GRU0.0, GRU0.1, GRU0.2)
 //
-// launch 0: product1x1_8to48_d0a4c335d5a1(arena[1920, +320], weight 0, arena[0, +1920]), 3 work-items in groups of 1
-// launch 1: pointwise_9a2d1bfca180(arena[0, +1920], weight 1, arena[1920, +1920]), 1 work-items in groups of 1
-// launch 2: recurrence_1eb5ae781bcb(arena[1920, +1920], weight 2, weight 3, weight 4, arena[0, +768]), 2 work-items in groups of 1
+// launch 0: product1x1_8to48_1f04ff5e32c1(arena[1920, +320], weight 0, arena[0, +1920]), 3 work-items in groups of 1
+// launch 1: pointwise_ccab50ea08d2(arena[0, +1920], weight 1, arena[1920, +1920]), 1 work-items in groups of 1
+// launch 2: recurrence_a04cc735e917(arena[1920, +1920], weight 2, weight 3, weight 4, arena[0, +768]), 2 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to48_d0a4c335d5a1(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to48_1f04ff5e32c1(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int b0 = id;
   const int n0 = min(b0 * 16, 32);
@@ -14,11 +19,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to48_d0
   for (int t = 0 * 2; t < min(0 * 2 + 2, 2); ++t) {
     const int r0 = 0, c0 = min((t) * 5, 5);
     __global const float* xt = x + r0 * 0 + c0 * 8;
-    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
-    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
-    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
-    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
-    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
+    float8 a0_0 = 0.0f, a0_1 = 0.0f;
+    float8 a1_0 = 0.0f, a1_1 = 0.0f;
+    float8 a2_0 = 0.0f, a2_1 = 0.0f;
+    float8 a3_0 = 0.0f, a3_1 = 0.0f;
+    float8 a4_0 = 0.0f, a4_1 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -105,25 +110,37 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to48_d0
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_9a2d1bfca180(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_ccab50ea08d2(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   for (int u = id * 10; u < min(id * 10 + 10, 10); ++u) {
     const int d0 = u;
     const int o0 = d0 * 48;
     const int o1 = d0 * 48;
     const int o2 = 0;
-    const int end = min(0 * 4096 + 4096, 48);
-    int i = 0 * 4096;
+    const int end = 48;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
-      const float8 v0 = vload8(0, p0 + o1 + i * 1);
-      const float8 v1 = vload8(0, p1 + o2 + i * 1);
+      const float8 v0 = vload8(0, p0 + o1 + i);
+      const float8 v1 = vload8(0, p1 + o2 + i);
       const float8 t0 = (v0 + v1);
-      vstore8(t0, 0, p2 + o0 + i * 1);
+      vstore8(t0, 0, p2 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void recurrence_1eb5ae781bcb(__global const float* p0, __global const float* p1, __global const float* p2, __global const float* p3, __global float* p4) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void recurrence_a04cc735e917(
+    __global const float* p0,
+    __global const float* p1,
+    __global const float* p2,
+    __global const float* p3,
+    __global float* p4)
+{
   const int id = get_global_id(0);
   const int d = id / 2, b = id % 2;
   float h[16];

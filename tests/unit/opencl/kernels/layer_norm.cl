@@ -1,8 +1,14 @@
 // LayerNormalization(LayerNormalization0.0, LayerNormalization0.1, LayerNormalization0.2)
 //
-// launch 0: layernorm_cdb818df3009(arena[0, +12288], weight 0, weight 0, arena[12288, +12288]), 1 work-items in groups of 1
+// launch 0: layernorm_199725741674(arena[0, +12288], weight 0, weight 0, arena[12288, +12288]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void layernorm_cdb818df3009(__global const float* p0, __global const float* p1, __global const float* p2, __global float* p3) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void layernorm_199725741674(
+    __global const float* p0,
+    __global const float* p1,
+    __global const float* p2,
+    __global float* p3)
+{
   const int id = get_global_id(0);
   for (int u = id * 64; u < min(id * 64 + 64, 64); ++u) {
     __global const float* x = p0 + 0 + u * 48;

@@ -1,10 +1,15 @@
 // LSTM(LSTM0.0, LSTM0.1, LSTM0.2)
 //
-// launch 0: product1x1_8to64_f09eff79f4a1(arena[2560, +320], weight 0, arena[0, +2560]), 4 work-items in groups of 1
-// launch 1: pointwise_dced83bdfc46(arena[0, +2560], weight 1, arena[2560, +2560]), 1 work-items in groups of 1
-// launch 2: recurrence_0db77e09ffee(arena[2560, +2560], weight 2, weight 2, arena[0, +896]), 2 work-items in groups of 1
+// launch 0: product1x1_8to64_01712d2233f4(arena[2560, +320], weight 0, arena[0, +2560]), 4 work-items in groups of 1
+// launch 1: pointwise_6a308d05c8e3(arena[0, +2560], weight 1, arena[2560, +2560]), 1 work-items in groups of 1
+// launch 2: recurrence_e3b37883ee5e(arena[2560, +2560], weight 2, weight 2, arena[0, +896]), 2 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to64_f09eff79f4a1(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_8to64_01712d2233f4(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int b0 = id;
   const int n0 = min(b0 * 16, 48);
@@ -14,11 +19,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to64_f0
   for (int t = 0 * 2; t < min(0 * 2 + 2, 2); ++t) {
     const int r0 = 0, c0 = min((t) * 5, 5);
     __global const float* xt = x + r0 * 0 + c0 * 8;
-    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
-    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
-    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
-    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
-    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
+    float8 a0_0 = 0.0f, a0_1 = 0.0f;
+    float8 a1_0 = 0.0f, a1_1 = 0.0f;
+    float8 a2_0 = 0.0f, a2_1 = 0.0f;
+    float8 a3_0 = 0.0f, a3_1 = 0.0f;
+    float8 a4_0 = 0.0f, a4_1 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 8; k += 4) {
@@ -105,25 +110,36 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_8to64_f0
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void pointwise_dced83bdfc46(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void pointwise_6a308d05c8e3(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   for (int u = id * 10; u < min(id * 10 + 10, 10); ++u) {
     const int d0 = u;
     const int o0 = d0 * 64;
     const int o1 = d0 * 64;
     const int o2 = 0;
-    const int end = min(0 * 4096 + 4096, 64);
-    int i = 0 * 4096;
+    const int end = 64;
+    int i = 0;
     for (; i + 8 <= end; i += 8) {
-      const float8 v0 = vload8(0, p0 + o1 + i * 1);
-      const float8 v1 = vload8(0, p1 + o2 + i * 1);
+      const float8 v0 = vload8(0, p0 + o1 + i);
+      const float8 v1 = vload8(0, p1 + o2 + i);
       const float8 t0 = (v0 + v1);
-      vstore8(t0, 0, p2 + o0 + i * 1);
+      vstore8(t0, 0, p2 + o0 + i);
     }
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void recurrence_0db77e09ffee(__global const float* p0, __global const float* p1, __global const float* p2, __global float* p3) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void recurrence_e3b37883ee5e(
+    __global const float* p0,
+    __global const float* p1,
+    __global const float* p2,
+    __global float* p3)
+{
   const int id = get_global_id(0);
   const int d = id / 2, b = id % 2;
   float h[16], c[16];

@@ -1,8 +1,13 @@
 // MatMul(MatMul0.0, MatMul0.1)
 //
-// launch 0: product1x1_48to32_7867e28f4161(arena[0, +12288], weight 0, arena[12288, +8192]), 2 work-items in groups of 1
+// launch 0: product1x1_48to32_c2c2bc35b70c(arena[0, +12288], weight 0, arena[12288, +8192]), 2 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_48to32_7867e28f4161(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void product1x1_48to32_c2c2bc35b70c(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   const int id = get_global_id(0);
   const int b0 = id;
   const int n0 = min(b0 * 16, 16);
@@ -12,12 +17,12 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void product1x1_48to32_7
   for (int t = 0 * 11; t < min(0 * 11 + 11, 11); ++t) {
     const int r0 = 0, c0 = min((t) * 6, 58);
     __global const float* xt = x + r0 * 0 + c0 * 48;
-    float8 a0_0 = (0x0.0p+0f), a0_1 = (0x0.0p+0f);
-    float8 a1_0 = (0x0.0p+0f), a1_1 = (0x0.0p+0f);
-    float8 a2_0 = (0x0.0p+0f), a2_1 = (0x0.0p+0f);
-    float8 a3_0 = (0x0.0p+0f), a3_1 = (0x0.0p+0f);
-    float8 a4_0 = (0x0.0p+0f), a4_1 = (0x0.0p+0f);
-    float8 a5_0 = (0x0.0p+0f), a5_1 = (0x0.0p+0f);
+    float8 a0_0 = 0.0f, a0_1 = 0.0f;
+    float8 a1_0 = 0.0f, a1_1 = 0.0f;
+    float8 a2_0 = 0.0f, a2_1 = 0.0f;
+    float8 a3_0 = 0.0f, a3_1 = 0.0f;
+    float8 a4_0 = 0.0f, a4_1 = 0.0f;
+    float8 a5_0 = 0.0f, a5_1 = 0.0f;
     __global const float* xp = xt;
     __global const float* wp = w;
     for (int k = 0; k < 48; k += 4) {

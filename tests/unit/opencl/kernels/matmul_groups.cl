@@ -1,8 +1,13 @@
 // MatMul(MatMul0.0, MatMul0.1)
 //
-// launch 0: product1x1_48to32_84622f47e1fe(arena[0, +12288], weight 0, arena[12288, +8192]), 1024 work-items in groups of 64
+// launch 0: product1x1_48to32_c02fac5a793d(arena[0, +12288], weight 0, arena[12288, +8192]), 1024 work-items in groups of 64
 
-__attribute__((reqd_work_group_size(64, 1, 1))) __kernel void product1x1_48to32_84622f47e1fe(__global const float* p0, __global const float* p1, __global float* p2) {
+__attribute__((reqd_work_group_size(64, 1, 1)))
+__kernel void product1x1_48to32_c02fac5a793d(
+    __global const float* p0,
+    __global const float* p1,
+    __global float* p2)
+{
   __local float4 a_store[32];
   __local float4 b_store[256];
   __local float* const al = (__local float*)a_store;
@@ -19,7 +24,7 @@ __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void product1x1_48to32_
   float4 s0_0 = 0.0f;
   float4 av0;
   float4 bv0, bv1, bv2, bv3;
-   {
+  {
     if (l < 16) {
       av0 = *(__global const float4*)(x + ax0 + (0 + ak0));
     }
@@ -37,7 +42,7 @@ __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void product1x1_48to32_
     ((__local float4*)bl)[l + 192] = bv3;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (k0 + 16 < 48) {
-       {
+      {
         if (l < 16) {
           av0 = *(__global const float4*)(x + ax0 + (k0 + 16 + ak0));
         }
@@ -58,7 +63,7 @@ __attribute__((reqd_work_group_size(64, 1, 1))) __kernel void product1x1_48to32_
   }
   const int n1 = n0 + tx * 4;
   if (n1 < 32) {
-     {
+    {
       const int m = m0 + ty;
       vstore4(s0_0, 0, p2 + m * 32 + n1);
     }

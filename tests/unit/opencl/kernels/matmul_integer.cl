@@ -1,8 +1,14 @@
 // MatMulInteger(MatMulInteger0.0, MatMulInteger0.1, MatMulInteger0.2)
 //
-// launch 0: integer_399616aaa668(arena[256, +96], weight 0, weight 1, arena[0, +192]), 1 work-items in groups of 1
+// launch 0: integer_709e4ed85401(arena[256, +96], weight 0, weight 1, arena[0, +192]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void integer_399616aaa668(__global const uchar* p0, __global const char* p1, __global const int* p2, __global int* p3) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void integer_709e4ed85401(
+    __global const uchar* p0,
+    __global const char* p1,
+    __global const int* p2,
+    __global int* p3)
+{
   const int id = get_global_id(0);
   const int n0 = 0;
   __global const uchar* x = p0 + 0;
@@ -36,8 +42,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void integer_399616aaa66
       a5_0 = ol_dot(a5_0, x5, w_0);
       xp += 4; wp += 32;
     }
-     {
-       {
+    {
+      {
         __global const char* wp = p1 + as_int(vload4(0, w + 160));
         for (int e = as_int(vload4(0, w + 164)); e > 0; --e) {
           __global const uchar* xp = xt + as_int(vload4(0, wp + 0));

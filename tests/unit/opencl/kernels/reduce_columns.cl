@@ -1,8 +1,12 @@
 // ReduceMax(ReduceMax0.0, ReduceMax0.1)
 //
-// launch 0: reduce_cdb1f3b75fa2(arena[0, +12288], arena[12288, +192]), 1 work-items in groups of 1
+// launch 0: reduce_ba1d9e15536e(arena[0, +12288], arena[12288, +192]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void reduce_cdb1f3b75fa2(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void reduce_ba1d9e15536e(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 6; u < min(id * 6 + 6, 6); ++u) {
     const int d0 = u;

@@ -1,8 +1,12 @@
 // ReduceSum(ReduceSum0.0, ReduceSum0.1)
 //
-// launch 0: reduce_e35fd81b992c(arena[0, +12288], arena[12288, +256]), 1024 work-items in groups of 64
+// launch 0: reduce_a8cacf889df9(arena[0, +12288], arena[12288, +256]), 1024 work-items in groups of 64
 
-__attribute__((reqd_work_group_size(64, 1, 1))) __kernel void reduce_e35fd81b992c(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(64, 1, 1)))
+__kernel void reduce_a8cacf889df9(
+    __global const float* p0,
+    __global float* p1)
+{
   __local float shared0[64];
   const int l = get_local_id(0);
   const int lane = l % 16;

@@ -1,8 +1,12 @@
 // ReduceSum(ReduceSum0.0, ReduceSum0.1)
 //
-// launch 0: reduce_422120777304(arena[0, +12288], arena[12288, +256]), 1 work-items in groups of 1
+// launch 0: reduce_e55b69fefeeb(arena[0, +12288], arena[12288, +256]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void reduce_422120777304(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void reduce_e55b69fefeeb(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 64; u < min(id * 64 + 64, 64); ++u) {
     const int d0 = u;
@@ -17,7 +21,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void reduce_422120777304
       av = av + v;
     }
     for (; i < 48; ++i) {
-      const float v = p0[b + i * 1];
+      const float v = p0[b + i];
       a = a + v;
     }
     const float4 av_4 = av.lo + av.hi;

@@ -1,8 +1,12 @@
 // Softmax(Softmax0.0)
 //
-// launch 0: softmax_46104736ac0f(arena[0, +12288], arena[12288, +12288]), 1 work-items in groups of 1
+// launch 0: softmax_3aff8416834f(arena[0, +12288], arena[12288, +12288]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void softmax_46104736ac0f(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void softmax_3aff8416834f(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 6; u < min(id * 6 + 6, 6); ++u) {
     const int d0 = u;

@@ -1,8 +1,12 @@
 // Softmax(Softmax0.0)
 //
-// launch 0: softmax_528b12b9b405(arena[0, +12288], arena[12288, +12288]), 1024 work-items in groups of 64
+// launch 0: softmax_0dd84f6ee562(arena[0, +12288], arena[12288, +12288]), 1024 work-items in groups of 64
 
-__attribute__((reqd_work_group_size(64, 1, 1))) __kernel void softmax_528b12b9b405(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(64, 1, 1)))
+__kernel void softmax_0dd84f6ee562(
+    __global const float* p0,
+    __global float* p1)
+{
   __local float shared0[64];
   const int l = get_local_id(0);
   const int lane = l % 16;

@@ -1,8 +1,12 @@
 // Softmax(Softmax0.0)
 //
-// launch 0: softmax_70cf2ca25847(arena[0, +12288], arena[12288, +12288]), 1 work-items in groups of 1
+// launch 0: softmax_70f5a8671359(arena[0, +12288], arena[12288, +12288]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void softmax_70cf2ca25847(__global const float* p0, __global float* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void softmax_70f5a8671359(
+    __global const float* p0,
+    __global float* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 64; u < min(id * 64 + 64, 64); ++u) {
     const int d0 = u;

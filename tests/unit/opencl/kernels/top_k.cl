@@ -1,9 +1,13 @@
 // TopK(TopK0.0, TopK0.1)
 //
-// launch 0: topindices_4b8219c2127a(arena[0, +12288], arena[12288, +1536]), 1 work-items in groups of 1
-// launch 1: gatherelements_51d6d9de108c(arena[0, +12288], arena[12288, +1536], arena[13824, +768]), 1 work-items in groups of 1
+// launch 0: topindices_19ecdad9a3bd(arena[0, +12288], arena[12288, +1536]), 1 work-items in groups of 1
+// launch 1: gatherelements_83701cf439b0(arena[0, +12288], arena[12288, +1536], arena[13824, +768]), 1 work-items in groups of 1
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void topindices_4b8219c2127a(__global const float* p0, __global long* p1) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void topindices_19ecdad9a3bd(
+    __global const float* p0,
+    __global long* p1)
+{
   const int id = get_global_id(0);
   for (int u = id * 64; u < min(id * 64 + 64, 64); ++u) {
     const int d0 = u;
@@ -23,7 +27,13 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void topindices_4b8219c2
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gatherelements_51d6d9de108c(__global const float* p0, __global const long* p1, __global float* p2, __global int* wrong) {
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void gatherelements_83701cf439b0(
+    __global const float* p0,
+    __global const long* p1,
+    __global float* p2,
+    __global int* wrong)
+{
   const int id = get_global_id(0);
   for (int u = id * 192; u < min(id * 192 + 192, 192); ++u) {
     const int d1 = u % 3;
