@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint bench fuzz soak races old-cases oclgrind windows packages release-check clean
+.PHONY: demo test lint docs bench fuzz soak races old-cases oclgrind windows packages release-check clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -23,6 +23,10 @@ lint: $(STAMP)
 	$(RUN)/lint-imports
 	$(RUN)/python tests/unit/repo/test_import_cycles.py
 	$(RUN)/deptry .
+
+# The documentation as a site, in build/site; a broken link is an error.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --quiet --config-file .ci/site/mkdocs.yml
 
 bench: $(STAMP)
 	$(RUN)/python $(MODELS) >/dev/null

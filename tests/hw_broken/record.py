@@ -1,6 +1,6 @@
 """Runs a matrix that is broken on purpose, and records what the report says of it.
 
-`python tests/hw_broken/record.py` takes two minutes and writes docs/hw_matrix_broken.md.
+`python tests/hw_broken/record.py` takes two minutes and writes docs/reports/hw_matrix_broken.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MATRIX = Path(__file__).with_name("hw_matrix.yaml")
 MODEL = ROOT / ".models/squeezenet_rw.onnx"
 SCRATCH = ROOT / ".demo/hw_broken"
 RESULTS = SCRATCH / "results"
-REPORT = ROOT / "docs/hw_matrix_broken.md"
+REPORT = ROOT / "docs/reports/hw_matrix_broken.md"
 ABOUT = """\
 <!-- Recorded by `python tests/hw_broken/record.py` from tests/hw_broken/hw_matrix.yaml: every row
 but the first has one thing wrong with it; one bit of the context was flipped before its load. -->

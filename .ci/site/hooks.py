@@ -1,0 +1,165 @@
+"""Pages of the site that the repository has elsewhere, or that are generated from the code."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import click
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+import ort_lite
+from ort_lite.cli.app import root
+from ort_lite.cli.unheeded import ENTRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""Files outside of docs/ that are pages of the site."""
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are not files of docs/."""
+    generated = {
+        "reference/python.md": python_page(),
+        "reference/commands.md": commands_page(),
+        "reference/settings.md": settings_page(),
+        "adr/index.md": decisions_page(),
+    }
+    for source, page in ELSEWHERE.items():
+        generated[page] = (ROOT / source).read_text(encoding="utf-8")
+    for page, content in generated.items():
+        files.append(File.generated(config, page, content=content))
+    return files
+
+
+def on_page_markdown(
+    markdown: str,
+    page: Page,
+    config: MkDocsConfig,  # noqa: ARG001 - mkdocs passes it by name
+    files: Files,
+) -> str:
+    """Point links at pages of the site; a link to source code becomes its text."""
+    here = page.file.src_uri
+    source = next((s for s, p in ELSEWHERE.items() if p == here), f"docs/{here}")
+
+    def rewrite(match: re.Match[str]) -> str:
+        image, text, target, anchor = match.groups()
+        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if wanted == "docs/adr":
+            wanted = "docs/adr/index.md"
+        uri = ELSEWHERE.get(wanted) or wanted.removeprefix("docs/")
+        if wanted in ELSEWHERE or (wanted.startswith("docs/") and files.get_file_from_path(uri)):
+            path = posixpath.relpath(uri, posixpath.dirname(here) or ".")
+            return f"{image}[{text}]({path}{anchor or ''})"
+        if not (ROOT / wanted).exists():
+            return match[0]  # mkdocs reports it
+        return text if text.startswith("`") else f"{text} (`{wanted}`)"
+
+    return LINK.sub(rewrite, markdown)
+
+
+def python_page() -> str:
+    """Every public name of ort_lite, from its docstring."""
+    lines = ["# Python API", "", "`import ort_lite as ort` has these names.", ""]
+    groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Errors": []}
+    for name in sorted(ort_lite.__all__, key=str.lower):
+        value = getattr(ort_lite, name)
+        if isinstance(value, type):
+            groups["Errors" if issubclass(value, BaseException) else "Classes"].append(name)
+        elif callable(value):
+            groups["Functions"].append(name)
+    for group, names in groups.items():
+        lines += [f"## {group}", ""]
+        for name in names:
+            lines += [f"::: {definition_of(name)}", ""]
+    return "\n".join(lines)
+
+
+def definition_of(name: str) -> str:
+    """The dotted name under which a public name is defined."""
+    value = getattr(ort_lite, name)
+    if isinstance(value, ModuleType):  # a package that is called like the function in it
+        return f"{value.__name__}.{name}"
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def commands_page() -> str:
+    """The help of every command."""
+    lines = ["# Command line", ""]
+    for path, command, context in walk_commands(root, "ort-lite", None):
+        lines += [f"{'#' * min(len(path.split()) + 1, 4)} {path}", ""]
+        lines += ["```text", command.get_help(context), "```", ""]
+    return "\n".join(lines)
+
+
+def walk_commands(
+    command: click.Command, name: str, parent: click.Context | None
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    """A command and those below it, with the words that call each."""
+    context = click.Context(command, info_name=name, parent=parent, max_content_width=90)
+    yield context.command_path, command, context
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None and not found.hidden:
+                yield from walk_commands(found, child, context)
+
+
+def settings_page() -> str:
+    """Configuration entries with the pages that define them, and options by provider."""
+    lines = ["# Configuration entries and provider options", "", "## Configuration entries", ""]
+    lines += ["`SessionOptions.add_session_config_entry(key, value)` sets them.", ""]
+    lines += ["| key | meaning |", "| --- | --- |"]
+    rows = dict(entry_rows())
+    for key in sorted(ENTRIES):
+        if key not in rows:
+            raise PluginError(f"no table in docs/ describes the configuration entry {key}")
+        meaning, page = rows[key]
+        lines.append(f"| `{key}` | {meaning} ([more](../{page})) |")
+    for entry in sorted(entry_points(group="ort_lite.execution_providers"), key=lambda e: e.name):
+        options = getattr(entry.load(), "options", {})
+        lines += ["", f"## {entry.name}", ""]
+        if not options:
+            lines += ["No options."]
+            continue
+        lines += ["| option | meaning |", "| --- | --- |"]
+        lines += [f"| `{name}` | {text} |" for name, text in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def entry_rows() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Key, meaning and page of each row of a table of entries in the documentation."""
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            keys = re.findall(r"`((?:session|ep|optimization)\.[\w.]+)`", cells[0])
+            for key in keys if line.startswith("|") and len(cells) > 1 else ():
+                meaning = re.sub(r"\s*:? ?\(?\[[^\]]*\]\([^)]*\)\)?", "", cells[-1])
+                meaning = re.sub(r" \((ours(, below)?|below)\)", "", meaning)
+                yield key, (meaning, path.name)
+
+
+def decisions_page() -> str:
+    """The list of architecture decision records."""
+    lines = ["# Decisions", "", "Each page records one decision and what was weighed.", ""]
+    for path in sorted((ROOT / "docs" / "adr").glob("0*.md")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- [{title.replace('. ', ': ', 1)}]({path.name})")
+    return "\n".join(lines) + "\n"
