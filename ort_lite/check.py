@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.providers.provider_list import Request
+    from ort_lite.providers.provider_list import ProviderRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def _wanted(
     options: SessionOptions,
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     sources: Sequence[str],
-) -> tuple[Request, ...]:
+) -> tuple[ProviderRequest, ...]:
     """The EPs that a session would have, with the options that it would give them."""
     free = providers is None and not options.has_providers() and not options.selects_devices
     named = sources if free else providers
@@ -190,7 +190,7 @@ class _Judge:
     """What the EPs add: the identity of this machine. Each is opened when it is first asked."""
 
     def __init__(
-        self, loaded: LoadedModel, options: SessionOptions, wanted: Sequence[Request]
+        self, loaded: LoadedModel, options: SessionOptions, wanted: Sequence[ProviderRequest]
     ) -> None:
         self._loaded = loaded
         self._options = options

@@ -30,11 +30,11 @@ from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.providers.provider_list import Request, heeded_options, open_all, wanted_by
+from ort_lite.providers.provider_list import ProviderRequest, heeded_options, open_all, wanted_by
 from ort_lite.shortages import shortage_as_status
-from ort_lite.start.load_clock import LoadClock
-from ort_lite.start.opening import Opening, compile_model
+from ort_lite.start.load_request import LoadClock, LoadRequest
 from ort_lite.start.optimized_model import optimized_model
+from ort_lite.start.prepare_model import compile_model
 from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ort_lite.context.external_initializers import LocationFunc
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.start.opening import Opened
+    from ort_lite.start.prepare_model import PreparedModel
 
 STREAM_CHUNK = 1 << 16
 
@@ -259,26 +259,28 @@ class ModelCompiler:
     @contextmanager
     def _compiled(
         self, loaded: LoadedModel, target: ContextTarget
-    ) -> Iterator[tuple[Opened, Mapping[str, Mapping[str, str]]]]:
+    ) -> Iterator[tuple[PreparedModel, Mapping[str, Mapping[str, str]]]]:
         """The compiled model, and the provider options that its EPs were opened with."""
         free = not self._options.has_providers() and not self._options.selects_devices
-        named = [Request(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
+        named = [ProviderRequest(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
         wanted = wanted_by(self._options, named, lambda: ModelMetadata.of(loaded.model))
         eps = open_all(wanted, kernels=self._options.custom_kernels)
         with ExitStack() as undo:
             for ep in eps:
                 undo.callback(ep.release)
-            opening = Opening(
+            request = LoadRequest(
                 options=self._options,
                 eps=eps,
                 provider_options=heeded_options(wanted, eps),
                 clock=LoadClock(),
             )
-            compiled = compile_model(loaded, opening, target.group)
+            compiled = compile_model(loaded, request, target.group)
             undo.callback(compiled.prepared.release)
-            yield compiled, opening.provider_options
+            yield compiled, request.provider_options
 
-    def _plain(self, compiled: Opened, target: ContextTarget) -> Sequence[bytes | memoryview]:
+    def _plain(
+        self, compiled: PreparedModel, target: ContextTarget
+    ) -> Sequence[bytes | memoryview]:
         """The model where no EP compiled anything: transformed, if something was, or as it is."""
         if self._settings.flags & OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED:
             raise Fail(

@@ -9,30 +9,29 @@ from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.fallback import report_failed_run
 from ort_lite.providers.provider_list import Fallback, named_in, with_threads
-from ort_lite.start.load_clock import LoadClock
-from ort_lite.start.opening import BACKGROUND_KEY
+from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
 from ort_lite.status import EPFail, OrtLiteError
 
 if TYPE_CHECKING:
-    from ort_lite.start.opening import Opened
-    from ort_lite.start.session_start import SessionStart, Started
+    from ort_lite.start.load_session import SessionLoader, SessionState
+    from ort_lite.start.prepare_model import PreparedModel
 
 
 def start_on_cpu(
-    first: SessionStart, source: object, error: EPFail, before: Opened
-) -> tuple[Started, str]:
+    first: SessionLoader, path_or_bytes: object, error: EPFail, before: PreparedModel
+) -> SessionState:
     """Make the model ready on the CPU EP alone, as ONNX Runtime does where a run fails.
 
     Nothing is written: neither a context model nor an optimized one.
 
     Args:
-        first: How the session started.
-        source: The model, as the session got it.
-        error: That of the run.
-        before: What it ran.
+        first: The loader that the session was made with.
+        path_or_bytes: The model, as the session was given it.
+        error: The run's error.
+        before: The model that failed.
 
     Returns:
-        What to run, and the note of it for `explain()`.
+        The session's new state; its only note is about this fallback.
 
     Raises:
         EPFail: `error`; the CPU EP cannot run the model (EPContext nodes), or must not. Another
@@ -46,18 +45,20 @@ def start_on_cpu(
     again = replace(first, options=options, clock=LoadClock(), fallback=strict, sdks_loaded=True)
     wanted = with_threads(named_in(DEFAULT_PROVIDER, None), options.intra_op_num_threads)
     try:
-        found = again.start(source, wanted)
+        state = again.load(path_or_bytes, wanted)
     except OrtLiteError as exc:
         raise error from exc
-    if found.opened.origin != before.origin:
-        found.opened.release()
+    model = state.model
+    assert model is not None, "a session that was just loaded"
+    if model.origin != before.origin:
+        model.release()
         raise EPFail(
             f"{error.message}. The session cannot go on with {DEFAULT_PROVIDER}: the files of "
             f"{before.loaded.described} have changed since it was loaded. Make a new session"
         ) from error
     failed = [ep.name for ep in before.eps]
     try:
-        return found, report_failed_run(error, failed, [DEFAULT_PROVIDER])
+        return replace(state, notes=(report_failed_run(error, failed, [DEFAULT_PROVIDER]),))
     except Warning:
-        found.opened.release()
+        model.release()
         raise

@@ -8,6 +8,7 @@ from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
 from ort_lite.execution.run_forms import require_run_options
@@ -16,7 +17,7 @@ from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_answers import SessionAnswers, handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.shortages import KINDS, as_status, shortage_as_status
-from ort_lite.start.load_clock import FIRST_RUN, LoadClock
+from ort_lite.start.load_request import FIRST_RUN, LoadClock
 from ort_lite.status import EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
-    from ort_lite.providers.provider_list import Request
+    from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.run_options import RunOptions
-    from ort_lite.start.background_compile import BackgroundJob
-    from ort_lite.start.opening import Opened
+    from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
 
@@ -111,7 +111,7 @@ class InferenceSession(SessionAnswers):
         self,
         path_or_bytes: object,
         sess_options: SessionOptions | None,
-        named: Sequence[Request],
+        named: Sequence[ProviderRequest],
         fallback: provider_list.Fallback,
     ) -> None:
         self._clock = LoadClock()
@@ -124,8 +124,10 @@ class InferenceSession(SessionAnswers):
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
             raise TypeError(f"sess_options must be SessionOptions, not {sess_options!r}")
         self._source = path_or_bytes
-        self._given = (sess_options or SessionOptions()).snapshot()
-        self._options = provider_list.with_shared_threads(self._given.snapshot())
+        # The user's options, from which `set_providers` starts again, and those that apply: with
+        # what the model's own configuration and the process's threads add.
+        self._initial_options = (sess_options or SessionOptions()).snapshot()
+        self._options = provider_list.with_shared_threads(self._initial_options.snapshot())
         if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
             from ort_lite.model.ort_config import configured  # noqa: PLC0415 - lazy: rare
 
@@ -134,16 +136,13 @@ class InferenceSession(SessionAnswers):
         wanted = provider_list.wanted_by(self._options, named, self._metadata)
         loaded = begun if named or held else provider_list.begin_all(wanted)
         from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - lazy: reload
-        from ort_lite.start.session_start import SessionStart  # noqa: PLC0415 - lazy: reload
+        from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
-        self._opened: Opened | None = None
         self._lost_threads = False
-        self._job: BackgroundJob | None = None
-        self._no_job = ""
         self._around = Surroundings(self._options)
-        self._outlived: list[Opened] = []  # other threads may be inside their runs until `close`
+        self._replaced_models: list[PreparedModel] = []  # other threads may run them until `close`
         self._falling_back = Lock()
-        self._starter = SessionStart(
+        self._loader = SessionLoader(
             options=self._options,
             clock=self._clock,
             around=self._around,
@@ -154,31 +153,24 @@ class InferenceSession(SessionAnswers):
         )
         try:
             with logging_as(self._log_scope), _membership(self._options):
-                found = self._starter.start(path_or_bytes, wanted)
+                self._state = self._loader.load(path_or_bytes, wanted)
         except BaseException:
-            self.close()
+            self._around.close()
             raise
-        opened, self._provider_options = found.opened, found.provider_options
-        self._job, self._no_job = found.job, found.no_job
-        self._signature = found.signature
-        self._notes = tuple(fallback.notes)
-        self._install(opened)
+        self._install(self._present())
         self._clock.stop()
-        self._compile_behind()
+        if self._state.job is not None:
+            self._state.job.start(self._install, self._around)
 
-    def _compile_behind(self) -> None:
-        if self._job is not None:
-            self._job.start(self._install, self._around)
-
-    def _install(self, opened: Opened) -> None:
-        """Run `opened` from now on; in one step, for other threads may be inside `run`."""
-        opened = opened.forget_weights()
-        self._opened = opened
-        if not all(ep.survives_fork for ep in opened.eps):
+    def _install(self, model: PreparedModel) -> None:
+        """Run `model` from now on, in one assignment: other threads may be inside `run`."""
+        model = model.forget_weights()
+        self._state = replace(self._state, model=model)
+        if not all(ep.survives_fork for ep in model.eps):
             forks.watch(self)
         from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - lazy: reload
 
-        line = placement_line(opened.prepared, opened.loaded.described)
+        line = placement_line(model.prepared, model.loaded.described)
         if line is not None:
             with logging_as(self._log_scope):
                 log.warning("%s", line)
@@ -234,20 +226,22 @@ class InferenceSession(SessionAnswers):
         try:
             results = self._computed(prepared, input_feed, run_options)
         except (AttributeError, LookupError, TypeError) as exc:
-            if self._opened is not None:
+            if self._state.model is not None:
                 raise
             raise Fail(CLOSED_MEANWHILE) from exc
-        if self._opened is None:  # what was released meanwhile may have left holes in the results
+        if (
+            self._state.model is None
+        ):  # what was released meanwhile may have left holes in the results
             raise Fail(CLOSED_MEANWHILE)
         if not results:
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
-        for surprise in self._signature.surprises(results):
+        for surprise in self._state.signature.surprises(results):
             with logging_as(self._log_scope):
                 log.warning("%s", surprise)
         if output_names:
-            results = [results[self._signature.position(name)] for name in output_names]
+            results = [results[self._state.signature.position(name)] for name in output_names]
         return handed_out(results)
 
     def _computed(
@@ -276,7 +270,7 @@ class InferenceSession(SessionAnswers):
     ) -> Sequence[Value]:
         if run_options is not None or self._is_watched:
             return self._run_watched(prepared, input_feed, run_options)
-        return prepared.run(self._signature.feeds.ordered(input_feed))
+        return prepared.run(self._state.signature.feeds.ordered(input_feed))
 
     def _prepared_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
         """What to run in place of `failed`, from now on: the model on the CPU EP alone.
@@ -287,18 +281,19 @@ class InferenceSession(SessionAnswers):
         from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - lazy: rare
 
         with self._falling_back:
-            opened = self._present()
-            if opened.prepared is not failed:  # another thread's run failed, too
-                return opened.prepared
+            before, model = self._state, self._present()
+            if model.prepared is not failed:  # another thread's run failed, too
+                return model.prepared
             if not self._enable_fallback or self.get_providers() == [DEFAULT_PROVIDER]:
                 raise error
-            found, note = start_on_cpu(self._starter, self._source, error, opened)
+            state = start_on_cpu(self._loader, self._source, error, model)
             self._enable_fallback = False  # once only, as in ONNX Runtime
-            self._outlived.append(opened)
-            self._provider_options, self._signature = found.provider_options, found.signature
-            self._notes = (*self._notes, note)
-            self._install(found.opened)
-            return found.opened.prepared
+            self._replaced_models.append(model)
+            self._state = replace(
+                state, job=before.job, no_job=before.no_job, notes=(*before.notes, *state.notes)
+            )
+            self._install(self._present())
+            return self._present().prepared
 
     def _run_watched(
         self,
@@ -314,7 +309,7 @@ class InferenceSession(SessionAnswers):
         if run_options is not None:
             scope = scope_of(run_options).within(scope)
         with logging_as(scope), self._around.span("model_run"), running(context):
-            results = prepared.run(self._signature.feeds.ordered(input_feed))
+            results = prepared.run(self._state.signature.feeds.ordered(input_feed))
             log.debug("the run of %r has ended", self)
         return results
 
@@ -355,10 +350,10 @@ class InferenceSession(SessionAnswers):
             ValueError: The provider lists do not fit each other.
         """
         fallback = provider_list.Fallback(enabled=False, given=providers)
-        with _membership(self._given):
+        with _membership(self._initial_options):
             named = provider_list.named_in(providers, provider_options)
             self.close()
-            self._start(self._source, self._given, named, fallback)
+            self._start(self._source, self._initial_options, named, fallback)
 
     def enable_fallback(self) -> None:
         """Let a run go on with the CPU EP alone once another execution provider has failed."""
@@ -369,7 +364,7 @@ class InferenceSession(SessionAnswers):
         self._enable_fallback = False
 
     def _require_names(self, input_feed: Mapping[str, Any]) -> None:
-        self._signature.feeds.require_names(input_feed)
+        self._state.signature.feeds.require_names(input_feed)
 
     def _open_surroundings(self) -> Surroundings:
         self._present()
@@ -381,24 +376,26 @@ class InferenceSession(SessionAnswers):
         Returns:
             What SDKs made, which must not be freed there.
         """
-        held = (self._opened, self._job, tuple(self._outlived))
-        self._outlived.clear()
+        held = (self._state, tuple(self._replaced_models))
+        self._replaced_models.clear()
         self._falling_back = Lock()  # a thread that is not here may hold the other
-        eps = self._opened.eps if self._opened is not None else ()
+        model = self._state.model
+        eps = model.eps if model is not None else ()
         self._lost_threads = not all(ep.survives_fork for ep in eps)
         return held
 
-    def _present(self) -> Opened:
+    def _present(self) -> PreparedModel:
+        model = self._state.model
         if self._lost_threads:
-            eps = self._opened.eps if self._opened is not None else ()
+            eps = model.eps if model is not None else ()
             lost = ", ".join(ep.name for ep in eps if not ep.survives_fork)
             raise Fail(
                 "the session was made before this process was forked, and the threads of "
                 f"{lost or 'its SDKs'} are not in the child: {forks.REMEDY}"
             )
-        if self._opened is None:
+        if model is None:
             raise Fail("the session is closed")
-        return self._opened
+        return model
 
     def close(self) -> None:
         """Release devices, payloads and maps; calling it twice does nothing.
@@ -414,13 +411,15 @@ class InferenceSession(SessionAnswers):
         if self._lost_threads:
             return
         self._around.close()
-        left = self._job is not None and self._job.leave()
-        opened, self._opened = self._opened, None
-        for one in self._outlived:
-            one.release()
-        self._outlived.clear()
-        if opened is not None and not left:
-            opened.release()
+        job = self._state.job
+        thread_releases = job is not None and job.leave()
+        model = self._state.model
+        self._state = replace(self._state, model=None)
+        for replaced in self._replaced_models:
+            replaced.release()
+        self._replaced_models.clear()
+        if model is not None and not thread_releases:
+            model.release()
 
     def __enter__(self) -> Self:
         """The session itself."""
@@ -442,5 +441,6 @@ class InferenceSession(SessionAnswers):
 
     def __repr__(self) -> str:
         """Model and providers."""
-        name = self._opened.loaded.described if self._opened is not None else "closed"
+        model = self._state.model
+        name = model.loaded.described if model is not None else "closed"
         return f"<InferenceSession {name} {self.get_providers()}>"

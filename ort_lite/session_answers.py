@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
     from ort_lite.ep.interface import Value
     from ort_lite.execution.session_threads import Surroundings
-    from ort_lite.execution.signature import Signature
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
-    from ort_lite.start.background_compile import BackgroundJob
-    from ort_lite.start.load_clock import LoadClock
     from ort_lite.start.load_report import BackgroundCompile, LoadReport
-    from ort_lite.start.opening import Opened
+    from ort_lite.start.load_request import LoadClock
+    from ort_lite.start.load_session import SessionState
+    from ort_lite.start.prepare_model import PreparedModel
 
 
 def handed_out(values: Iterable[Value]) -> list[Value]:
@@ -33,19 +32,14 @@ class SessionAnswers(RunForms):
 
     _capi: ClassVar[str]
     _source: object
-    _given: SessionOptions
-    _opened: Opened | None
+    _initial_options: SessionOptions
     _options: SessionOptions
-    _signature: Signature
+    _state: SessionState
     _around: Surroundings
     _clock: LoadClock
-    _provider_options: Mapping[str, Mapping[str, str]]
-    _notes: tuple[str, ...]
-    _job: BackgroundJob | None
-    _no_job: str
 
     @abstractmethod
-    def _present(self) -> Opened:
+    def _present(self) -> PreparedModel:
         """What runs; Fail if the session is closed."""
 
     @abstractmethod
@@ -81,15 +75,15 @@ class SessionAnswers(RunForms):
 
     def get_inputs(self) -> list[NodeArg]:
         """What a feed must hold."""
-        return list(self._signature.inputs)
+        return list(self._state.signature.inputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """What a feed may hold besides."""
-        return list(self._signature.overridable)
+        return list(self._state.signature.overridable)
 
     def get_outputs(self) -> list[NodeArg]:
         """What `run` gives, in order."""
-        return list(self._signature.outputs)
+        return list(self._state.signature.outputs)
 
     def get_modelmeta(self) -> ModelMetadata:
         """Descriptions in the model file."""
@@ -100,13 +94,15 @@ class SessionAnswers(RunForms):
     def get_providers(self) -> list[str]:
         """Names of the execution providers that the session runs on, in order of preference.
 
-        Those that compile in the background are among them once they have.
+        Providers that compile in the background appear once they finish.
         """
-        return [ep.name for ep in self._opened.eps] if self._opened is not None else []
+        model = self._state.model
+        return [ep.name for ep in model.eps] if model is not None else []
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options that each provider was opened with."""
-        return {name: dict(self._provider_options.get(name, {})) for name in self.get_providers()}
+        options = self._state.provider_options
+        return {name: dict(options.get(name, {})) for name in self.get_providers()}
 
     def get_session_options(self) -> SessionOptions:
         """A copy of the options that the session was made with."""
@@ -117,14 +113,14 @@ class SessionAnswers(RunForms):
         from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - lazy: rare
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
-        opened, background = self._present(), self.background_compile()
+        model, background = self._present(), self.background_compile()
         return explain.report(
-            opened.prepared,
-            model=opened.loaded.described,
-            providers=tuple(ep.name for ep in opened.eps),
-            notes=(*self._notes, *(() if background.state == "off" else (str(background),))),
-            transforms=opened.transforms,
-            signed_by=described(signatures_named(opened.loaded)),
+            model.prepared,
+            model=model.loaded.described,
+            providers=tuple(ep.name for ep in model.eps),
+            notes=(*self._state.notes, *(() if background.state == "off" else (str(background),))),
+            transforms=model.transforms,
+            signed_by=described(signatures_named(model.loaded)),
         )
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:
@@ -135,9 +131,9 @@ class SessionAnswers(RunForms):
         """
         from ort_lite.start.load_report import BackgroundCompile  # noqa: PLC0415 - lazy: rare
 
-        if self._job is None:
-            return BackgroundCompile(reason=self._no_job)
-        return self._job.outcome(timeout)
+        if self._state.job is None:
+            return BackgroundCompile(reason=self._state.no_job)
+        return self._state.job.outcome(timeout)
 
     def load_report(self) -> LoadReport:
         """What it took to get here: time by phase, bytes, memory, and what the cache did.
@@ -147,13 +143,13 @@ class SessionAnswers(RunForms):
         """
         from ort_lite.start.load_report import LoadReport, peak_rss  # noqa: PLC0415 - lazy: rare
 
-        opened, background = self._present(), self.background_compile()
+        model, background = self._present(), self.background_compile()
         return LoadReport(
             phases=dict(self._clock.phases),
             total=self._clock.total,
-            model_bytes=len(opened.loaded.data),
+            model_bytes=len(model.loaded.data),
             payload_bytes=self._clock.payload_bytes + background.payload_bytes,
             peak_rss=peak_rss(),
-            cache=opened.cache,
+            cache=model.cache,
             background=background,
         )

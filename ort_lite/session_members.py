@@ -58,7 +58,7 @@ def _model_bytes(session: SessionAnswers) -> bytes | None:
 
 
 def _options_at_first(session: SessionAnswers) -> SessionOptions:
-    found: SessionOptions = session._given  # noqa: SLF001 - what this module is for
+    found: SessionOptions = session._initial_options  # noqa: SLF001 - what this module is for
     return found
 
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing is no program's import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ort_lite.start.load_clock import LoadClock
+    from ort_lite.start.load_request import LoadClock
 
 PROVIDERS = ["OpenVINOExecutionProvider"]
 VENDOR, DIGEST = "vendor import", "payload digest"
@@ -63,9 +63,9 @@ def main(started: float, context: str, first: str, *inputs: str) -> int:
 
 def _note_phases() -> "dict[str, tuple[float, float, list[str]]]":
     """By phase when it began and ended, and the modules that were there when it began."""
-    from contextlib import contextmanager  # noqa: PLC0415 - ort_lite.start.load_clock imports it
+    from contextlib import contextmanager  # noqa: PLC0415 - ort_lite.start.load_request imports it
 
-    from ort_lite.start.load_clock import LoadClock  # noqa: PLC0415 - the session imports it first
+    from ort_lite.start.load_request import LoadClock  # noqa: PLC0415 - the session imports it first
 
     noted: dict[str, tuple[float, float, list[str]]] = {}
     phase = LoadClock.phase

@@ -42,7 +42,7 @@ class InferenceSession(ort_lite.session.InferenceSession):
         provider_options: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         """As ort_lite's; providers from outside stay."""
-        super().set_providers(*self._chosen(self._given, providers, provider_options))
+        super().set_providers(*self._chosen(self._initial_options, providers, provider_options))
 
     def _chosen(
         self,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Part
     from ort_lite.planning.preparation import Partition, PreparationRules, PreparedGraph
-    from ort_lite.start.load_clock import LoadClock
+    from ort_lite.start.load_request import LoadClock
 
     Probe = Callable[[EpContextNode, CheckedNode, PartitionIo], None]
     """Called before a payload is imported; raises where it must not be."""

@@ -18,8 +18,8 @@ from ort_lite.model_cache.identity import asked_identity, cache_identity
 from ort_lite.model_cache.sources import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.session_log import get_logger
-from ort_lite.start.load_clock import CacheOutcome
-from ort_lite.start.opening import compile_plain, examine_early, make_ready
+from ort_lite.start.load_request import CacheOutcome
+from ort_lite.start.prepare_model import compile_plain, examine_early, prepare_model
 from ort_lite.status import ModelRequiresCompilation
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.sources import Source
     from ort_lite.options import SessionOptions
-    from ort_lite.providers.provider_list import Request
-    from ort_lite.start.load_clock import LoadClock
-    from ort_lite.start.opening import Opened, Opening
+    from ort_lite.providers.provider_list import ProviderRequest
+    from ort_lite.start.load_request import LoadClock, LoadRequest
+    from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
 
@@ -95,7 +95,7 @@ class CachedModel:
         with self._clock.phase("read model"):
             return loader.load(self._given, self._options)
 
-    def plain(self) -> LoadedModel:
+    def load_plain(self) -> LoadedModel:
         """The model itself, read now if it has not been yet.
 
         Raises:
@@ -105,8 +105,8 @@ class CachedModel:
             self.loaded = self._load()
         return self.loaded
 
-    def examined_early(
-        self, wanted: Sequence[Request], disabled: Sequence[str]
+    def examine_early(
+        self, wanted: Sequence[ProviderRequest], disabled: Sequence[str]
     ) -> PayloadChecks | None:
         """See ModelSource: of the entry that a start like this one found last, by a guess."""
         if self.source is None:
@@ -128,17 +128,17 @@ class CachedModel:
             return None
         return examine_early(self._guess.loaded, self._guess.options(self._options))
 
-    def find(self, opening: Opening) -> Opened | None:
+    def load_compiled(self, request: LoadRequest) -> PreparedModel | None:
         """The model out of the cache, or None."""
-        self._clock = opening.clock
+        self._clock = request.clock
         if self.source is None:
             return None
-        key = key_of(self._identity(opening, self.source))
+        key = key_of(self._identity(request, self.source))
         guess = self._guess
         if guess is not None and guess.entry.key == key:
             self._guess = None
-            return self._entries.reloaded(guess, opening)
-        found = self._entries.found(key, opening)
+            return self._entries.reloaded(guess, request)
+        found = self._entries.found(key, request)
         if found is not None:
             self._remember_guess(key)
         return found
@@ -147,45 +147,45 @@ class CachedModel:
         if self._request:
             self.store.remember_guess(self._request, key)
 
-    def make(self, opening: Opening) -> Opened:
+    def compile(self, request: LoadRequest) -> PreparedModel:
         """Compile and keep; where another process does that now, wait and take its result.
 
         Raises:
             OrtLiteError: As a session without a cache.
         """
-        self._clock = opening.clock
+        self._clock = request.clock
         source = self.source
         if source is None:
-            loaded = self.plain()
+            loaded = self.load_plain()
             outcome = CacheOutcome(state="missed", reason=self.unfit())
-            return replace(make_ready(loaded, opening), cache=outcome)
+            return replace(prepare_model(loaded, request), cache=outcome)
         from ort_lite.model_cache.explanation import miss_reason  # noqa: PLC0415 - lazy: rare
         from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - lazy: rare
         from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - lazy: rare
 
-        identity = self._identity(opening, source)
+        identity = self._identity(request, source)
         made = Made(identity, source)
         key = key_of(identity)
         with suppress(OSError):  # what is wrong is told when the result cannot be kept
             self.store.prepare()
         with ExitStack() as flight:
             with self._clock.phase("wait for others"):
-                flight.enter_context(single_flight(self.store.lock_path(key), opening.canceled))
-            found = self._entries.found(key, opening)
+                flight.enter_context(single_flight(self.store.lock_path(key), request.canceled))
+            found = self._entries.found(key, request)
             if found is not None:
                 return found
             why = self._entries.trouble or miss_reason(self._known(), identity, self._described)
-            loaded = self.plain()
-            opened = _compiled(loaded, opening, why)
+            loaded = self.load_plain()
+            model = _compile_or_explain(loaded, request, why)
             if source.files and stamped_files(loaded) != source.files:
                 # It was digested, by its stamps, before it was read; this key is of other bytes.
                 reason = "it changed after it was digested"
-                return replace(opened, cache=CacheOutcome(state="missed", reason=reason))
+                return replace(model, cache=CacheOutcome(state="missed", reason=reason))
             try:
                 with self._clock.phase("keep in cache"):
-                    problem = keep(self.store, self._settings.quota, opened, opening, made)
+                    problem = keep(self.store, self._settings.quota, model, request, made)
             except BaseException:
-                opened.prepared.release()
+                model.prepared.release()
                 raise
         if problem:
             log.warning("%s is not kept in the model cache: %s", loaded.described, problem)
@@ -193,7 +193,7 @@ class CachedModel:
         else:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
             self._remember_guess(key)
-        return replace(opened, cache=outcome)
+        return replace(model, cache=outcome)
 
     def stamps(self) -> tuple[FileStamp, ...]:
         """See ModelSource."""
@@ -201,8 +201,8 @@ class CachedModel:
             return self.loaded.stamps
         return tuple(file.stamp for file in self.source.files) if self.source is not None else ()
 
-    def cache_so_far(self) -> CacheOutcome:
-        """See ModelSource: of a model that `find` has not found."""
+    def cache_outcome(self) -> CacheOutcome:
+        """See ModelSource: of a model that `load_compiled` has not found."""
         return CacheOutcome(state="missed", reason=self.unfit() or "it is being compiled")
 
     def unfit(self) -> str:
@@ -225,8 +225,8 @@ class CachedModel:
             self.loaded.close()
             self.loaded = None
 
-    def _identity(self, opening: Opening, source: Source) -> dict[str, str]:
-        return cache_identity(source.digest, opening, self._settings.secret)
+    def _identity(self, request: LoadRequest, source: Source) -> dict[str, str]:
+        return cache_identity(source.digest, request, self._settings.secret)
 
     @property
     def _described(self) -> str:
@@ -240,10 +240,10 @@ class CachedModel:
             return []
 
 
-def _compiled(loaded: LoadedModel, opening: Opening, miss: str) -> Opened:
+def _compile_or_explain(loaded: LoadedModel, request: LoadRequest, miss: str) -> PreparedModel:
     """As compile_plain; where that is forbidden the error says why the cache was of no help."""
     try:
-        return compile_plain(loaded, opening)
+        return compile_plain(loaded, request)
     except ModelRequiresCompilation as exc:
         raise ModelRequiresCompilation(f"{exc.message} Model cache: {miss}.") from exc
 

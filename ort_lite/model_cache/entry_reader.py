@@ -19,8 +19,8 @@ from ort_lite.context.keys import (
 from ort_lite.model import loader
 from ort_lite.planning.placement import NO_FALLBACK_KEY
 from ort_lite.session_log import get_logger
-from ort_lite.start.load_clock import CacheOutcome
-from ort_lite.start.opening import placed, reload_context
+from ort_lite.start.load_request import CacheOutcome
+from ort_lite.start.prepare_model import reload_context, require_placement
 from ort_lite.status import (
     Fail,
     InvalidArgument,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.options import SessionOptions
-    from ort_lite.start.load_clock import LoadClock
-    from ort_lite.start.opening import Opened, Opening
+    from ort_lite.start.load_request import LoadClock, LoadRequest
+    from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
 
@@ -91,10 +91,10 @@ class EntryReader:
         self._options = options.without(TRUST_KEY)  # the entry is not what is signed
         self._model = model
 
-    def found(self, key: str, opening: Opening) -> Opened | None:
+    def found(self, key: str, request: LoadRequest) -> PreparedModel | None:
         """The model of that key, ready to run; None where there is none of use."""
         try:
-            found = self.opened(key, opening.clock)
+            found = self.opened(key, request.clock)
         except OSError as exc:
             known, self.trouble = self.trouble, f"the model cache cannot be read: {exc}"
             if known != self.trouble:  # it is asked again before it is compiled
@@ -103,7 +103,7 @@ class EntryReader:
         except (FormatError, *REFUSED) as exc:
             self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)
             return None
-        return self.reloaded(found, replace(opening, early=None)) if found is not None else None
+        return self.reloaded(found, replace(request, early=None)) if found is not None else None
 
     def opened(self, key: str, clock: LoadClock) -> OpenEntry | None:
         """The entry of that key with its context model, in which every byte is what was written.
@@ -131,7 +131,7 @@ class EntryReader:
             loaded = replace(loaded, kept_here=self._is_ours())
         return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
 
-    def reloaded(self, found: OpenEntry, opening: Opening) -> Opened | None:
+    def reloaded(self, found: OpenEntry, request: LoadRequest) -> PreparedModel | None:
         """The model ready to run; `found` is its, or closed.
 
         Raises:
@@ -141,13 +141,13 @@ class EntryReader:
         with ExitStack() as undo:
             undo.callback(loaded.close)
             try:
-                options = found.options(opening.options)
-                opened = reload_context(loaded, opening.with_options(options))
+                options = found.options(request.options)
+                opened = reload_context(loaded, request.with_options(options))
             except REFUSED as exc:
                 self._drop(key, exc.message)
                 return None
             self._store.used(key)
-            opened = placed(opened, opening.options)
+            opened = require_placement(opened, request.options)
             undo.pop_all()
         return replace(opened, cache=CacheOutcome(state="hit", key=key))
 

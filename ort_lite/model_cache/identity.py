@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
-    from ort_lite.start.opening import Opening
+    from ort_lite.start.load_request import LoadRequest
 
 FORMAT = "1"
 """Goes up when the same identity would be compiled to something else by design."""
@@ -62,12 +62,12 @@ NEUTRAL = frozenset(
 
 
 def cache_identity(
-    source: str, opening: Opening, secret: CacheSecret | None = None
+    source: str, request: LoadRequest, secret: CacheSecret | None = None
 ) -> dict[str, str]:
     """The identity of a plain model, given its digest, and of what opens it."""
-    given = {ep.name: opening.provider_options.get(ep.name, {}) for ep in opening.eps}
-    found = asked_identity(source, opening.options, given, opening.disabled, secret)
-    for ep in opening.eps:
+    given = {ep.name: request.provider_options.get(ep.name, {}) for ep in request.eps}
+    found = asked_identity(source, request.options, given, request.disabled, secret)
+    for ep in request.eps:
         present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
         for key, value in present.to_mapping().items():
             found[f"{ep.name}.{key}"] = value

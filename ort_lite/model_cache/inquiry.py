@@ -16,8 +16,7 @@ from ort_lite.model_cache.identity import cache_identity, differences
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.providers.provider_list import heeded_options, named_in, open_all, wanted_by
-from ort_lite.start.load_clock import LoadClock
-from ort_lite.start.opening import Opening
+from ort_lite.start.load_request import LoadClock, LoadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,24 +74,26 @@ def inquire(
             for the choice of devices failed.
     """
     off = options.config.get(CACHE_KEY) == "0"
-    around_it = f"{CACHE_KEY} is 0" if off else bypass_reason(options)
-    if around_it:
-        return Inquiry(hit=False, reason=f"sessions go around the cache: {around_it}")
+    reason = f"{CACHE_KEY} is 0" if off else bypass_reason(options)
+    if reason:
+        return Inquiry(hit=False, reason=f"sessions go around the cache: {reason}")
     options = options.snapshot()
     cached = CachedModel(settings, model, options, LoadClock())
     try:
         if cached.source is None:
             return Inquiry(hit=False, reason=cached.unfit())
         named = named_in(providers, None)
-        wanted = wanted_by(options, named, lambda: ModelMetadata.of(cached.plain().model))
+        wanted = wanted_by(options, named, lambda: ModelMetadata.of(cached.load_plain().model))
         eps = open_all(wanted)
         try:
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return Inquiry(hit=False, reason=f"no compiled model is kept by {names}")
             given = heeded_options(wanted, eps)
-            opening = Opening(options=options, eps=eps, provider_options=given, clock=LoadClock())
-            identity = cache_identity(cached.source.digest, opening, settings.secret)
+            request = LoadRequest(
+                options=options, eps=eps, provider_options=given, clock=LoadClock()
+            )
+            identity = cache_identity(cached.source.digest, request, settings.secret)
         finally:
             for ep in eps:
                 ep.release()

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from ort_lite.model_cache.sources import Source
     from ort_lite.model_cache.store import CacheStore
-    from ort_lite.start.opening import Opened, Opening
+    from ort_lite.start.load_request import LoadRequest
+    from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
 
@@ -33,14 +34,16 @@ class Made:
     source: Source
 
 
-def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: Made) -> str:
+def keep(
+    store: CacheStore, quota: int, model: PreparedModel, request: LoadRequest, made: Made
+) -> str:
     """Keep a compiled model: objects first, then the entry that names them.
 
     Args:
         store: The cache.
         quota: Bytes that it may take.
-        opened: The plain model and what it became.
-        opening: What it was opened with.
+        model: The compiled model.
+        request: The request that it was compiled for.
         made: Under which identity it is found again.
 
     Returns:
@@ -49,12 +52,12 @@ def keep(store: CacheStore, quota: int, opened: Opened, opening: Opening, made: 
     Raises:
         ModelLoadCanceled: The caller asked to stop; nothing is left of it either.
     """
-    if not context_partitions(opened.prepared):
+    if not context_partitions(model.prepared):
         return "no execution provider that keeps compiled models took any node"
     writer = ObjectWriter(store)
     try:
         store.prepare()
-        entry = _write_entry(writer, opened, opening, made)
+        entry = _write_entry(writer, model, request, made)
         problem = _commit(store, quota, entry, made.source)
     except (Fail, EPFail) as exc:
         problem = exc.message
@@ -82,16 +85,18 @@ def _evict(store: CacheStore, quota: int, newest: str) -> None:
             log.warning("the model cache may stay beyond its quota of %s bytes: %s", quota, exc)
 
 
-def _write_entry(writer: ObjectWriter, opened: Opened, opening: Opening, made: Made) -> Entry:
+def _write_entry(
+    writer: ObjectWriter, model: PreparedModel, request: LoadRequest, made: Made
+) -> Entry:
     target = ContextTarget(model_path=None, folder=None, payloads=writer)
-    origin, source = source_of(opened.loaded), made.source
-    with context_pieces(opened.prepared, origin, target, opening.provider_options) as pieces:
-        if opening.canceled():
+    origin, source = source_of(model.loaded), made.source
+    with context_pieces(model.prepared, origin, target, request.provider_options) as pieces:
+        if request.canceled():
             raise load_canceled()
-        model = writer.write_model(pieces)
+        written_model = writer.write_model(pieces)
     return Entry(
         identity=made.identity,
-        model=model,
+        model=written_model,
         payloads=tuple(writer.payloads),
         source=source.files[0].path if source.files else "",
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProviderRequest:
     """One EP that the session is to have.
 
     Attributes:
@@ -58,7 +58,7 @@ class Fallback:
 def named_in(
     providers: str | Sequence[str | tuple[str, Mapping[str, str]]] | None,
     provider_options: Sequence[Mapping[str, str]] | None,
-) -> list[Request]:
+) -> list[ProviderRequest]:
     """Providers that the arguments of a session name, in their order.
 
     A name that is there twice counts once, which a UserWarning says. One string is the name of one
@@ -81,9 +81,9 @@ def named_in(
 
 def wanted_by(
     options: SessionOptions,
-    named: Sequence[Request],
+    named: Sequence[ProviderRequest],
     metadata: Callable[[], ModelMetadata],
-) -> tuple[Request, ...]:
+) -> tuple[ProviderRequest, ...]:
     """All that a session of these arguments opens, with the options that it gives each.
 
     Args:
@@ -105,7 +105,9 @@ def wanted_by(
     return with_threads(requested(options, named), options.intra_op_num_threads)
 
 
-def requested(options: SessionOptions, named: Sequence[Request]) -> tuple[Request, ...]:
+def requested(
+    options: SessionOptions, named: Sequence[ProviderRequest]
+) -> tuple[ProviderRequest, ...]:
     """Providers in the user's order, with the default EP appended when it is missing.
 
     Providers given to the session win over those added to its options, as in ONNX Runtime.
@@ -123,13 +125,15 @@ def requested(options: SessionOptions, named: Sequence[Request]) -> tuple[Reques
             "InferenceSession()."
         )
     elif not found:
-        found = [Request(name, dict(o), explicit=True) for name, o in options.providers]
+        found = [ProviderRequest(name, dict(o), explicit=True) for name, o in options.providers]
     if not found:
-        found = [Request(name, {}, explicit=False) for name in catalog.entries()]
+        found = [ProviderRequest(name, {}, explicit=False) for name in catalog.entries()]
     return _with_default(options, found)
 
 
-def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Request, ...]:
+def _with_default(
+    options: SessionOptions, found: list[ProviderRequest]
+) -> tuple[ProviderRequest, ...]:
     names = [request.name for request in found]
     explicit_default = any(r.explicit and r.name == catalog.DEFAULT_PROVIDER for r in found)
     if options.flag("session.disable_cpu_ep_fallback") and explicit_default:
@@ -138,7 +142,7 @@ def _with_default(options: SessionOptions, found: list[Request]) -> tuple[Reques
             "also disabled fallback to the CPU EP via session configuration options."
         )
     if catalog.DEFAULT_PROVIDER not in names:
-        found = [*found, Request(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
+        found = [*found, ProviderRequest(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
     return tuple(found)
 
 
@@ -155,7 +159,7 @@ def with_shared_threads(options: SessionOptions) -> SessionOptions:
     return with_global_threads(options)
 
 
-def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]:
+def with_threads(requests: Sequence[ProviderRequest], count: int) -> tuple[ProviderRequest, ...]:
     """`requests` with `SessionOptions.intra_op_num_threads` handed to EPs that can heed it.
 
     An EP's own option for it, where the user gave it, wins; 0 changes nothing.
@@ -174,11 +178,11 @@ def with_threads(requests: Sequence[Request], count: int) -> tuple[Request, ...]
         options = request.options
         if entry is not None and isinstance(factory := entry.load(), SupportsThreadsOption):
             options = {factory.threads_option: str(count), **options}
-        found.append(Request(request.name, options, request.explicit))
+        found.append(ProviderRequest(request.name, options, request.explicit))
     return tuple(found)
 
 
-def begin_all(requests: Sequence[Request]) -> bool:
+def begin_all(requests: Sequence[ProviderRequest]) -> bool:
     """Let the EPs whose SDKs take long to load begin with it; what is wrong `open_all` says.
 
     Returns:
@@ -197,7 +201,7 @@ def begin_all(requests: Sequence[Request]) -> bool:
 
 
 def open_all(
-    requests: Sequence[Request],
+    requests: Sequence[ProviderRequest],
     *,
     fallback: Fallback | None = None,
     kernels: Sequence[KernelDef] = (),
@@ -241,7 +245,7 @@ def open_all(
 
 
 def heeded_options(
-    requests: Sequence[Request], opened: Sequence[ExecutionProvider]
+    requests: Sequence[ProviderRequest], opened: Sequence[ExecutionProvider]
 ) -> dict[str, dict[str, str]]:
     """By name of each EP in `opened`, the options that it heeds of those asked for."""
     wanted = {request.name: request.options for request in requests}
@@ -277,8 +281,8 @@ def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider])
 
 
 def _with_options(
-    specs: Sequence[object], found: Sequence[Request], provider_options: object
-) -> list[Request]:
+    specs: Sequence[object], found: Sequence[ProviderRequest], provider_options: object
+) -> list[ProviderRequest]:
     if not isinstance(provider_options, Sequence):
         raise ValueError(f"'provider_options' should be a sequence, not {provider_options!r}.")  # noqa: TRY004 - as above
     if len(provider_options) != len(found):
@@ -293,13 +297,13 @@ def _with_options(
     if not all(isinstance(options, Mapping) for options in provider_options):
         raise ValueError(f"'provider_options' values must be dicts, not {provider_options!r}.")
     return [
-        Request(request.name, _texts(options), explicit=True)
+        ProviderRequest(request.name, _texts(options), explicit=True)
         for request, options in zip(found, provider_options, strict=True)
     ]
 
 
-def _each_once(found: Sequence[Request]) -> list[Request]:
-    first: dict[str, Request] = {}
+def _each_once(found: Sequence[ProviderRequest]) -> list[ProviderRequest]:
+    first: dict[str, ProviderRequest] = {}
     for request in found:
         if request.name in first:
             from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - lazy: rare
@@ -309,12 +313,12 @@ def _each_once(found: Sequence[Request]) -> list[Request]:
     return list(first.values())
 
 
-def _request(spec: object) -> Request:
+def _request(spec: object) -> ProviderRequest:
     match spec:
         case str():
-            return Request(spec, {}, explicit=True)
+            return ProviderRequest(spec, {}, explicit=True)
         case (str() as name, Mapping() as options):
-            return Request(name, _texts(options), explicit=True)
+            return ProviderRequest(name, _texts(options), explicit=True)
     raise ValueError(
         f"'providers' values must be either strings or (string, dict) tuples, not {spec!r}."
     )

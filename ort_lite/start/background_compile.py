@@ -14,23 +14,27 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import ENABLE_KEY, SHARE_KEY
 from ort_lite.context.nodes import has_context_nodes
 from ort_lite.context.target import session_target
+from ort_lite.ep.interface import SupportsEpContext
+from ort_lite.planning.preparation import PreparedGraph
 from ort_lite.session_log import get_logger, logging_as, scope_of
-from ort_lite.start.interim import InterimGraph, open_interim, quick_eps
-from ort_lite.start.load_clock import LoadClock
 from ort_lite.start.load_report import BackgroundCompile
-from ort_lite.start.opening import BACKGROUND_KEY
+from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
+from ort_lite.start.prepare_model import compile_plain
 from ort_lite.start.shape_compiles import ShapeCompiles, answers_meanwhile
 from ort_lite.status import InvalidArgument, ModelLoadCanceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
-    from ort_lite.start.opening import ModelSource, Opened, Opening
+    from ort_lite.start.load_request import LoadRequest
+    from ort_lite.start.prepare_model import ModelSource, PreparedModel
 
-    Install = Callable[[Opened], None]
+    Install = Callable[[PreparedModel], None]
 
 log = get_logger(__name__)
 
@@ -55,70 +59,125 @@ def check_options(options: SessionOptions) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class AtOnce:
-    """A session's first answer to "what do I run?".
+def load_initial(
+    source: ModelSource, request: LoadRequest
+) -> tuple[PreparedModel, BackgroundJob | None, str]:
+    """The compiled model, else the model on EPs that need no compile and a job for the rest.
 
-    Attributes:
-        job: What compiles behind it; None where there is nothing to compile behind.
-        reason: Why there is no job.
-    """
+    A model that those EPs cannot run is compiled before this returns, as without the option:
+    nothing that works without it fails with it.
 
-    opened: Opened
-    job: BackgroundJob | None = None
-    reason: str = ""
-
-
-def open_at_once(source: ModelSource, opening: Opening) -> AtOnce:
-    """What is compiled already, else what needs no compile with a job for the rest.
-
-    A model that the interim EPs cannot run is compiled before the session is there, as without
-    the option: nothing that works without it fails with it.
+    Returns:
+        The model to run first, the background compile, and why there is none.
 
     Raises:
         OrtLiteError: As a session.
     """
-    found = source.find(opening)
-    if found is not None:
-        return AtOnce(found, reason="what is compiled already was loaded")
-    loaded, interim = source.plain(), quick_eps(opening)
+    compiled = source.load_compiled(request)
+    if compiled is not None:
+        return compiled, None, "what is compiled already was loaded"
+    loaded, interim = source.load_plain(), interim_request(request)
     if has_context_nodes(loaded.model.graph):
-        return AtOnce(source.make(opening), reason="a context model compiles nothing")
-    if len(interim.eps) == len(opening.eps):
-        return AtOnce(source.make(opening), reason="no execution provider of the session compiles")
-    if opening.options.flag(ENABLE_KEY):
-        session_target(loaded.path, opening.options)  # what cannot be written is an error now
+        return source.compile(request), None, "a context model compiles nothing"
+    if len(interim.eps) == len(request.eps):
+        return source.compile(request), None, "no execution provider of the session compiles"
+    if request.options.flag(ENABLE_KEY):
+        session_target(loaded.path, request.options)  # what cannot be written is an error now
     try:
-        first = replace(open_interim(loaded, interim), cache=source.cache_so_far())
+        first = replace(prepare_interim(loaded, interim), cache=source.cache_outcome())
     except NotImplementedByAny as exc:
         log.info("%s: nothing runs it while it is compiled: %s", loaded.described, exc.message)
-        return AtOnce(source.make(opening), reason=f"nothing runs it meanwhile: {exc.message}")
-    return AtOnce(first, BackgroundJob(source, opening, first))
+        return source.compile(request), None, f"nothing runs it meanwhile: {exc.message}"
+    return first, BackgroundJob(source, request, first), ""
+
+
+class InterimGraph(PreparedGraph):
+    """A prepared graph that hands over to another one while threads run it.
+
+    A run that has begun ends on the graph that it began on; one that comes later goes to the
+    successor. The first graph is released when its last run has ended.
+    """
+
+    def __init__(self, first: PreparedGraph) -> None:
+        """Take over `first`, whose partitions are this one's from now on."""
+        super().__init__(first.graph, first.partitions, first.refusals)
+        self._lock = threading.Lock()
+        self._running = 0
+        self._successor: PreparedGraph | None = None
+
+    def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        """As PreparedGraph, or as the successor does."""
+        with self._lock:
+            successor = self._successor
+            if successor is None:
+                self._running += 1
+        if successor is not None:
+            return successor.run(inputs)
+        try:
+            return super().run(inputs)
+        finally:
+            with self._lock:
+                self._running -= 1
+                last = self._successor is not None and not self._running
+            if last:
+                self.release()
+
+    def hand_over(self, successor: PreparedGraph) -> None:
+        """Let every run that begins from now on be the successor's."""
+        with self._lock:
+            self._successor = successor
+            idle = not self._running
+        if idle:
+            self.release()
+
+
+def interim_request(request: LoadRequest) -> LoadRequest:
+    """`request` with only the EPs that keep no compiled form: those compile nothing long.
+
+    It writes no files, which hold the compiled form, and reports no progress of its own.
+    """
+    options = request.options.snapshot()
+    options.add_session_config_entry(ENABLE_KEY, "0")
+    options.optimized_model_filepath = ""
+    options.set_progress_func(None)
+    eps = [ep for ep in request.eps if not isinstance(ep, SupportsEpContext)]
+    return replace(request, options=options, eps=eps)
+
+
+def prepare_interim(loaded: LoadedModel, request: LoadRequest) -> PreparedModel:
+    """`loaded` on the EPs of an `interim_request`, in an `InterimGraph`.
+
+    Raises:
+        NotImplemented: They do not run every node.
+        OrtLiteError: As a session on them alone.
+    """
+    model = compile_plain(loaded, request)
+    return replace(model, prepared=InterimGraph(model.prepared))
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What the thread works on, and holds while it does.
+class _CompileTask:
+    """The objects that the thread holds while it compiles.
 
     Attributes:
-        source: Makes the compiled form.
-        opening: With all EPs; those that `first` does not run on are the thread's until they
-            are installed.
-        first: What runs meanwhile; the session's.
+        source: Compiles the model.
+        request: With all EPs; the thread owns those that `first` does not run on until the
+            session gets them.
+        first: The model that runs meanwhile; the session owns it.
     """
 
     source: ModelSource
-    opening: Opening
-    first: Opened
+    request: LoadRequest
+    first: PreparedModel
 
-    def let_go(self, opened: Opened | None, *, everything: bool) -> None:
-        """Release what the session does not get; `everything` is what it runs on, too."""
+    def release(self, compiled: PreparedModel | None, *, everything: bool) -> None:
+        """Release what the session does not get; with `everything`, `first` as well."""
         first = self.first
-        if opened is not None:
-            opened.prepared.release()
-            if opened.loaded is not first.loaded:
-                opened.loaded.close()
-        for ep in self.opening.eps:
+        if compiled is not None:
+            compiled.prepared.release()
+            if compiled.loaded is not first.loaded:
+                compiled.loaded.close()
+        for ep in self.request.eps:
             if ep not in first.eps:
                 ep.release()
         if everything:
@@ -132,11 +191,11 @@ class BackgroundJob:
     compiler ends the process with SIGABRT now and then (1 of 14 with OpenVINO 2026.4.1).
     """
 
-    def __init__(self, source: ModelSource, opening: Opening, first: Opened) -> None:
-        """Prepare; `start` begins. For the arguments see _Task."""
-        opening = replace(opening, clock=LoadClock(), given_up=self._given_up)
-        self._task: _Task | None = _Task(source, opening, first)
-        self._log_scope = scope_of(opening.options)
+    def __init__(self, source: ModelSource, request: LoadRequest, first: PreparedModel) -> None:
+        """Prepare; `start` begins. For the arguments see _CompileTask."""
+        request = replace(request, clock=LoadClock(), given_up=self._given_up)
+        self._task: _CompileTask | None = _CompileTask(source, request, first)
+        self._log_scope = scope_of(request.options)
         self._lock = threading.RLock()  # a log handler may ask for the outcome
         self._left = False
         self._has_let_go = False
@@ -210,35 +269,37 @@ class BackgroundJob:
     def _given_up(self) -> bool:
         return self._wanted_by() is None
 
-    def _work(self, task: _Task, around: Surroundings) -> None:
-        opened: Opened | None = None
+    def _work(self, task: _CompileTask, around: Surroundings) -> None:
+        compiled: PreparedModel | None = None
         problem: Exception | None = None
         try:
             with logging_as(self._log_scope), around.span("background_compile"):
-                opened = task.source.make(task.opening)
-            _require_same_interface(task.first, opened)
-            prepared = answers_meanwhile(opened.prepared, task.first.eps, self._shapes)
-            opened = replace(opened, prepared=prepared, origin=task.source.stamps())
+                compiled = task.source.compile(task.request)
+            _require_same_interface(task.first, compiled)
+            prepared = answers_meanwhile(compiled.prepared, task.first.eps, self._shapes)
+            compiled = replace(compiled, prepared=prepared, origin=task.source.stamps())
         except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
             problem = exc
-        self._end(task, opened, problem)
+        self._end(task, compiled, problem)
 
-    def _end(self, task: _Task, opened: Opened | None, problem: Exception | None) -> None:
+    def _end(
+        self, task: _CompileTask, compiled: PreparedModel | None, problem: Exception | None
+    ) -> None:
         """Swap, or let go of what the session does not get."""
         with self._lock:
             install = self._wanted_by()
-            clock = task.opening.clock
+            clock = task.request.clock
             came_to = replace(
                 self._outcome, phases=dict(clock.phases), payload_bytes=clock.payload_bytes
             )
-            if install is not None and opened is not None and problem is None:
-                _swap(task.first, opened, install)
+            if install is not None and compiled is not None and problem is None:
+                _swap(task.first, compiled, install)
                 self._outcome = replace(came_to, state="done")
                 return
             told = _failure(problem) if install is not None else _CLOSED
             self._outcome = replace(came_to, state=told.state, reason=told.reason, error=told.error)
             self._has_let_go = install is None
-        task.let_go(opened, everything=install is None)
+        task.release(compiled, everything=install is None)
         if install is not None:
             self._warn(task.first.loaded.described)
 
@@ -254,11 +315,11 @@ class BackgroundJob:
             )
 
 
-def _swap(first: Opened, opened: Opened, install: Install) -> None:
-    assert isinstance(first.prepared, InterimGraph), "open_interim makes one"
-    install(opened)
-    first.prepared.hand_over(opened.prepared)
-    for one in (first, opened):
+def _swap(first: PreparedModel, compiled: PreparedModel, install: Install) -> None:
+    assert isinstance(first.prepared, InterimGraph), "prepare_interim makes one"
+    install(compiled)
+    first.prepared.hand_over(compiled.prepared)
+    for one in (first, compiled):
         one.loaded.close()
 
 
@@ -273,13 +334,13 @@ def _failure(problem: Exception | None) -> BackgroundCompile:
     return BackgroundCompile(state="failed", reason=reason, error=problem)
 
 
-def _require_same_interface(first: Opened, opened: Opened) -> None:
+def _require_same_interface(first: PreparedModel, compiled: PreparedModel) -> None:
     """Feeds were checked, and results are named, by the first graph."""
 
-    def names(one: Opened) -> list[list[str]]:
+    def names(one: PreparedModel) -> list[list[str]]:
         graph = one.prepared.graph
         return [
             [i.name for i in infos] for infos in (graph.inputs, graph.overridable, graph.outputs)
         ]
 
-    assert names(first) == names(opened), f"{names(first)} became {names(opened)}"
+    assert names(first) == names(compiled), f"{names(first)} became {names(compiled)}"

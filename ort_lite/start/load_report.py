@@ -10,7 +10,7 @@ from ctx_formats.lean_dataclass import dataclass, field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.start.load_clock import CacheOutcome
+    from ort_lite.start.load_request import CacheOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ main(sys.argv[1:])
 """
 PLACES = {
     "while modules are imported": "import ort_lite.cli\nort_lite.cli.find_spec = waiting\n",
-    "in a session": "from ort_lite.start import opening\nopening.compile_plain = waiting\n",
+    "in a session": "import ort_lite.start.prepare_model as m\nm.compile_plain = waiting\n",
     "in a write": "import os\nos.fsync = waiting\n",
 }
 
@@ -156,7 +156,7 @@ def test_vendor_code_does_not_keep_the_answer_and_a_second_interrupt_ends_it(
     place_of_it: str, place: Path
 ) -> None:
     code = {
-        "compile_plain": "from ort_lite.start import opening\nopening.compile_plain = stuck\n",
+        "compile_plain": "import ort_lite.start.prepare_model as m\nm.compile_plain = stuck\n",
         "fsync": "import os\nos.fsync = stuck\n",  # a temporary file is there
     }[place_of_it]
     with terminal(code, COMPILE, place, TMPDIR=str(place / "tmp")) as shown:

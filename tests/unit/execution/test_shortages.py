@@ -194,7 +194,7 @@ def test_what_the_system_lacks_is_a_status_on_every_road(
     session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     right = session.run(None, feed(mlp()))
     with monkeypatch.context() as patch:
-        patch.setattr(type(session._opened.prepared), "run", lack)
+        patch.setattr(type(session._present().prepared), "run", lack)
         with pytest.raises(kind, match="the run failed"):
             session.run(None, feed(mlp()))
     np.testing.assert_array_equal(session.run(None, feed(mlp())), right)

@@ -1,0 +1,115 @@
+"""A request to load a model, the clock that times it, and what the model cache did for it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ort_lite.context.payload_checks import PayloadChecks
+    from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.options import SessionOptions
+    from ort_lite.planning.preparation import PreparationRules
+
+IMPORTS = "imports"
+FIRST_RUN = "first run"
+BACKGROUND_KEY = "session.ep_compile_in_background"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOutcome:
+    """Result of the model cache for one start.
+
+    Attributes:
+        state: "off"; "hit" (reloaded); "stored" (compiled, and kept for the next start); or
+            "missed" (compiled, and not kept).
+        reason: Why it was no hit, why nothing was kept, or why a session that asked for the cache
+            goes around it; "" where there is nothing to say.
+        key: Of the entry, or "".
+    """
+
+    state: str = "off"
+    reason: str = ""
+    key: str = ""
+
+
+@dataclass(slots=True)
+class LoadClock:
+    """Adds up the seconds of each phase while a session is made."""
+
+    began: float = field(default_factory=perf_counter)
+    phases: dict[str, float] = field(default_factory=dict)
+    total: float = 0.0
+    payload_bytes: int = 0
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the body towards a phase."""
+        began = perf_counter()
+        self.phases.setdefault(name, 0.0)
+        try:
+            yield
+        finally:
+            self.phases[name] += perf_counter() - began
+
+    def stop(self) -> None:
+        """Note the total: the session is ready."""
+        self.total = perf_counter() - self.began
+        rest = self.total - sum(self.phases.values())
+        self.phases = {IMPORTS: max(0.0, rest), **self.phases}
+
+    def note_first_run(self, seconds: float) -> None:
+        """Note the duration of the first successful run; of concurrent ones the first to end."""
+        self.phases.setdefault(FIRST_RUN, seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """Everything that turning a model into a `PreparedModel` needs besides the model.
+
+    Sessions, ModelCompiler, the model cache and background compiles all make one.
+
+    Attributes:
+        options: Of the session; their optimization level, progress function and cancellation
+            flag apply.
+        eps: Execution providers in order of preference.
+        provider_options: By name of each EP, the options that it was created with.
+        clock: Times the phases.
+        disabled: Names of transformations that must not run.
+        early: The examination of the context model's payloads that began before the EPs were
+            created; None where there is none.
+        given_up: Whether the caller no longer wants the result, apart from the options'
+            cancellation flag.
+    """
+
+    options: SessionOptions
+    eps: Sequence[ExecutionProvider]
+    provider_options: Mapping[str, Mapping[str, str]]
+    clock: LoadClock
+    disabled: tuple[str, ...] = ()
+    early: PayloadChecks | None = None
+    given_up: Callable[[], bool] = lambda: False
+
+    def canceled(self) -> bool:
+        """Whether loading must stop before its next step."""
+        return self.options.canceled() or self.given_up()
+
+    def preparation_rules(self) -> PreparationRules:
+        """The EPs and the session's rules, for `prepare`."""
+        from ort_lite.planning.preparation import PreparationRules  # noqa: PLC0415 - lazy: reload
+
+        return PreparationRules(
+            eps=self.eps,
+            forbid_compile=self.options.flag("session.disable_model_compile"),
+            canceled=self.canceled,
+            progress=self.options.progress,
+        )
+
+    def with_options(self, options: SessionOptions) -> LoadRequest:
+        """A copy of the request with other options."""
+        return replace(self, options=options)

@@ -1,0 +1,165 @@
+"""From a model's path or bytes, and requests for providers, to the state of a session."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
+from ort_lite.model import loader
+from ort_lite.providers.provider_list import begin_all, heeded_options, open_all
+from ort_lite.start.load_request import BACKGROUND_KEY, LoadRequest
+from ort_lite.start.prepare_model import UncachedModel
+from ort_lite.status import load_canceled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.context.payload_checks import PayloadChecks
+    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.signature import Signature
+    from ort_lite.options import SessionOptions
+    from ort_lite.providers.provider_list import Fallback, ProviderRequest
+    from ort_lite.start.background_compile import BackgroundJob
+    from ort_lite.start.load_request import LoadClock
+    from ort_lite.start.prepare_model import ModelSource, PreparedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """Everything of a session that loading, a fallback, a background compile or `close` replaces.
+
+    Attributes:
+        model: The model that runs; None once the session is closed.
+        provider_options: By EP name, the options that it was created with; includes EPs that
+            compile in the background.
+        signature: Inputs and outputs.
+        job: The background compile; None where there is none.
+        no_job: Why there is no background compile although the options ask for one.
+        notes: Lines for `explain()` about providers that the session goes on without.
+    """
+
+    model: PreparedModel | None
+    provider_options: Mapping[str, Mapping[str, str]]
+    signature: Signature
+    job: BackgroundJob | None = None
+    no_job: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLoader:
+    """Loads models for one session.
+
+    Attributes:
+        options: Of the session.
+        clock: Times the phases.
+        around: The session's threads and profiler.
+        disabled: Names of transformations that must not run.
+        fallback: Decides about providers that are missing.
+        sdks_loaded: Whether the process has loaded the EPs' SDKs: then starting threads would
+            cost more than the overlap saves.
+        sdks_held: Whether SDKs begin to load only once the model's signature is verified.
+    """
+
+    options: SessionOptions
+    clock: LoadClock
+    around: Surroundings
+    disabled: tuple[str, ...]
+    fallback: Fallback
+    sdks_loaded: bool = False
+    sdks_held: bool = False
+
+    def load(self, path_or_bytes: object, providers: Sequence[ProviderRequest]) -> SessionState:
+        """Read the model, create the EPs, reload or compile; an error leaves nothing open.
+
+        Raises:
+            OrtLiteError: As a session.
+            TypeError: `path_or_bytes` is neither a path nor bytes.
+        """
+        in_background = self.options.flag(BACKGROUND_KEY)
+        if in_background:
+            from ort_lite.start.background_compile import check_options  # noqa: PLC0415 - lazy: rare
+
+            check_options(self.options)
+        with ExitStack() as undo:
+            source = self._open_source(path_or_bytes)
+            undo.callback(source.close)
+            if self.options.canceled():  # a model that cannot be read says that, as in ONNX Runtime
+                raise load_canceled()
+            loaded = begin_all(providers) if self.sdks_held else self.sdks_loaded
+            early = None if loaded else source.examine_early(providers, self.disabled)
+            if early is not None:
+                undo.callback(early.close)
+            request = self._make_request(providers, early, undo)
+            with self.around.span("session_initialization"):
+                model, job, no_job = _load_model(source, request, in_background=in_background)
+            undo.callback(model.prepared.release)
+            signature = model.prepared.signature(model.loaded.model.graph.initializers)
+            model = replace(model, origin=source.stamps())
+            undo.pop_all()
+        if early is not None:
+            early.close()
+        source.close(taken=model.loaded)
+        if job is None:
+            model.loaded.close()  # nothing reads its bytes any more
+        return SessionState(
+            model=model,
+            provider_options=request.provider_options,
+            signature=signature,
+            job=job,
+            no_job=no_job,
+            notes=tuple(self.fallback.notes),
+        )
+
+    def _make_request(
+        self,
+        providers: Sequence[ProviderRequest],
+        early: PayloadChecks | None,
+        undo: ExitStack,
+    ) -> LoadRequest:
+        with self.clock.phase("open providers"):
+            kernels = self.options.custom_kernels
+            eps = open_all(providers, fallback=self.fallback, kernels=kernels)
+        for ep in eps:
+            undo.callback(ep.release)
+        return LoadRequest(
+            options=self.options,
+            eps=eps,
+            provider_options=heeded_options(providers, eps),
+            clock=self.clock,
+            disabled=self.disabled,
+            early=early,
+        )
+
+    def _open_source(self, path_or_bytes: object) -> ModelSource:
+        """The model, through the model cache where the options ask for it."""
+        if CACHE_KEY not in self.options.config and CACHE_FOLDER_VARIABLE not in os.environ:
+            return self._read_uncached(path_or_bytes)
+        from ort_lite.model_cache.settings import bypass_reason, session_cache  # noqa: PLC0415 - lazy: rare
+
+        settings = session_cache(self.options.config, os.environ)
+        reason = bypass_reason(self.options) if settings is not None else ""
+        if settings is None or reason:
+            return self._read_uncached(path_or_bytes, reason)
+        from ort_lite.model_cache.cached_model import CachedModel  # noqa: PLC0415 - lazy: rare
+
+        return CachedModel(settings, path_or_bytes, self.options, self.clock)
+
+    def _read_uncached(self, path_or_bytes: object, bypass_reason: str = "") -> ModelSource:
+        with self.clock.phase("read model"), self.around.loading(path_or_bytes):
+            loaded = loader.load(path_or_bytes, self.options)
+        return UncachedModel(loaded, self.options, bypass_reason)
+
+
+def _load_model(
+    source: ModelSource, request: LoadRequest, *, in_background: bool
+) -> tuple[PreparedModel, BackgroundJob | None, str]:
+    """The model to run first, the compile to run in the background, and why there is none."""
+    if in_background:
+        from ort_lite.start.background_compile import load_initial  # noqa: PLC0415 - lazy: rare
+
+        return load_initial(source, request)
+    return source.load_compiled(request) or source.compile(request), None, ""
