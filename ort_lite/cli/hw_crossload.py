@@ -11,7 +11,7 @@ import click
 
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
-from ort_lite.cli.hw_run import cache_option, chosen_rows, out_option, row_progress, workplace
+from ort_lite.cli.hw_run import cache_option, chosen_rows, out_option, row_progress, run_environment
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, print_table
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def crossload(  # noqa: PLR0913 - one parameter an option
 
     project = read_project(file, outdated=True)
     chosen = cross_rows(project, rows)
-    place = workplace(project, out / "crossload", cache, chosen)
+    run_env = run_environment(project, out / "crossload", cache, chosen)
     with _telling() as tell, usage_errors():
-        result = cross_load(chosen, place, contexts, tell, build_only=build_only)
+        result = cross_load(chosen, run_env, contexts, tell, build_only=build_only)
     code = exit_code(result)
     if as_json:
         import msgspec
@@ -80,8 +80,8 @@ def crossload(  # noqa: PLR0913 - one parameter an option
 def cross_rows(project: Project, names: Sequence[str]) -> list[ExpandedRow]:
     """The rows that take part: those named, or all of cross_load's that this machine can run."""
     from ort_lite.hw.facts import read_facts
+    from ort_lite.hw.patterns import fits
     from ort_lite.hw.plan import make_plan, required_libraries
-    from ort_lite.hw.wildcard import fits
 
     chosen = chosen_rows(project, names, "")
     if names:

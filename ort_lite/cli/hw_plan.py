@@ -40,9 +40,8 @@ def plan(
     ROWS are ids, names before the brackets, or patterns with `*`; all rows without any.
     """
     from ort_lite.hw.facts import read_facts
-    from ort_lite.hw.plan import make_plan, required_libraries
-    from ort_lite.hw.plan_formats import FORMATS as CI_FORMATS
-    from ort_lite.hw.plan_formats import plan_json
+    from ort_lite.hw.plan import FORMATS as CI_FORMATS
+    from ort_lite.hw.plan import make_plan, plan_json, required_libraries
 
     project = read_project(file)
     chosen = project.select(rows, lane)
@@ -81,8 +80,8 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
 @json_option
 def probe(*, as_json: bool) -> ExitCode:
     """Show what rows can require of this machine: CPU, chips, device files, drivers, devices."""
-    from ort_lite.hw.chips import NPU_CHIPS
     from ort_lite.hw.facts import read_facts
+    from ort_lite.hw.requirements import NPU_CHIPS
 
     with progress("looking at this machine"):
         facts = read_facts()
@@ -136,7 +135,7 @@ def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _chip_lines(facts: Facts) -> list[str]:
-    from ort_lite.hw.chips import NPU_CHIPS, chip_text
+    from ort_lite.hw.requirements import NPU_CHIPS, chip_text
 
     pairs = facts.pci.items()
     return [chip_text(c) if c in NPU_CHIPS else f"{c} ({kind})" for c, kind in pairs]

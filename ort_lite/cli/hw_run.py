@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ort_lite.cli.hw_project import Project
-    from ort_lite.hw.fleet_task import FleetJob
+    from ort_lite.hw.fleet import FleetJob
     from ort_lite.hw.result import RowResult
-    from ort_lite.hw.row_setup import Workplace
+    from ort_lite.hw.row_setup import RunEnvironment
     from ort_lite.hw.rows import ExpandedRow
 
 CODES = {
@@ -88,7 +88,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     chosen = shard_of(chosen_rows(project, rows, lane), shard)
     wanted = known_suites(project, suites)
     if scheduler:
-        from ort_lite.hw.fleet_task import FleetJob
+        from ort_lite.hw.fleet import FleetJob
 
         job = FleetJob(
             file=str(project.file.resolve()),
@@ -98,7 +98,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         running = _on_fleet(project, chosen, scheduler, job, out)
     else:
-        running = _here(chosen, workplace(project, out, cache, chosen), wanted)
+        running = _here(chosen, run_environment(project, out, cache, chosen), wanted)
     results = []
     try:
         for result in running:
@@ -111,13 +111,13 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 
 def _here(
-    rows: Sequence[ExpandedRow], place: Workplace, suites: Sequence[str]
+    rows: Sequence[ExpandedRow], run_env: RunEnvironment, suites: Sequence[str]
 ) -> Iterator[RowResult]:
     from ort_lite.hw.run_row import run_row
 
     for row in rows:
         with row_progress(row.id) as tell:
-            result = run_row(row, place, suites, tell)
+            result = run_row(row, run_env, suites, tell)
         yield result
 
 
@@ -159,13 +159,15 @@ def known_suites(project: Project, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names or project.matrix.suites)
 
 
-def workplace(project: Project, out: Path, cache: Path, rows: Sequence[ExpandedRow]) -> Workplace:
+def run_environment(
+    project: Project, out: Path, cache: Path, rows: Sequence[ExpandedRow]
+) -> RunEnvironment:
     """Where the rows run: this machine."""
     from ort_lite.hw.facts import read_facts
     from ort_lite.hw.plan import required_libraries
-    from ort_lite.hw.row_setup import Workplace
+    from ort_lite.hw.row_setup import RunEnvironment
 
-    return Workplace(
+    return RunEnvironment(
         matrix=project.matrix,
         root=project.root,
         out=out.resolve(),
@@ -204,7 +206,7 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
     """The results as a table with what failed below it, or as JSON."""
     import msgspec
 
-    from ort_lite.hw.causes import causes
+    from ort_lite.hw.report import causes
     from ort_lite.hw.result import counts_text
 
     if as_json:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.hw.errors import MatrixError, suggestion
-from ort_lite.hw.row_digest import row_digest
-from ort_lite.hw.rows import expand
+from ort_lite.hw.patterns import fits, is_range
+from ort_lite.hw.rows import expand, row_digest
 from ort_lite.hw.schema import ConformanceSuite
-from ort_lite.hw.version_range import is_range
-from ort_lite.hw.wildcard import fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,14 +48,16 @@ def check(matrix: Matrix, document: Document, *, outdated: bool) -> None:
     _check_patterns(matrix, rows, document)
 
 
-def _fail(document: Document, place: Place, problem: str) -> MatrixError:
+def _error_at(document: Document, place: Place, problem: str) -> MatrixError:
     return MatrixError(f"{document.at(place)}: {problem}")
 
 
-def _known(document: Document, place: Place, what: str, name: str, names: Iterable[str]) -> None:
+def _require_known(
+    document: Document, place: Place, what: str, name: str, names: Iterable[str]
+) -> None:
     names = list(names)
     if name not in names:
-        raise _fail(document, place, f"there is no {what} '{name}'{suggestion(name, names)}")
+        raise _error_at(document, place, f"there is no {what} '{name}'{suggestion(name, names)}")
 
 
 def _check_names(matrix: Matrix, document: Document) -> None:
@@ -67,7 +67,7 @@ def _check_names(matrix: Matrix, document: Document) -> None:
     for place in places:
         if not _NAME.fullmatch(str(place[-1])):
             problem = f"the name '{place[-1]}' has other characters than letters, digits . _ + -"
-            raise _fail(document, place, problem)
+            raise _error_at(document, place, problem)
 
 
 def _check_rows(matrix: Matrix, document: Document) -> None:
@@ -76,19 +76,19 @@ def _check_rows(matrix: Matrix, document: Document) -> None:
         place: Place = ("rows", i)
         if not _ROW_ID.fullmatch(row.id):
             problem = f"the row's id '{row.id}' has other characters than a-z 0-9 . _ -"
-            raise _fail(document, (*place, "id"), problem)
+            raise _error_at(document, (*place, "id"), problem)
         if row.id in seen:
-            raise _fail(document, (*place, "id"), f"a row before this one is called '{row.id}'")
+            raise _error_at(document, (*place, "id"), f"a row before this one is called '{row.id}'")
         seen.add(row.id)
-        _known(document, (*place, "provider"), "provider", row.provider, matrix.providers)
-        _known(document, (*place, "machine"), "machine", row.machine, matrix.machines)
+        _require_known(document, (*place, "provider"), "provider", row.provider, matrix.providers)
+        _require_known(document, (*place, "machine"), "machine", row.machine, matrix.machines)
         for j, suite in enumerate(row.suites):
-            _known(document, (*place, "suites", j), "suite", suite, matrix.suites)
+            _require_known(document, (*place, "suites", j), "suite", suite, matrix.suites)
         for axis, values in row.axes.items():
             where = (*place, "axes", axis)
-            _known(document, where, "axis", axis, matrix.axes)
+            _require_known(document, where, "axis", axis, matrix.axes)
             for j, value in enumerate(values):
-                _known(document, (*where, j), f"value of {axis}", value, matrix.axes[axis])
+                _require_known(document, (*where, j), f"value of {axis}", value, matrix.axes[axis])
 
 
 def _check_combinations(matrix: Matrix, document: Document) -> None:
@@ -96,14 +96,14 @@ def _check_combinations(matrix: Matrix, document: Document) -> None:
     for part, whole in (("include", True), ("exclude", False)):
         for i, one in enumerate(matrix.include if whole else matrix.exclude):
             place: Place = (part, i)
-            _known(document, (*place, "row"), "row", one.row, axes)
+            _require_known(document, (*place, "row"), "row", one.row, axes)
             for axis, value in one.axes.items():
                 where = (*place, "axes", axis)
-                _known(document, where, f"axis of {one.row}", axis, axes[one.row])
-                _known(document, where, f"value of {axis}", value, matrix.axes[axis])
+                _require_known(document, where, f"axis of {one.row}", axis, axes[one.row])
+                _require_known(document, where, f"value of {axis}", value, matrix.axes[axis])
             if whole and tuple(one.axes) != axes[one.row]:
                 problem = f"names {list(one.axes)}, the row's axes are {list(axes[one.row])}"
-                raise _fail(document, place, problem)
+                raise _error_at(document, place, problem)
 
 
 def _check_suites(matrix: Matrix, document: Document) -> None:
@@ -111,55 +111,55 @@ def _check_suites(matrix: Matrix, document: Document) -> None:
         if not isinstance(suite, ConformanceSuite):
             for i, model in enumerate(suite.models):
                 where: Place = ("suites", name, "models", i)
-                _known(document, where, "model", model, matrix.models)
+                _require_known(document, where, "model", model, matrix.models)
     for i, model in enumerate(matrix.cross_load.models):
-        _known(document, ("cross_load", "models", i), "model", model, matrix.models)
+        _require_known(document, ("cross_load", "models", i), "model", model, matrix.models)
     reasons = [str(reason) for reason in Reason]
     for i, expected in enumerate(matrix.cross_load.expect):
         for j, reason in enumerate(expected.reasons):
             place = ("cross_load", "expect", i, "reasons", j)
-            _known(document, place, "reason", reason, reasons)
+            _require_known(document, place, "reason", reason, reasons)
 
 
 def _check_limits(matrix: Matrix, document: Document) -> None:
-    found: dict[Place, Mapping[Ratio, Limit]] = {}
+    places: dict[Place, Mapping[Ratio, Limit]] = {}
     for i, row in enumerate(matrix.rows):
-        found["rows", i, "limits"] = row.limits
+        places["rows", i, "limits"] = row.limits
     for axis, values in matrix.axes.items():
         for value, meaning in values.items():
-            found["axes", axis, value, "limits"] = meaning.limits
-    for place, limits in found.items():
+            places["axes", axis, value, "limits"] = meaning.limits
+    for place, limits in places.items():
         for ratio, limit in limits.items():
             if not limit.why.strip():
                 problem = "a platform's own limit says why it is another, as `why`"
-                raise _fail(document, (*place, ratio), problem)
+                raise _error_at(document, (*place, ratio), problem)
 
 
 def _check_requirements(matrix: Matrix, document: Document) -> None:
-    found: dict[Place, Require] = {}
+    places: dict[Place, Require] = {}
     for name, machine in matrix.machines.items():
-        found["machines", name, "require"] = machine.require
+        places["machines", name, "require"] = machine.require
     for i, row in enumerate(matrix.rows):
-        found["rows", i, "require"] = row.require
+        places["rows", i, "require"] = row.require
     for axis, values in matrix.axes.items():
         for value, meaning in values.items():
-            found["axes", axis, value, "require"] = meaning.require
-    for place, require in found.items():
+            places["axes", axis, value, "require"] = meaning.require
+    for place, require in places.items():
         for key, text in (("driver", require.driver), ("sdk", require.sdk)):
             if text and not is_range(text):
                 problem = f"'{text}' is no range of versions, such as '>=32.0,<33'"
-                raise _fail(document, (*place, key), problem)
+                raise _error_at(document, (*place, key), problem)
 
 
 def _check_states(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
     for name in matrix.states:
-        _known(document, ("states", name), "row", name, rows)
+        _require_known(document, ("states", name), "row", name, rows)
     for name in rows:
         if name not in matrix.states:
-            raise _fail(document, ("states",), f"the row '{name}' has no state")
+            raise _error_at(document, ("states",), f"the row '{name}' has no state")
         problem = _state_problem(matrix.states[name])
         if problem:
-            raise _fail(document, ("states", name), f"{name}: {problem}")
+            raise _error_at(document, ("states", name), f"{name}: {problem}")
 
 
 def _check_evidence(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: Document) -> None:
@@ -170,7 +170,7 @@ def _check_evidence(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: D
                 f"{name}: the row, or what its suites ask, has changed since it was verified; "
                 "run and record it again, or call it expected"
             )
-            raise _fail(document, ("states", name), problem)
+            raise _error_at(document, ("states", name), problem)
 
 
 def _state_problem(state: RowState) -> str:
@@ -197,4 +197,4 @@ def _check_patterns(matrix: Matrix, rows: Mapping[str, ExpandedRow], document: D
         places["cross_load", "expect", i, "to"] = pair.loader
     for place, pattern in places.items():
         if not any(fits(name, pattern) for name in rows):
-            raise _fail(document, place, f"no row fits '{pattern}'{suggestion(pattern, rows)}")
+            raise _error_at(document, place, f"no row fits '{pattern}'{suggestion(pattern, rows)}")

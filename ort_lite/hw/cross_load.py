@@ -1,4 +1,4 @@
-"""Every row builds contexts, every row tries to load every other's, each try in a child."""
+"""Builds contexts on every row and loads each on every other row, each in a child process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from ort_lite.hw.child import Ended
-    from ort_lite.hw.row_setup import ReadyRow, Workplace
+    from ort_lite.hw.child_process import ChildExit
+    from ort_lite.hw.row_setup import ReadyRow, RunEnvironment
     from ort_lite.hw.rows import ExpandedRow
 
     Progress = Callable[[str], None]
 
 BUILT_FILE = "built.json"
 _REFUSALS = {"INVALID_GRAPH": "invalid_graph", "NOT_IMPLEMENTED": "not_implemented"}
-"""Of a session: a payload that must not run here, and a context of an EP that it has not."""
+"""A session's refusals: of a payload that must not run here, and of a missing EP's context."""
 _VERDICTS: Mapping[str, Any] = {
     "EP_SUPPORTED_OPTIMAL": "optimal",
     "EP_SUPPORTED_PREFER_RECOMPILATION": "recompile_advised",
@@ -34,7 +34,7 @@ _VERDICTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What came of building a context: its path, or why there is none."""
+    """A built context's path, or why there is none."""
 
     row: str
     model: str
@@ -44,78 +44,78 @@ class Built:
 
 def cross_load(
     rows: Sequence[ExpandedRow],
-    place: Workplace,
+    run_env: RunEnvironment,
     contexts: Sequence[Path],
     progress: Progress,
     *,
     build_only: bool = False,
 ) -> CrossResult:
-    """Build and load; crossload.json lies in `place.out` then.
+    """Build contexts, load them, and write crossload.json to `run_env.out`.
 
     Args:
-        rows: That take part.
-        place: Where.
-        contexts: Folders with what other machines built; their rows are not built again.
+        rows: Rows that take part.
+        run_env: Where to run them.
+        contexts: Folders with contexts that other machines built; their rows are not built again.
         progress: Called with what is going on.
-        build_only: Leave the loading to another call, maybe on another machine.
+        build_only: Leave loading to another call, perhaps on another machine.
 
     Raises:
         MatrixError: A folder in `contexts` holds none.
     """
-    commit, _ = git_state(place.root)
+    commit, _ = git_state(run_env.root)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    given = read_built(contexts)
-    opened = [_opened(row, place, progress) for row in rows]
+    shipped = read_built(contexts)
+    opened = [_open(row, run_env, progress) for row in rows]
     ready = [one for one, _ in opened if one is not None]
-    already = {built.row for built in given}
-    fresh = [b for one in ready if one.row.id not in already for b in _build(one, progress)]
+    already = {built.row for built in shipped}
+    fresh = [b for one in ready if one.row.id not in already for b in _build_all(one, progress)]
     cells: list[Cell] = []
     if not build_only:
-        known = place.matrix.cross_load.expect
-        everything = (*given, *fresh)
+        known = run_env.matrix.cross_load.expect
+        everything = (*shipped, *fresh)
         cells = [judge(_load(to, built, progress), known) for to in ready for built in everything]
     result = CrossResult(
-        started=started, commit=commit, rows=tuple(told for _, told in opened), cells=tuple(cells)
+        started=started, commit=commit, rows=tuple(row for _, row in opened), cells=tuple(cells)
     )
-    place.out.mkdir(parents=True, exist_ok=True)
-    write_cross(result, place.out)
+    run_env.out.mkdir(parents=True, exist_ok=True)
+    write_cross(result, run_env.out)
     return result
 
 
 def read_built(folders: Iterable[Path]) -> tuple[Built, ...]:
-    """What built.json files in or under the folders name, beside them.
+    """Contexts that built.json files in or under the folders list.
 
     Raises:
-        MatrixError: A folder holds none, or one that is damaged.
+        MatrixError: A folder has no built.json, or a damaged one.
     """
-    found = []
+    contexts: list[Built] = []
     for folder in folders:
         paths = sorted(folder.rglob(BUILT_FILE))
         if not paths:
-            raise MatrixError(f"{folder}: there is no {BUILT_FILE} of ort-lite hw crossload in it")
+            raise MatrixError(f"no {BUILT_FILE} of ort-lite hw crossload in {folder}")
         for path in paths:
             try:
-                told = json.loads(path.read_text(encoding="utf-8"))
-                found += [_given(path, told["row"], one) for one in told["built"]]
+                content = json.loads(path.read_text(encoding="utf-8"))
+                contexts += [_shipped_context(path, content["row"], b) for b in content["built"]]
             except (OSError, ValueError, KeyError, TypeError) as exc:
-                raise MatrixError(f"{path}: not as ort-lite hw crossload writes it: {exc}") from exc
-    return tuple(found)
+                raise MatrixError(f"{path}: not written by ort-lite hw crossload: {exc}") from exc
+    return tuple(contexts)
 
 
-def _given(path: Path, row: str, told: Mapping[str, str]) -> Built:
-    name = told["context"].replace("\\", "/").rpartition("/")[2]
+def _shipped_context(path: Path, row: str, entry: Mapping[str, str]) -> Built:
+    name = entry["context"].replace("\\", "/").rpartition("/")[2]
     context = str(path.parent / "contexts" / name) if name else ""
-    return Built(row, told["model"], context, told["problem"])
+    return Built(row, entry["model"], context, entry["problem"])
 
 
-def _opened(
-    row: ExpandedRow, place: Workplace, progress: Progress
+def _open(
+    row: ExpandedRow, run_env: RunEnvironment, progress: Progress
 ) -> tuple[ReadyRow | None, CrossRow]:
-    lacks = machine_lacks(row, place.facts)
+    lacks = machine_lacks(row, run_env.facts)
     if lacks:
         return None, CrossRow(row=row.id, status="wrong_hardware", lacks=lacks)
     try:
-        ready, answer = open_row(row, place, lambda doing: progress(f"{row.id}: {doing}"))
+        ready, answer = open_row(row, run_env, lambda doing: progress(f"{row.id}: {doing}"))
     except EnvironmentFailed as exc:
         return None, CrossRow(row=row.id, status="environment", lacks=(str(exc),))
     if "ended" in answer:
@@ -123,16 +123,15 @@ def _opened(
     lacks = row_lacks(row, answer)
     identity = answer.get("identity", {})
     if lacks:
-        told = CrossRow(row=row.id, status="wrong_hardware", lacks=lacks, identity=identity)
-        return None, told
+        return None, CrossRow(row=row.id, status="wrong_hardware", lacks=lacks, identity=identity)
     return ready, CrossRow(row=row.id, status="ready", identity=identity)
 
 
-def _build(ready: ReadyRow, progress: Progress) -> list[Built]:
+def _build_all(ready: ReadyRow, progress: Progress) -> list[Built]:
     found = []
-    for model in ready.place.matrix.cross_load.models:
+    for model in ready.run_env.matrix.cross_load.models:
         progress(f"{ready.row.id} builds {model}")
-        found.append(_built(ready, model))
+        found.append(_build_context(ready, model))
     folder_of = {"row": ready.row.id, "built": [
         {"model": b.model, "context": b.context, "problem": b.problem} for b in found
     ]}  # fmt: skip
@@ -140,14 +139,14 @@ def _build(ready: ReadyRow, progress: Progress) -> list[Built]:
     return found
 
 
-def _built(ready: ReadyRow, model: str) -> Built:
+def _build_context(ready: ReadyRow, model: str) -> Built:
     if not ready.keeps_contexts:
         return Built(ready.row.id, model, problem=f"{ready.row.ep} keeps no contexts")
     try:
         job = model_job(ready, model)
     except EnvironmentFailed as exc:
         return Built(ready.row.id, model, problem=str(exc))
-    limit = ready.place.matrix.defaults.load_timeout_s
+    limit = ready.run_env.matrix.defaults.load_timeout_s
     ended, answer = ready.ask("build", job, limit)
     if "context" in answer:
         return Built(ready.row.id, model, answer["context"])
@@ -166,13 +165,13 @@ def _load(ready: ReadyRow, built: Built, progress: Progress) -> Cell:
         job = model_job(ready, built.model)
     except EnvironmentFailed as exc:
         return Cell(**cell, verdict="error", message=str(exc))
-    limit = ready.place.matrix.defaults.load_timeout_s
+    limit = ready.run_env.matrix.defaults.load_timeout_s
     ended, answer = ready.ask("load", {**job, "context": built.context}, limit)
     return Cell(**cell, **_verdict(ended, answer), seconds=ended.seconds)
 
 
-def _verdict(ended: Ended, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What a child that loaded a context came to."""
+def _verdict(ended: ChildExit, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Verdict, reason and message of a child that loaded a context."""
     if not answer:
         died = ended.crashed or ended.timed_out
         message = f"{ended.describe()}: {ended.tail[-300:]}"
@@ -180,12 +179,12 @@ def _verdict(ended: Ended, answer: Mapping[str, Any]) -> dict[str, Any]:
     error = answer.get("error")
     if error is not None:
         verdict = _REFUSALS.get(error["status"], "error")
-        told = error["status"].lower() if verdict == "error" else error["reason"]
-        return {"verdict": verdict, "reason": told, "message": error["message"]}
+        reason = error["status"].lower() if verdict == "error" else error["reason"]
+        return {"verdict": verdict, "reason": reason, "message": error["message"]}
     far = [d for d in answer["differences"] if not d["within"]]
     if far or not answer["differences"]:
-        told = "; ".join(d["problem"] or f"{d['output']}: {d['relative']:.1e}" for d in far)
-        return {"verdict": "wrong_numbers", "message": told or "no outputs"}
+        text = "; ".join(d["problem"] or f"{d['output']}: {d['relative']:.1e}" for d in far)
+        return {"verdict": "wrong_numbers", "message": text or "no outputs"}
     loaded = _VERDICTS.get(answer["verdict"])
     if loaded is None:
         message = f"it loads, and ort-lite check says {answer['verdict']}"

@@ -1,4 +1,4 @@
-"""What came of loading rows' contexts on other rows: cells of a table."""
+"""Results of loading rows' contexts on other rows: the cells of a table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ort_lite.hw.errors import MatrixError
-from ort_lite.hw.wildcard import fits
-from ort_lite.hw.written_version import require_version
+from ort_lite.hw.patterns import fits
+from ort_lite.hw.result import require_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         reason: Of the closed list, for invalid_graph.
         message: What the loader said.
-        expected: Verdict and reasons as the matrix has them; "" where it expects nothing.
+        expected: Verdict and reasons that the matrix expects; "" if it expects none.
         why: The matrix's reason for it.
     """
 
@@ -53,12 +53,12 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def found(self) -> str:
-        """`invalid_graph(sdk_version)`."""
+        """The verdict with its reason: `invalid_graph(sdk_version)`."""
         return f"{self.verdict}({self.reason})" if self.reason else self.verdict
 
 
 class CrossRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that took part, or was to.
+    """A row that took part, or was asked to.
 
     Attributes:
         lacks: Why it neither built nor loaded; empty if it did.
@@ -71,7 +71,7 @@ class CrossRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrossResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole table."""
+    """The cross-load table, with the rows that took part."""
 
     started: str
     commit: str = ""
@@ -81,7 +81,7 @@ class CrossResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(cell: Cell, expectations: Iterable[CrossExpectation]) -> Cell:
-    """The cell with the first expectation that fits it; nothing expected is not as expected."""
+    """The cell, judged by the first expectation that matches; without one it is not as expected."""
     for one in expectations:
         if fits(cell.builder, one.builder) and fits(cell.loader, one.loader):
             right = cell.verdict == one.verdict and (not one.reasons or cell.reason in one.reasons)
@@ -93,7 +93,7 @@ def judge(cell: Cell, expectations: Iterable[CrossExpectation]) -> Cell:
 
 
 def write_cross(result: CrossResult, folder: Path) -> None:
-    """Write crossload.json."""
+    """Write the table to crossload.json in `folder`."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
     (folder / CROSS_FILE).write_bytes(text)
 
@@ -113,10 +113,10 @@ def read_cross(folders: Iterable[Path]) -> CrossResult | None:
             found.append(msgspec.json.decode(content, type=CrossResult))
         except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw crossload: {exc}") from exc
-    return _merged(sorted(found, key=lambda one: one.started)) if found else None
+    return _merge(sorted(found, key=lambda one: one.started)) if found else None
 
 
-def _merged(results: Sequence[CrossResult]) -> CrossResult:
+def _merge(results: Sequence[CrossResult]) -> CrossResult:
     """One table of several machines'; a later cell wins, and a ready row over a lacking one."""
     rows: dict[str, CrossRow] = {}
     cells: dict[tuple[str, str, str], Cell] = {}

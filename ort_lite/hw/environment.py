@@ -1,4 +1,4 @@
-"""A row's own environment: a venv with its pins, kept under a name made of what shaped it."""
+"""A row's environment: a venv with the row's pins, cached by a digest of its recipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import reduce
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.hw.child import run_child
+from ort_lite.hw.child_process import run_child
 from ort_lite.hw.errors import EnvironmentFailed
 from ort_lite.hw.requirements import HERE
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
 
 BUILD_TIMEOUT_S = 1800
-BESIDE = ("WARNING:", "ERROR: Ignored the following")
-"""How lines of pip begin that do not say what went wrong."""
+PIP_NOISE = ("WARNING:", "ERROR: Ignored the following")
+"""Prefixes of pip's lines that do not name the error."""
 SHAPING_PARTS = (
     ("build-system",),
     ("project", "name"),
@@ -36,28 +36,28 @@ SHAPING_PARTS = (
     ("project", "scripts"),
     ("tool", "setuptools"),
 )
-"""Of a project's pyproject.toml: what an editable install depends on."""
+"""Parts of a project's pyproject.toml that an editable install depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A venv that is complete."""
+    """A complete venv."""
 
     folder: Path
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """Path of the venv's Python interpreter."""
         windows = os.name == "nt"
         return self.folder / ("Scripts/python.exe" if windows else "bin/python")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRecipe:
-    """All that decides what an environment holds.
+    """Everything that determines an environment's contents.
 
     Attributes:
-        python: The interpreter that makes it.
+        python: Interpreter that creates the venv.
         packages: Requirements for pip.
         install: Arguments of `pip install --no-deps`, run in `root`; relative to it.
     """
@@ -68,7 +68,7 @@ class EnvironmentRecipe:
     root: Path
 
     def key(self) -> str:
-        """Equal for equal environments."""
+        """Digest that is equal for equal environments."""
         parts = [self.python, sorted(self.packages), self.install]
         if self.install:
             parts += [str(self.root), _shape(self.root / "pyproject.toml")]
@@ -78,7 +78,7 @@ class EnvironmentRecipe:
 def recipe_of(
     row: ExpandedRow, install: Sequence[str], root: Path, facts: Facts
 ) -> EnvironmentRecipe:
-    """What a row's environment is made of."""
+    """The recipe of a row's environment."""
     python = sys.executable if row.python in ("", HERE) else facts.pythons[row.python]
     return EnvironmentRecipe(
         python=python, packages=row.packages, install=tuple(install), root=root
@@ -88,37 +88,37 @@ def recipe_of(
 def ensure_environment(
     recipe: EnvironmentRecipe, cache: Path, environ: Mapping[str, str]
 ) -> Environment:
-    """The environment, built if it is not there; another process that builds it is waited for.
+    """Return the environment, building it if needed; waits for another process that builds it.
 
     Raises:
         EnvironmentFailed: pip or venv failed; nothing incomplete is left under its name.
     """
     folder = cache / recipe.key()
-    made = Environment(folder)
+    environment = Environment(folder)
     complete = folder / "complete.json"
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / f"{folder.name}.lock"):
+    with _lock_file(cache / f"{folder.name}.lock"):
         if complete.is_file():
-            return made
+            return environment
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            _build(recipe, made, cache / f"{folder.name}.log", environ)
+            _build(recipe, environment, cache / f"{folder.name}.log", environ)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         complete.write_text(json.dumps({"packages": recipe.packages}), encoding="utf-8")
-    return made
+    return environment
 
 
 def _build(
-    recipe: EnvironmentRecipe, made: Environment, log: Path, environ: Mapping[str, str]
+    recipe: EnvironmentRecipe, environment: Environment, log: Path, environ: Mapping[str, str]
 ) -> None:
     if find_spec("pip") is None:
         raise EnvironmentFailed(f"{sys.executable} has no pip to fill a row's environment with")
     log.unlink(missing_ok=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(made.python), "--no-input",
+    pip = [sys.executable, "-m", "pip", "--python", str(environment.python), "--no-input",
            "--disable-pip-version-check", "install", "--quiet"]  # fmt: skip
-    steps = [[recipe.python, "-m", "venv", "--without-pip", str(made.folder)]]
+    steps = [[recipe.python, "-m", "venv", "--without-pip", str(environment.folder)]]
     if recipe.packages:
         steps.append([*pip, *recipe.packages])
     if recipe.install:
@@ -127,13 +127,13 @@ def _build(
         ended = run_child(step, env=environ, folder=recipe.root, timeout_s=BUILD_TIMEOUT_S, log=log)
         if ended.code != 0:
             what = "venv" if "venv" in step else f"pip install {' '.join(step[len(pip) :])}"
-            lines = [line for line in ended.tail.splitlines() if not line.startswith(BESIDE)]
-            told = "\n".join(lines)[-1500:]
-            raise EnvironmentFailed(f"{what}: {ended.describe()}: {told}")
+            lines = [line for line in ended.tail.splitlines() if not line.startswith(PIP_NOISE)]
+            text = "\n".join(lines)[-1500:]
+            raise EnvironmentFailed(f"{what}: {ended.describe()}: {text}")
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     """Hold a lock file; where the system has no flock, builds are not serialised."""
     with path.open("wb") as file:
         if find_spec("fcntl") is not None:
@@ -151,8 +151,8 @@ def _shape(pyproject: Path) -> list[Any]:
         content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as exc:
         raise EnvironmentFailed(f"{pyproject} is not TOML: {exc}") from exc
-    return [reduce(_part, place, content) for place in SHAPING_PARTS]
+    return [reduce(_nested_part, place, content) for place in SHAPING_PARTS]
 
 
-def _part(content: Any, key: str) -> Any:  # noqa: ANN401 - any TOML
+def _nested_part(content: Any, key: str) -> Any:  # noqa: ANN401 - any TOML
     return content.get(key) if isinstance(content, dict) else None

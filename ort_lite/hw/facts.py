@@ -68,7 +68,7 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
         libraries: Shared libraries to look for besides those of `LOADERS`.
     """
     name, flags = _cpu(root)
-    wanted = dict.fromkeys((*LOADERS, *libraries))
+    libraries_to_find = dict.fromkeys((*LOADERS, *libraries))
     return Facts(
         os=platform.system().lower(),
         machine=platform.machine().lower().replace("amd64", "x86_64"),
@@ -77,7 +77,7 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
         isa=flags,
         pci=_pci(root),
         device_files=tuple(n for kind, files in NODES for n in _nodes(root, kind, files)),
-        libraries={library: find_library(root, library) for library in wanted},
+        libraries={library: find_library(root, library) for library in libraries_to_find},
         pythons=_pythons(),
     )
 

@@ -37,7 +37,7 @@ def read_matrix(path: Path, *, outdated: bool = False) -> Matrix:
     try:
         matrix = msgspec.convert(document.value, Matrix, strict=False)
     except msgspec.ValidationError as exc:
-        raise MatrixError(_told(document, str(exc))) from exc
+        raise MatrixError(_describe(document, str(exc))) from exc
     check(matrix, document, outdated=outdated)
     return matrix
 
@@ -51,20 +51,20 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _told(document: Document, message: str) -> str:
+def _describe(document: Document, message: str) -> str:
     problem, _, path = message.partition(" - at `$")
     place = _concrete(document, path.removeprefix("key in ").rstrip("`"), message)
     unknown = _UNKNOWN.match(problem)
     if unknown is None:
-        shown = f" (in {_shown(place)})" if place else ""
+        shown = f" (in {_place_text(place)})" if place else ""
         return f"{document.at(place)}: {problem}{shown}"
     key = unknown[1]
-    where = f" in {_shown(place)}" if place else ""
-    known = _fields_at(json_schema(), document.value, place)
-    return f"{document.at((*place, key))}: unknown key '{key}'{where}{suggestion(key, known)}"
+    where = f" in {_place_text(place)}" if place else ""
+    fields = _fields_at(json_schema(), document.value, place)
+    return f"{document.at((*place, key))}: unknown key '{key}'{where}{suggestion(key, fields)}"
 
 
-def _shown(place: Place) -> str:
+def _place_text(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 

@@ -12,7 +12,7 @@ import yaml
 from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.result import counts_text
-from ort_lite.hw.row_digest import row_digest
+from ort_lite.hw.rows import row_digest
 from ort_lite.hw.schema import Evidence, RowState
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
     from ort_lite.hw.schema import Matrix
 
-TOLD_PACKAGES = ("ort-lite", "numpy", "onnx", "onnxruntime", "openvino", "pyopencl",
+RECORDED_PACKAGES = ("ort-lite", "numpy", "onnx", "onnxruntime", "openvino", "pyopencl",
                  "pocl-binary-distribution", "intel-opencl-rt")  # fmt: skip
 """Distributions that evidence names."""
 _STATES = re.compile(r"^states:.*\Z", re.MULTILINE | re.DOTALL)
@@ -52,7 +52,7 @@ def evidence_of(result: RowResult) -> Evidence:
         commit=result.commit,
         row_digest=result.row_digest,
         identity=result.identity,
-        packages={n: v for n, v in result.packages.items() if n in TOLD_PACKAGES},
+        packages={n: v for n, v in result.packages.items() if n in RECORDED_PACKAGES},
         suites={suite: counts_text(result.of_suite(suite)) for suite in result.suites},
     )
 

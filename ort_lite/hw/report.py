@@ -1,22 +1,23 @@
-"""A report's content: results, the cross-load table, what changed, and the reports before it."""
+"""Content of a report: results, their failures by cause, cross-loads, changes and history."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from ort_lite.hw.cross_result import CrossResult, read_cross
 from ort_lite.hw.errors import MatrixError
-from ort_lite.hw.result import RowResult, read_results
+from ort_lite.hw.result import RowResult, read_results, require_version
 from ort_lite.hw.schema import Ratio
-from ort_lite.hw.written_version import require_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ort_lite.hw.result import Case
+    from ort_lite.hw.cross_result import Cell, CrossResult
+    from ort_lite.hw.result import Case, RowResult
     from ort_lite.hw.schema import Matrix
 
 REPORT_VERSION = 1
@@ -36,13 +37,13 @@ LETTERS = {
     "lost": "L",
     "none": "-",
 }
-"""One letter for each outcome and status, for whoever does not see colours."""
+"""One letter for each outcome and status, for readers who do not see colours."""
 WORST = ("crashed", "timeout", "failed", "unexpected_pass", "expired", "expected_failure", "passed")
 """Outcomes of cases from worst to best: a suite shows the first that any of its cases has."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """One report of the past, in counts."""
+    """Counts of one earlier report."""
 
     started: str
     commit: str
@@ -53,7 +54,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as in the report before."""
+    """A difference from the previous report."""
 
     row: str
     what: str
@@ -62,14 +63,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the matrix that has no result here, and how sure the matrix is of it."""
+    """A row of the matrix without a result, with its state in the matrix."""
 
     row: str
     state: str
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a report shows.
+    """Everything that a report shows.
 
     Attributes:
         absent: Rows of the matrix without a result.
@@ -121,8 +122,8 @@ def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) 
         results=results,
         cross=cross,
         absent=tuple(
-            Absent(row=row, state=told.state)
-            for row, told in matrix.states.items()
+            Absent(row=row, state=state.state)
+            for row, state in matrix.states.items()
             if row not in ran
         ),
         history=(*(before.history if before else ()), moment)[-MAX_HISTORY:],
@@ -131,7 +132,7 @@ def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) 
 
 
 def read_report(path: Path) -> Report:
-    """A report that was written before.
+    """Read an earlier report.
 
     Raises:
         MatrixError: There is none.
@@ -142,7 +143,7 @@ def read_report(path: Path) -> Report:
         require_version(content, REPORT_VERSION)
         return msgspec.json.decode(content, type=Report)
     except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
-        raise MatrixError(f"{file}: no report of ort-lite hw report: {exc}") from exc
+        raise MatrixError(f"{file}: not a report of ort-lite hw report: {exc}") from exc
 
 
 def suite_outcome(cases: Sequence[Case]) -> str:
@@ -164,7 +165,7 @@ def ratios_text(cases: Sequence[Case]) -> str:
 def changes(
     before: Report, results: Sequence[RowResult], cross: CrossResult | None
 ) -> list[Change]:
-    """What differs from the report before, of rows, cases and loads that both have."""
+    """Differences from the previous report in rows, cases and loads that both have."""
     found = []
     known = {result.row: result for result in before.results}
     for result in results:
@@ -172,8 +173,7 @@ def changes(
         if old is None:
             continue
         if old.status != result.status:
-            told = (old.status, result.status)
-            found.append(Change(row=result.row, what="row", before=told[0], now=told[1]))
+            found.append(Change(row=result.row, what="row", before=old.status, now=result.status))
         cases = {case.test: case for case in old.cases}
         found += [
             Change(
@@ -202,3 +202,69 @@ def _cross_changes(before: CrossResult | None, now: CrossResult | None) -> list[
         for c in now.cells
         if known.get((c.builder, c.loader, c.model), c.found) != c.found
     ]
+
+
+_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\\/]\S+|0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+"""Parts in which messages of one cause differ: quoted names, paths, numbers."""
+MAX_PLACES = 12
+MAX_MESSAGE = 1000
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures whose messages differ only in names, paths and numbers.
+
+    Attributes:
+        message: The first failure's, on one line.
+        places: Row and case of each failure; case is "" for a whole row.
+    """
+
+    message: str
+    places: tuple[tuple[str, str], ...]
+
+    def where(self, quote: str = "") -> str:
+        """Rows, in `quote`, with their cases: `cpu (models::a, models::b), npu`."""
+        by_row: dict[str, list[str]] = {}
+        for row, case in self.places[:MAX_PLACES]:
+            by_row.setdefault(row, []).extend([case] if case else [])
+        rows = [
+            f"{quote}{row}{quote}" + (f" ({', '.join(cases)})" if cases else "")
+            for row, cases in by_row.items()
+        ]
+        more = len(self.places) - MAX_PLACES
+        return ", ".join(rows) + (f" and {more} more" if more > 0 else "")
+
+
+def causes(results: Sequence[RowResult]) -> tuple[Cause, ...]:
+    """Why rows and cases did not pass, most frequent cause first."""
+    met = [(r.row, "", lack) for r in results for lack in r.lacks]
+    met += [
+        (r.row, case.test, f"{case.outcome.replace('_', ' ')}: {case.message}")
+        for r in results
+        for case in r.cases
+        if case.is_bad or case.outcome == "expected_failure"
+    ]
+    return _group(met)
+
+
+def cross_causes(cross: CrossResult | None) -> tuple[Cause, ...]:
+    """Why contexts were not loaded as expected."""
+    cells = cross.cells if cross is not None else ()
+    return _group(
+        [(c.builder, f"on {c.loader}", _cell_text(c)) for c in cells if not c.as_expected]
+    )
+
+
+def _cell_text(cell: Cell) -> str:
+    return f"{cell.found}, expected {cell.expected or 'nothing'}: {cell.message}"
+
+
+def _group(met: list[tuple[str, str, str]]) -> tuple[Cause, ...]:
+    first: dict[str, str] = {}
+    places: dict[str, list[tuple[str, str]]] = {}
+    for row, case, message in met:
+        line = " ".join(message.split())[:MAX_MESSAGE]
+        key = _VARYING.sub("?", line)
+        first.setdefault(key, line)
+        places.setdefault(key, []).append((row, case))
+    grouped = [Cause(message=first[key], places=tuple(where)) for key, where in places.items()]
+    return tuple(sorted(grouped, key=lambda cause: -len(cause.places)))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.causes import causes, cross_causes
-from ort_lite.hw.report import LETTERS, ratios_text, suite_outcome
+from ort_lite.hw.report import LETTERS, causes, cross_causes, ratios_text, suite_outcome
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ort_lite.hw.causes import Cause
     from ort_lite.hw.cross_result import Cell, CrossResult
-    from ort_lite.hw.report import Report
+    from ort_lite.hw.report import Cause, Report
     from ort_lite.hw.result import RowResult
 
 CROSS_LETTERS = {

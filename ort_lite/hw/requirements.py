@@ -1,12 +1,17 @@
-"""A row's requirements against a machine: what the machine lacks."""
+"""Compares a row's requirements with a machine and its device.
+
+NPU platforms and chips: openvinotoolkit/openvino, src/plugins/intel_npu/README.md, "Supported
+Platforms"; an NPU's DEVICE_ARCHITECTURE has the same numbers. Linux' drivers/accel/ivpu/ivpu_drv.h
+knows these chips too, and Nova Lake's (8086:d71d), which the vendor's table does not have yet.
+"""
 
 from __future__ import annotations
 
 import platform
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.chips import chip_text
-from ort_lite.hw.version_range import is_within
+from ort_lite.hw.patterns import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,46 +21,75 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
     from ort_lite.hw.schema import Require
 
+
+@dataclass(frozen=True, slots=True)
+class NpuChip:
+    """An NPU by its chip.
+
+    Attributes:
+        platform: As `architecture` is required: "4000".
+        host: The processor family that it is part of.
+    """
+
+    platform: str
+    host: str
+
+
+NPU_CHIPS: Mapping[str, NpuChip] = {
+    "8086:7d1d": NpuChip("3720", "Meteor Lake"),
+    "8086:ad1d": NpuChip("3720", "Arrow Lake"),
+    "8086:643e": NpuChip("4000", "Lunar Lake"),
+    "8086:b03e": NpuChip("5010", "Panther Lake"),
+    "8086:fd3e": NpuChip("5020", "Wildcat Lake"),
+}
+
+
+def chip_text(chip: str) -> str:
+    """`8086:643e (NPU 4000, Lunar Lake)`, or the chip alone."""
+    npu = NPU_CHIPS.get(chip)
+    return f"{chip} (NPU {npu.platform}, {npu.host})" if npu else chip
+
+
 HERE = ".".join(platform.python_version_tuple()[:2])
 
 
 def machine_lacks(row: ExpandedRow, facts: Facts) -> tuple[str, ...]:
-    """What the machine lacks as far as it can be seen without the row's environment.
+    """What the machine lacks, as far as can be seen without the row's environment.
 
-    An empty answer is no promise: only the row's own probe sees drivers and architectures.
+    An empty result is not a promise: only the row's own probe sees drivers and architectures.
     """
-    lacks = [problem for require in row.requires for problem in _seen(require, facts)]
+    lacks = [problem for require in row.requires for problem in _lacks_of_machine(require, facts)]
     if row.python and row.python != HERE and row.python not in facts.pythons:
         have = ", ".join(sorted({HERE, *facts.pythons}))
-        lacks.append(f"needs Python {row.python}, here is {have}")
+        lacks.append(f"needs Python {row.python}; found {have}")
     if row.device in ("GPU", "NPU"):
-        lacks += _device_file(row.device, facts)
+        lacks += _lacks_device_file(row.device, facts)
     return tuple(dict.fromkeys(lacks))
 
 
 def device_lacks(row: ExpandedRow, identity: HardwareIdentity) -> tuple[str, ...]:
-    """What the device that the row's own environment found lacks."""
-    return tuple(p for require in row.requires for p in _identified(require, identity))
+    """What the device lacks that the row's environment found."""
+    return tuple(p for require in row.requires for p in _lacks_of_device(require, identity))
 
 
-def _seen(require: Require, facts: Facts) -> Iterator[str]:
+def _lacks_of_machine(require: Require, facts: Facts) -> Iterator[str]:
     if require.os and require.os != facts.os:
         yield f"needs {require.os}, this is {facts.os}"
     if require.machine and require.machine != facts.machine:
         yield f"needs a {require.machine} machine, this is {facts.machine}"
     missing = [flag for flag in require.isa if flag not in facts.isa]
     if missing:
-        yield f"needs a CPU with {', '.join(missing)}; {facts.cpu} has not"
+        yield f"needs a CPU with {', '.join(missing)}, which {facts.cpu} lacks"
     if require.pci and not set(require.pci) & set(facts.pci):
         wanted = " or ".join(map(chip_text, require.pci))
         have = ", ".join(map(chip_text, facts.pci)) or "no accelerator or display controller"
-        yield f"needs the chip {wanted}, on the PCI bus is {have}"
+        yield f"needs the chip {wanted}; the PCI bus has {have}"
     for library in require.libraries:
         if not facts.libraries.get(library):
             yield f"needs {library}, which is not in the usual folders"
 
 
-def _device_file(kind: str, facts: Facts) -> list[str]:
+def _lacks_device_file(kind: str, facts: Facts) -> list[str]:
     """On Linux a GPU or NPU is opened through a node in /dev."""
     if facts.os != "linux":
         return []
@@ -64,18 +98,18 @@ def _device_file(kind: str, facts: Facts) -> list[str]:
         folder = "/dev/accel" if kind == "NPU" else "/dev/dri"
         chips = [chip for chip, of in facts.pci.items() if of == kind]
         seen = (
-            f"; on the PCI bus is {', '.join(map(chip_text, chips))}, without a driver"
+            f"; the PCI bus has {', '.join(map(chip_text, chips))}, without a driver"
             if chips
             else ""
         )
-        return [f"needs a {kind}; {folder} has none{seen}"]
+        return [f"needs {'an' if kind == 'NPU' else 'a'} {kind}; {folder} has no device node{seen}"]
     if any(node.usable for node in nodes):
         return []
     node = nodes[0]
     return [f"needs permission for {node.path}: sudo usermod -aG {node.group} $USER"]
 
 
-def _identified(require: Require, identity: HardwareIdentity) -> Iterator[str]:
+def _lacks_of_device(require: Require, identity: HardwareIdentity) -> Iterator[str]:
     texts: Mapping[str, tuple[str, str]] = {
         "vendor": (require.vendor, f"{identity.vendor} {identity.device}"),
         "architecture": (require.architecture, identity.architecture),

@@ -1,4 +1,4 @@
-"""What came of running rows: plain values that become JSON, JUnit XML and reports."""
+"""Results of rows and their cases: judged by expectations, read from and written to JSON."""
 
 from __future__ import annotations
 
@@ -8,11 +8,34 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ort_lite.hw.errors import MatrixError
-from ort_lite.hw.written_version import require_version
+from ort_lite.hw.patterns import fits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import date
     from pathlib import Path
+
+    from ort_lite.hw.schema import Expectation
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    schema_version: int
+
+
+def require_version(content: bytes, known: int) -> None:
+    """Find a file of another version before its fields are looked at.
+
+    Raises:
+        MatrixError: It is; says which version is read here.
+        msgspec.MsgspecError: It has no `schema_version`.
+    """
+    found = msgspec.json.decode(content, type=_Versioned).schema_version
+    if found != known:
+        raise MatrixError(
+            f"schema_version is {found}, and this ort_lite reads {known}; read it with the "
+            "ort_lite that wrote it, or run the rows again"
+        )
+
 
 Outcome = Literal[
     "passed",
@@ -32,10 +55,10 @@ RESULT_FILE = "result.json"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One promise, model or measurement of a row.
+    """One test, model or measurement of a row.
 
     Attributes:
-        message: One line; "" where nothing is to be said.
+        message: One line, or "".
         details: The end of the child's log, or a traceback.
         metrics: Numbers: ratios, differences, seconds (names end in _s).
         placement: Execution provider to its number of nodes.
@@ -52,7 +75,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def test(self) -> str:
-        """As expectations name it: `suite::name`."""
+        """Name in expectations: `suite::name`."""
         return f"{self.suite}::{self.name}"
 
     @property
@@ -62,7 +85,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that was to run.
+    """The result of a row that was asked to run.
 
     Attributes:
         lacks: What the machine lacks (wrong_hardware), or why there is no environment.
@@ -71,7 +94,7 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
         clean: Whether its files were those of the commit.
         identity: Device, driver and SDK, as the EP reported them.
         packages: Distributions in the row's environment.
-        suites: Those that were asked for, with or without cases.
+        suites: Suites that were asked for, with or without cases.
     """
 
     row: str
@@ -93,29 +116,29 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = RESULT_VERSION
 
     def of_suite(self, suite: str) -> tuple[Case, ...]:
-        """The cases of one suite."""
+        """The row's cases of one suite."""
         return tuple(case for case in self.cases if case.suite == suite)
 
 
 def counts_text(cases: Iterable[Case]) -> str:
-    """`84 passed, 1 expected failure`."""
+    """Counts of outcomes as text: `84 passed, 1 expected failure`."""
     counts = Counter(case.outcome for case in cases)
     return ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in counts.items())
 
 
 def write_result(result: RowResult, folder: Path) -> None:
-    """Write result.json."""
+    """Write a row's result.json to its folder."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
     (folder / RESULT_FILE).write_bytes(text)
 
 
 def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
-    """Every result.json in the folders or anywhere under them, by row; a later one wins.
+    """Results from every result.json in or under the folders; the latest of each row wins.
 
     Raises:
-        MatrixError: There is none in all of them, or one that is no result.
+        MatrixError: There is none at all, or one is not a result.
     """
-    found: dict[str, RowResult] = {}
+    latest: dict[str, RowResult] = {}
     folders = list(folders)
     for path in [path for folder in folders for path in sorted(folder.rglob(RESULT_FILE))]:
         try:
@@ -123,11 +146,34 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
             require_version(content, RESULT_VERSION)
             result = msgspec.json.decode(content, type=RowResult)
         except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
-            raise MatrixError(f"{path}: no result of ort-lite hw run: {exc}") from exc
-        known = found.get(result.row)
-        if known is None or known.started <= result.started:
-            found[result.row] = result
-    if not found:
-        told = ", ".join(map(str, folders))
-        raise MatrixError(f"{told}: there is no {RESULT_FILE} in it")
-    return tuple(found.values())
+            raise MatrixError(f"{path}: not a result of ort-lite hw run: {exc}") from exc
+        earlier = latest.get(result.row)
+        if earlier is None or earlier.started <= result.started:
+            latest[result.row] = result
+    if not latest:
+        searched = ", ".join(map(str, folders))
+        raise MatrixError(f"no {RESULT_FILE} in {searched}")
+    return tuple(latest.values())
+
+
+def apply_expectations(
+    cases: Iterable[Case], row: str, expectations: Iterable[Expectation], today: date
+) -> tuple[Case, ...]:
+    """The cases of a row, each judged by the first expectation that matches it."""
+    own = [one for one in expectations if fits(row, one.row)]
+    return tuple(_apply_first(case, own, today) for case in cases)
+
+
+def _apply_first(case: Case, expectations: list[Expectation], today: date) -> Case:
+    expected = next((one for one in expectations if fits(case.test, one.test)), None)
+    if expected is None or case.outcome == "skipped":
+        return case
+    reason = " ".join(filter(None, (expected.reason, expected.issue)))
+    if not case.is_bad:
+        message = f"unexpected pass (expected failure: {reason}); remove the expectation"
+        return msgspec.structs.replace(case, outcome="unexpected_pass", message=message)
+    text = f"expected: {reason}; {case.message}"
+    if today > expected.until:
+        message = f"expectation expired on {expected.until}; {text}"
+        return msgspec.structs.replace(case, outcome="expired", message=message)
+    return msgspec.structs.replace(case, outcome="expected_failure", message=text)

@@ -1,19 +1,23 @@
-"""Rows with their axes expanded: one value for one environment on one kind of machine."""
+"""Rows with their axes expanded, and the digest that ties a row to its evidence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from ort_lite.hw.errors import MatrixError, suggestion
-from ort_lite.hw.schema import Require
-from ort_lite.hw.wildcard import fits
+from ort_lite.hw.patterns import fits
+from ort_lite.hw.schema import ConformanceSuite, Require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.hw.schema import AxisValue, Limit, Matrix, Ratio, Row, RowState
+    from ort_lite.hw.schema import AxisValue, Limit, Matrix, Model, Ratio, Row, RowState, Suite
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -61,12 +65,12 @@ def expand(matrix: Matrix) -> dict[str, ExpandedRow]:
 
     An axis that a row names without values (`embed: []`) takes all that the file has for it.
     """
-    found = {}
+    expanded_rows = {}
     for row in matrix.rows:
         for choice in _choices(matrix, row):
-            expanded = _expanded(matrix, row, choice)
-            found[expanded.id] = expanded
-    return found
+            expanded = _expand_row(matrix, row, choice)
+            expanded_rows[expanded.id] = expanded
+    return expanded_rows
 
 
 def select(rows: Mapping[str, ExpandedRow], names: Sequence[str]) -> tuple[ExpandedRow, ...]:
@@ -102,7 +106,7 @@ def _choices(matrix: Matrix, row: Row) -> list[dict[str, str]]:
     return [c for c in choices if not any(less.items() <= c.items() for less in left_out)]
 
 
-def _expanded(matrix: Matrix, row: Row, choice: Mapping[str, str]) -> ExpandedRow:
+def _expand_row(matrix: Matrix, row: Row, choice: Mapping[str, str]) -> ExpandedRow:
     provider, machine = matrix.providers[row.provider], matrix.machines[row.machine]
     values: list[AxisValue] = [matrix.axes[axis][value] for axis, value in choice.items()]
     requires = [machine.require, row.require, *(value.require for value in values)]
@@ -122,16 +126,60 @@ def _expanded(matrix: Matrix, row: Row, choice: Mapping[str, str]) -> ExpandedRo
             *row.packages,
             *(package for value in values for package in value.packages),
         ),
-        env=_merged(row.env, *(value.env for value in values)),
-        options=_merged(provider.options, *(value.options for value in values)),
-        config=_merged(*(value.config for value in values)),
+        env=_merge(row.env, *(value.env for value in values)),
+        options=_merge(provider.options, *(value.options for value in values)),
+        config=_merge(*(value.config for value in values)),
         sdk_modules=provider.sdk_modules,
         suites=row.suites,
-        limits=_merged(row.limits, *(value.limits for value in values)),
+        limits=_merge(row.limits, *(value.limits for value in values)),
         requires=tuple(require for require in requires if require != Require()),
         allow_failure=row.allow_failure,
     )
 
 
-def _merged(*parts: Mapping[Key, Value]) -> dict[Key, Value]:
+def _merge(*parts: Mapping[Key, Value]) -> dict[Key, Value]:
     return {key: value for part in parts for key, value in part.items()}
+
+
+NOT_DIGESTED = ("about", "lane", "allow_failure")
+"""Fields of a row that do not affect a run."""
+TIME_LIMITS = ("timeout_s", "fetch")
+"""Fields of suites and models that do not affect what a run shows."""
+
+
+def row_digest(row: ExpandedRow, matrix: Matrix) -> str:
+    """Digest of everything that determines what a passed run of the row shows.
+
+    The row's pins, variables, options and requirements; its suites with their thresholds; their
+    models with inputs, oracle and tolerance; and its expected failures. Descriptions and time
+    limits are left out.
+    """
+    digested = {
+        "row": _row_fields(row),
+        "suites": {name: _without(matrix.suites[name], TIME_LIMITS) for name in row.suites},
+        "models": {name: _model_fields(matrix, name) for name in _models_of_row(row, matrix)},
+        "expected failures": [one.test for one in matrix.expectations if fits(row.id, one.row)],
+    }
+    return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _row_fields(row: ExpandedRow) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(row).items() if key not in NOT_DIGESTED}
+    limits = {ratio: limit.at_most for ratio, limit in row.limits.items()}
+    return plain | {"requires": msgspec.to_builtins(row.requires), "limits": limits}
+
+
+def _model_fields(matrix: Matrix, name: str) -> dict[str, Any]:
+    model = matrix.models[name]
+    tolerance = msgspec.to_builtins(model.tolerance or matrix.defaults.tolerance)
+    return _without(model, TIME_LIMITS) | {"tolerance": tolerance}
+
+
+def _models_of_row(row: ExpandedRow, matrix: Matrix) -> set[str]:
+    suites = [matrix.suites[name] for name in row.suites]
+    return {m for suite in suites if not isinstance(suite, ConformanceSuite) for m in suite.models}
+
+
+def _without(value: Suite | Model, keys: tuple[str, ...]) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return {key: part for key, part in plain.items() if key not in keys}

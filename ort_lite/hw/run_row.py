@@ -12,13 +12,12 @@ import msgspec
 
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.hw.errors import EnvironmentFailed
-from ort_lite.hw.expectations import apply_expectations
 from ort_lite.hw.junit import junit_xml
 from ort_lite.hw.requirements import device_lacks, machine_lacks
-from ort_lite.hw.result import RowResult, write_result
-from ort_lite.hw.row_digest import row_digest
+from ort_lite.hw.result import RowResult, apply_expectations, write_result
 from ort_lite.hw.row_setup import prepare_environment
-from ort_lite.hw.suites import ended_badly, run_suite
+from ort_lite.hw.rows import row_digest
+from ort_lite.hw.suites import child_failure, run_suite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from ort_lite.hw.facts import Facts
     from ort_lite.hw.result import Case
-    from ort_lite.hw.row_setup import ReadyRow, Workplace
+    from ort_lite.hw.row_setup import ReadyRow, RunEnvironment
     from ort_lite.hw.rows import ExpandedRow
 
     Progress = Callable[[str], None]
@@ -35,25 +34,25 @@ GIT_TIMEOUT_S = 30
 
 
 def run_row(
-    row: ExpandedRow, place: Workplace, suites: Sequence[str], progress: Progress
+    row: ExpandedRow, run_env: RunEnvironment, suites: Sequence[str], progress: Progress
 ) -> RowResult:
     """Run a row's suites; result.json, junit.xml and log.txt lie in its folder then.
 
     Args:
         row: What is run.
-        place: Where.
+        run_env: Where.
         suites: Of the row's; those it does not have are left out.
         progress: Called with what is going on, one short line.
     """
     began = monotonic()
-    result = _begun(row, place, tuple(name for name in row.suites if name in suites))
-    lacks = machine_lacks(row, place.facts)
+    result = _new_result(row, run_env, tuple(name for name in row.suites if name in suites))
+    lacks = machine_lacks(row, run_env.facts)
     if lacks:
         result = msgspec.structs.replace(result, status="wrong_hardware", lacks=lacks)
     else:
-        result = _with_environment(row, place, result, progress)
+        result = _with_environment(row, run_env, result, progress)
     result = msgspec.structs.replace(result, seconds=monotonic() - began)
-    folder = place.out / row.folder
+    folder = run_env.out / row.folder
     folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder)
     (folder / "junit.xml").write_bytes(junit_xml([result]))
@@ -61,7 +60,7 @@ def run_row(
 
 
 def open_row(
-    row: ExpandedRow, place: Workplace, progress: Progress
+    row: ExpandedRow, run_env: RunEnvironment, progress: Progress
 ) -> tuple[ReadyRow, dict[str, Any]]:
     """A row's environment, and what its own probe found.
 
@@ -69,7 +68,7 @@ def open_row(
         EnvironmentFailed: It cannot be built.
     """
     progress("building its environment")
-    ready = prepare_environment(row, place)
+    ready = prepare_environment(row, run_env)
     progress("looking for its device")
     ended, answer = ready.ask("probe", {}, ready.short_s())
     if not answer:
@@ -88,14 +87,14 @@ def row_lacks(row: ExpandedRow, answer: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _with_environment(
-    row: ExpandedRow, place: Workplace, result: RowResult, progress: Progress
+    row: ExpandedRow, run_env: RunEnvironment, result: RowResult, progress: Progress
 ) -> RowResult:
     try:
-        ready, answer = open_row(row, place, progress)
+        ready, answer = open_row(row, run_env, progress)
     except EnvironmentFailed as exc:
         return msgspec.structs.replace(result, status="environment", lacks=(str(exc),))
     if "ended" in answer:
-        case = ended_badly("probe", "probe", answer["ended"])
+        case = child_failure("probe", "probe", answer["ended"])
         return msgspec.structs.replace(result, status="failed", cases=(case,))
     lacks = row_lacks(row, answer)
     result = msgspec.structs.replace(
@@ -113,7 +112,7 @@ def _with_cases(ready: ReadyRow, result: RowResult, progress: Progress) -> RowRe
         for case in run_suite(ready, suite):
             cases.append(case)
             progress(f"{suite}: {case.name}")
-    expectations = ready.place.matrix.expectations
+    expectations = ready.run_env.matrix.expectations
     today = datetime.now(UTC).date()
     judged = apply_expectations(cases, ready.row.id, expectations, today)
     log = ready.log.read_text(encoding="utf-8", errors="replace") if ready.log.exists() else ""
@@ -125,18 +124,18 @@ def _with_cases(ready: ReadyRow, result: RowResult, progress: Progress) -> RowRe
     )
 
 
-def _begun(row: ExpandedRow, place: Workplace, suites: tuple[str, ...]) -> RowResult:
-    commit, clean = git_state(place.root)
+def _new_result(row: ExpandedRow, run_env: RunEnvironment, suites: tuple[str, ...]) -> RowResult:
+    commit, clean = git_state(run_env.root)
     return RowResult(
         row=row.id,
         status="lost",
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=commit,
         clean=clean,
-        row_digest=row_digest(row, place.matrix),
+        row_digest=row_digest(row, run_env.matrix),
         ep=row.ep,
         device=row.device,
-        host=_host(place.facts),
+        host=_host(run_env.facts),
         suites=suites,
     )
 

@@ -286,7 +286,7 @@ class Evidence(Closed, frozen=True):
     """A real run, written by `ort-lite hw record`.
 
     Attributes:
-        row_digest: Of the row and of what its suites asked (ort_lite.hw.row_digest); another one
+        row_digest: Of the row and of what its suites asked (ort_lite.hw.rows); another one
             needs another run.
         identity: Device, driver and SDK, as the EP reported them.
         packages: Distributions in the row's environment.

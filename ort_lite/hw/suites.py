@@ -1,4 +1,4 @@
-"""The suites of a row: each gives cases, whatever its children do."""
+"""Runs the suites of a row; each yields cases, whatever its child processes do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ort_lite.hw.child import Ended
+    from ort_lite.hw.child_process import ChildExit
     from ort_lite.hw.result import Outcome
     from ort_lite.hw.row_setup import ReadyRow
 
@@ -42,11 +42,11 @@ class TestRow(EpConformance):
 
 
 def run_suite(ready: ReadyRow, name: str) -> Iterator[Case]:
-    """The cases of one suite, as they end."""
-    suite = ready.place.matrix.suites[name]
-    timeout_s = suite.timeout_s or ready.place.matrix.defaults.timeout_s
+    """Run a suite and yield its cases as they finish."""
+    suite = ready.run_env.matrix.suites[name]
+    timeout_s = suite.timeout_s or ready.run_env.matrix.defaults.timeout_s
     if isinstance(suite, ConformanceSuite):
-        yield from _conformance(ready, name, timeout_s)
+        yield from _conformance_cases(ready, name, timeout_s)
         return
     for model in suite.models:
         try:
@@ -55,12 +55,12 @@ def run_suite(ready: ReadyRow, name: str) -> Iterator[Case]:
             yield Case(suite=name, name=model, outcome="failed", message=str(exc))
             continue
         if isinstance(suite, ModelsSuite):
-            yield from _model(ready, name, job, timeout_s)
+            yield from _model_cases(ready, name, job, timeout_s)
         else:
-            yield _bench(ready, name, job, suite, timeout_s)
+            yield _bench_case(ready, name, job, suite, timeout_s)
 
 
-def _conformance(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[Case]:
+def _conformance_cases(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[Case]:
     row, folder = ready.row, ready.folder / "conformance"
     folder.mkdir(exist_ok=True)
     text = CONFORMANCE.format(
@@ -70,105 +70,119 @@ def _conformance(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[Case
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", "utf-8")
     report = folder / "pytest.xml"
     report.unlink(missing_ok=True)
-    command = ["-m", "ort_lite.hw.child_pytest", "-q", "--tb=short", f"--rootdir={folder}", "-c",
-               str(folder / "pytest.ini"), f"--junitxml={report}",
+    command = ["-m", "ort_lite.hw.child_main", "pytest", "-q", "--tb=short",
+               f"--rootdir={folder}", "-c", str(folder / "pytest.ini"), f"--junitxml={report}",
                str(folder / CONFORMANCE_FILE)]  # fmt: skip
     ended = ready.call(command, timeout_s)
     cases = tuple(_pytest_cases(suite, report)) if report.is_file() else ()
     yield from cases
-    all_told = ended.code == 0 or (ended.code == 1 and any(case.is_bad for case in cases))
-    if not all_told or not cases:
-        yield ended_badly(suite, "pytest", ended)
+    reported = ended.code == 0 or (ended.code == 1 and any(case.is_bad for case in cases))
+    if not reported or not cases:
+        yield child_failure(suite, "pytest", ended)
 
 
 def _pytest_cases(suite: str, report: Path) -> Iterator[Case]:
     """The cases of a JUnit file that pytest wrote."""
     for element in ET.parse(report).iter("testcase"):
-        told = next((part for part in element if part.tag in _PYTEST_OUTCOMES), None)
-        outcome: Outcome = "passed" if told is None else _PYTEST_OUTCOMES[told.tag]
+        problem = next((part for part in element if part.tag in _PYTEST_OUTCOMES), None)
+        outcome: Outcome = "passed" if problem is None else _PYTEST_OUTCOMES[problem.tag]
         yield Case(
             suite=suite,
             name=element.get("name", ""),
             outcome=outcome,
             seconds=float(element.get("time", "0")),
-            message=_first_line(told.get("message", "")) if told is not None else "",
-            details=(told.text or "")[-4000:] if told is not None and outcome == "failed" else "",
+            message=_first_line(problem.get("message", "")) if problem is not None else "",
+            details=(problem.text or "")[-4000:]
+            if problem is not None and outcome == "failed"
+            else "",
         )
 
 
-def _model(ready: ReadyRow, suite: str, job: dict[str, Any], timeout_s: float) -> Iterator[Case]:
+def _model_cases(
+    ready: ReadyRow, suite: str, job: dict[str, Any], timeout_s: float
+) -> Iterator[Case]:
     name = job["name"]
     ended, answer = ready.ask("model", job, timeout_s)
     if "fresh" not in answer:
-        yield _not_answered(suite, f"{name} fresh", ended, answer)
+        yield _unanswered_case(suite, f"{name} fresh", ended, answer)
         return
     keys = ("load_s", "first_run_s", "reload_s")
     seconds: dict[str, float] = {key: answer[key] for key in keys if key in answer}
-    yield _compared(suite, f"{name} fresh", answer["fresh"], ended, answer["placement"], seconds)
+    yield _comparison_case(
+        suite, f"{name} fresh", answer["fresh"], ended, answer["placement"], seconds
+    )
     if not ready.keeps_contexts:
         why = f"{ready.row.ep} keeps no contexts"
         yield Case(suite=suite, name=f"{name} reloaded", outcome="skipped", message=why)
     elif "reloaded" in answer:
         size = {"context_bytes": float(answer["context_bytes"])}
-        yield _compared(suite, f"{name} reloaded", answer["reloaded"], ended, {}, size)
+        yield _comparison_case(suite, f"{name} reloaded", answer["reloaded"], ended, {}, size)
 
 
-def _compared(
+def _comparison_case(
     suite: str,
     name: str,
-    found: list[Mapping[str, Any]],
-    ended: Ended,
+    differences: list[Mapping[str, Any]],
+    ended: ChildExit,
     placement: dict[str, int],
     metrics: dict[str, float],
 ) -> Case:
-    far = [d for d in found if not d["within"]]
-    told = [d["problem"] or f"{d['output']}: {d['relative']:.1e} of its largest value" for d in far]
+    far = [d for d in differences if not d["within"]]
+    texts = [
+        d["problem"] or f"{d['output']}: {d['relative']:.1e} of its largest value" for d in far
+    ]
     return Case(
         suite=suite,
         name=name,
-        outcome="failed" if far or not found else "passed",
+        outcome="failed" if far or not differences else "passed",
         seconds=ended.seconds,
-        message=f"off by {'; '.join(told)}" if far else "" if found else "no output to compare",
-        metrics={**metrics, "difference": max((d["relative"] for d in found), default=0.0)},
+        message=f"off by {'; '.join(texts)}"
+        if far
+        else ""
+        if differences
+        else "no output to compare",
+        metrics={**metrics, "difference": max((d["relative"] for d in differences), default=0.0)},
         placement=placement,
     )
 
 
-def _bench(
+def _bench_case(
     ready: ReadyRow, suite: str, job: dict[str, Any], bench: BenchSuite, timeout_s: float
 ) -> Case:
     name = job["name"]
     settings = {"against": bench.against, "runs": bench.runs}
     ended, answer = ready.ask("bench", {**job, **settings}, timeout_s)
     if "metrics" not in answer:
-        return _not_answered(suite, name, ended, answer)
+        return _unanswered_case(suite, name, ended, answer)
     metrics: dict[str, float] = answer["metrics"]
     own = {key: limit.at_most for key, limit in ready.row.limits.items()}
     limits = {key: limit for key, limit in (bench.thresholds | own).items() if key in metrics}
-    over = [f"{k} {metrics[k]:.2f} over {v:g}" for k, v in limits.items() if metrics[k] > v]
-    told = [f"{k} is held to {v.at_most:g}: {v.why}" for k, v in ready.row.limits.items()]
+    over = [f"{k} {metrics[k]:.2f} exceeds {v:g}" for k, v in limits.items() if metrics[k] > v]
+    own_limits = [
+        f"{k} has the row's own limit {v.at_most:g}: {v.why}" for k, v in ready.row.limits.items()
+    ]
     return Case(
         suite=suite,
         name=name,
         outcome="failed" if over else "passed",
         seconds=ended.seconds,
-        message="; ".join([*over, *told]),
+        message="; ".join([*over, *own_limits]),
         metrics=metrics,
         placement=answer["placement"],
     )
 
 
-def _not_answered(suite: str, name: str, ended: Ended, answer: Mapping[str, Any]) -> Case:
+def _unanswered_case(suite: str, name: str, ended: ChildExit, answer: Mapping[str, Any]) -> Case:
     error = answer.get("error")
     if error is None:
-        return ended_badly(suite, name, ended)
+        return child_failure(suite, name, ended)
     status = f"{error['status']}: " if error["status"] else ""
     message = _first_line(f"{status}{error['message']}")
     return Case(suite=suite, name=name, outcome="failed", seconds=ended.seconds, message=message)
 
 
-def ended_badly(suite: str, name: str, ended: Ended) -> Case:
-    """The case of a child that came to no answer."""
+def child_failure(suite: str, name: str, ended: ChildExit) -> Case:
+    """The case of a child that ended without an answer."""
     return Case(
         suite=suite,
         name=name,

@@ -104,13 +104,13 @@ def _value(node: yaml.Node, place: Place, lines: dict[Place, int], file: str) ->
         return None if plain and node.value in ("", "~", "null") else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*place, i), lines, file) for i, item in enumerate(node.value)]
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, item in node.value:
         where = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise MatrixError(f"{file}:{where}: a key must be text")
-        if key.value in found:
+        if key.value in mapping:
             raise MatrixError(f"{file}:{where}: the key '{key.value}' is there twice")
         lines[*place, key.value] = where
-        found[key.value] = _value(item, (*place, key.value), lines, file)
-    return found
+        mapping[key.value] = _value(item, (*place, key.value), lines, file)
+    return mapping

@@ -233,7 +233,7 @@ def test_odd_yaml_is_refused(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b'{"row": "\xff"}', b"[" * 100_000], ids=["bytes", "depth"])
 def test_odd_results_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / RESULT_FILE).write_bytes(content)
-    with pytest.raises(MatrixError, match="no result of ort-lite hw run"):
+    with pytest.raises(MatrixError, match="not a result of ort-lite hw run"):
         read_results([tmp_path])
 
 

@@ -14,7 +14,7 @@ import pytest
 from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import run_command
-from ort_lite.hw.child import row_environ
+from ort_lite.hw.child_process import row_environ
 from ort_lite.hw.environment import EnvironmentRecipe, ensure_environment
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ort_lite.hw.child import Ended, run_child
+from ort_lite.hw.child_process import ChildExit, run_child
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,8 +61,9 @@ def test_that_never_ends():
 RUNS_PYTEST = """\
 import os, sys
 from pathlib import Path
-from ort_lite.hw.child import run_child
-command = [sys.executable, "-m", "ort_lite.hw.child_pytest", "-p", "no:cacheprovider", "test_it.py"]
+from ort_lite.hw.child_process import run_child
+command = [sys.executable, "-m", "ort_lite.hw.child_main", "pytest"]
+command += ["-p", "no:cacheprovider", "test_it.py"]
 run_child(command, env=os.environ, folder=Path(), timeout_s=60, log=Path("log.txt"))
 """
 
@@ -90,12 +91,12 @@ def test_pytest_in_a_row_ends_with_the_run_that_is_killed(tmp_path: Path) -> Non
     ],
 )
 def test_a_fault_is_a_crash_on_linux_and_on_windows(code: int, told: str) -> None:
-    ended = Ended(code=code, timed_out=False, seconds=1, tail="")
+    ended = ChildExit(code=code, timed_out=False, seconds=1, tail="")
     assert ended.crashed
     assert ended.describe() == told
 
 
 def test_a_status_is_no_crash() -> None:
-    ended = Ended(code=3, timed_out=False, seconds=1, tail="")
+    ended = ChildExit(code=3, timed_out=False, seconds=1, tail="")
     assert not ended.crashed
     assert ended.describe() == "ended with status 3 after 1.0 s"

@@ -101,4 +101,4 @@ def test_a_context_damaged_between_build_and_load_is_refused(odd: Make) -> None:
 def test_a_folder_without_contexts_is_a_usage_error(odd: Make) -> None:
     project = odd()
     code, told = cross(project, A, "--contexts", project.root)
-    assert (code, "there is no built.json" in told["error"]["message"]) == (2, True)
+    assert (code, "no built.json" in told["error"]["message"]) == (2, True)

@@ -140,7 +140,7 @@ def test_a_fleet_runs_rows_where_they_fit_and_loses_none_without_a_word(
         "tpu[do=alone]": "lost",
         "gpu": "wrong_hardware",
     }
-    assert rows["gpu"]["lacks"] == ["no worker of the fleet carries GPU=1"]
+    assert rows["gpu"]["lacks"] == ["no worker of the fleet offers GPU=1"]
     assert rows["tpu[do=alone]"]["lacks"] == ["the last worker with TPU=1 is gone"]
     assert (project.root / "stored/npu-do-once/result.json").is_file()
     assert project.call("report", project.results, "--out", project.root / "report")[0] == 1

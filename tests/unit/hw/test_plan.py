@@ -14,11 +14,10 @@ from ctx_formats.identity import HardwareIdentity
 from ort_lite.cli.app import run_command
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.facts import find_library, read_facts
-from ort_lite.hw.plan import make_plan
-from ort_lite.hw.plan_formats import FORMATS
+from ort_lite.hw.patterns import is_within
+from ort_lite.hw.plan import FORMATS, make_plan
 from ort_lite.hw.requirements import device_lacks
 from ort_lite.hw.rows import expand
-from ort_lite.hw.version_range import is_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,11 +35,11 @@ def test_what_a_machine_lacks_keeps_a_row_from_running(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert plan["plain"].runnable
     assert plan["npu"].why_not == (
-        "needs the chip 8086:643e (NPU 4000, Lunar Lake), "
-        "on the PCI bus is no accelerator or display controller",
-        "needs a NPU; /dev/accel has none",
+        "needs the chip 8086:643e (NPU 4000, Lunar Lake); "
+        "the PCI bus has no accelerator or display controller",
+        "needs an NPU; /dev/accel has no device node",
     )
-    assert "needs Python 3.10, here is 3.1" in plan["mixed[python=3.10,embed=0]"].why_not[0]
+    assert "needs Python 3.10; found 3.1" in plan["mixed[python=3.10,embed=0]"].why_not[0]
 
 
 def test_the_right_laptop_runs_the_row(tmp_path: Path) -> None:
@@ -145,10 +144,10 @@ def test_facts_are_read_from_the_machine_s_own_files(tmp_path: Path) -> None:
 def test_an_npu_of_another_platform_is_named(tmp_path: Path) -> None:
     other = replace(LAPTOP, pci={"8086:fd3e": "NPU"}, device_files=())
     assert plan_of(tmp_path, other)["npu"].why_not == (
-        "needs the chip 8086:643e (NPU 4000, Lunar Lake), "
-        "on the PCI bus is 8086:fd3e (NPU 5020, Wildcat Lake)",
-        "needs a NPU; /dev/accel has none; "
-        "on the PCI bus is 8086:fd3e (NPU 5020, Wildcat Lake), without a driver",
+        "needs the chip 8086:643e (NPU 4000, Lunar Lake); "
+        "the PCI bus has 8086:fd3e (NPU 5020, Wildcat Lake)",
+        "needs an NPU; /dev/accel has no device node; "
+        "the PCI bus has 8086:fd3e (NPU 5020, Wildcat Lake), without a driver",
     )
 
 

@@ -11,8 +11,7 @@ from unit.hw.small_matrix import TEXT, matrix_of
 from ort_lite.cli.app import run_command
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix
-from ort_lite.hw.row_digest import row_digest
-from ort_lite.hw.rows import expand, select
+from ort_lite.hw.rows import expand, row_digest, select
 
 if TYPE_CHECKING:
     from pathlib import Path

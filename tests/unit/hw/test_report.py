@@ -152,10 +152,10 @@ def test_a_folder_without_results_is_a_usage_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(tmp_path, tmp_path / "nothing")[0] == 2
-    assert "there is no result.json in it" in capsys.readouterr().err
+    assert "no result.json in" in capsys.readouterr().err
     put_results(tmp_path / "results", PASSED, loads=False)
     assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2
-    assert "no report of ort-lite hw report" in capsys.readouterr().err
+    assert "not a report of ort-lite hw report" in capsys.readouterr().err
 
 
 def test_failures_of_one_cause_are_one_line(tmp_path: Path) -> None:

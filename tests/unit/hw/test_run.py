@@ -147,7 +147,9 @@ def test_a_known_failure_is_expected_until_its_day(odd: Make) -> None:
     code, rows = project.run("odd[do=lie]")
     assert code == 1
     assert rows["odd[do=lie]"]["cases"][0]["outcome"] == "expired"
-    assert rows["odd[do=lie]"]["cases"][0]["message"].startswith("out of date since 2020-01-01")
+    assert rows["odd[do=lie]"]["cases"][0]["message"].startswith(
+        "expectation expired on 2020-01-01"
+    )
 
 
 def test_an_unexpected_pass_fails(odd: Make) -> None:
@@ -157,7 +159,7 @@ def test_an_unexpected_pass_fails(odd: Make) -> None:
     case = rows[RIGHT]["cases"][0]
     assert (case["outcome"], case["message"]) == (
         "unexpected_pass",
-        "passes, and was expected: it lies; take the expectation away",
+        "unexpected pass (expected failure: it lies); remove the expectation",
     )
 
 
@@ -211,8 +213,8 @@ def test_a_platform_s_own_limit_holds_in_place_of_the_suite_s(odd: Make) -> None
     strict, roomy = (results[row]["cases"][0] for row in rows)
     assert (strict["outcome"], roomy["outcome"]) == ("failed", "passed")
     assert 1.001 < roomy["metrics"]["payload"] < 1000
-    assert strict["message"] == f"payload {strict['metrics']['payload']:.2f} over 1.001"
-    assert roomy["message"] == "payload is held to 1000: contexts are padded"
+    assert strict["message"] == f"payload {strict['metrics']['payload']:.2f} exceeds 1.001"
+    assert roomy["message"] == "payload has the row's own limit 1000: contexts are padded"
 
 
 def test_a_run_among_uncommitted_files_is_no_evidence(odd: Make) -> None:
@@ -230,7 +232,7 @@ def test_a_run_among_uncommitted_files_is_no_evidence(odd: Make) -> None:
 def test_a_result_that_is_none_is_a_usage_error(odd: Make) -> None:
     project = odd()
     code, told = project.call("record", project.root)
-    assert (code, "there is no result.json" in told["error"]["message"]) == (2, True)
+    assert (code, "no result.json" in told["error"]["message"]) == (2, True)
     (project.root / "result.json").write_text(json.dumps({"row": 3}))
     code, told = project.call("record", project.root)
-    assert (code, "no result of ort-lite hw run" in told["error"]["message"]) == (2, True)
+    assert (code, "not a result of ort-lite hw run" in told["error"]["message"]) == (2, True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ort_lite.hw.chips import NPU_CHIPS
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix
+from ort_lite.hw.requirements import NPU_CHIPS
 from ort_lite.hw.rows import expand
 from ort_lite.hw.schema import Require
 from ort_lite.providers.catalog import entries

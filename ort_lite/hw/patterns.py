@@ -1,4 +1,4 @@
-"""Ranges of versions such as `>=32.0.100,<33`, of drivers and SDKs."""
+"""Patterns that the matrix is written in: names with `*`, and ranges such as `>=32.0,<33`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether `name` matches a pattern in which `*` stands for any text."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+
 
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     ">=": operator.ge,
@@ -39,7 +45,7 @@ def is_within(version: str, text: str) -> bool:
     if number is None:
         return False
     clauses = (_CLAUSE.fullmatch(clause.strip()) for clause in text.split(","))
-    return all(_holds(number[0], found[1], found[2]) for found in clauses if found)
+    return all(_holds(number[0], match[1], match[2]) for match in clauses if match)
 
 
 def _holds(version: str, sign: str, bound: str) -> bool:

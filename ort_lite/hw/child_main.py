@@ -1,6 +1,9 @@
-"""What a row's child processes do: `python -m ort_lite.hw.child_task JOB.json ANSWER.json`.
+"""Entry of a row's child processes: one task of child_tasks.py, or pytest.
 
-This module and `child_*` run in the row's environment, which has numpy, onnx and the SDK, and
+    python -m ort_lite.hw.child_main JOB.json ANSWER.json
+    python -m ort_lite.hw.child_main pytest ARGUMENTS
+
+This module and child_tasks.py run in the row's environment, which has numpy, onnx and the SDK, and
 neither msgspec nor a YAML reader.
 """
 
@@ -24,12 +27,16 @@ if TYPE_CHECKING:
 
 
 PR_SET_PDEATHSIG = 1
-"""linux/prctl.h."""
+"""Number of the option in linux/prctl.h."""
 
 
 def main(arguments: list[str]) -> int:
-    """Do one job; its answer is there whole or not at all."""
+    """Run pytest, or one job; the answer file is complete or absent."""
     end_with_parent()
+    if arguments[0] == "pytest":
+        import pytest  # noqa: PLC0415 - lazy: rare
+
+        return int(pytest.main(arguments[1:]))
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     answer_file = Path(arguments[1])
     try:
@@ -41,14 +48,14 @@ def main(arguments: list[str]) -> int:
     scratch = answer_file.with_suffix(".part")
     scratch.write_text(json.dumps(answer), encoding="utf-8")
     scratch.replace(answer_file)
-    # An SDK's threads and destructors have nothing more to do here, and some hang in it.
+    # Skips an SDK's threads and destructors, some of which hang.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def end_with_parent() -> None:
-    """Let Linux kill this process when whoever started it dies: nobody waits for the answer."""
+    """Let Linux kill this process when its parent dies: nobody waits for the answer."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
@@ -59,15 +66,15 @@ def _error(exc: OrtLiteError) -> dict[str, str]:
 
 
 def _tasks() -> Mapping[str, Task]:
-    from ort_lite.hw import child_bench, child_models  # noqa: PLC0415 - lazy: rare
+    from ort_lite.hw import child_tasks  # noqa: PLC0415 - lazy: rare
 
     return {
-        "probe": child_models.probe,
-        "oracle": child_models.make_oracle,
-        "model": child_models.run_model,
-        "build": child_models.build_context,
-        "load": child_models.load_context,
-        "bench": child_bench.bench,
+        "probe": child_tasks.probe,
+        "oracle": child_tasks.make_oracle,
+        "model": child_tasks.run_model,
+        "build": child_tasks.build_context,
+        "load": child_tasks.load_context,
+        "bench": child_tasks.bench,
     }
 
 

@@ -1,11 +1,12 @@
-"""In a row's child: what is here, models against their oracle, contexts built and loaded."""
+"""Tasks of a row's child: probe the device, run models against their oracle, measure times."""
 
 from __future__ import annotations
 
 from importlib.metadata import distributions
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,26 +28,27 @@ if TYPE_CHECKING:
 
     Job = Mapping[str, Any]
     Answer = dict[str, Any]
+    from collections.abc import Callable, Mapping
 
 SEED = 20260101
 FAR = 1e300
-"""In place of infinity, which JSON has not."""
+"""Stands for infinity, which JSON lacks."""
 
 
 def probe(job: Job) -> Answer:
-    """The row's device as its own EP and SDK see it.
+    """Describe the row's device as its EP and SDK see it.
 
     Raises:
         OrtLiteError: The EP is not installed, or does not open the device.
     """
     ep = open_ep(job)
-    found = catalog.entries()[ep.name].load().probe()
-    kinds = {device.kind for device in found.devices}
+    probed = catalog.entries()[ep.name].load().probe()
+    kinds = {device.kind for device in probed.devices}
     answer = {
         "identity": ep.identity.to_mapping(),
         "kinds": sorted(kinds),
         "keeps_contexts": isinstance(ep, SupportsEpContext),
-        "tried": list(found.tried),
+        "tried": list(probed.tried),
         "packages": {d.metadata["Name"]: d.version for d in distributions()},
     }
     ep.release()
@@ -61,7 +63,7 @@ def open_ep(job: Job) -> ExecutionProvider:
     """
     installed = catalog.entries()
     if job["ep"] not in installed:
-        raise EPFail(f"{job['ep']} is not installed; there is {', '.join(installed)}")
+        raise EPFail(f"{job['ep']} is not installed; installed: {', '.join(installed)}")
     return catalog.open_provider(installed[job["ep"]], job["options"])
 
 
@@ -112,7 +114,7 @@ def _as_asked(array: Any, spec: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any
 
 
 def run_model(job: Job) -> Answer:
-    """A model fresh, and reloaded from its context: differences, placement, seconds."""
+    """Run a model fresh and reloaded from its context: differences, placement, seconds."""
     began = perf_counter()
     with session_of(job, job["model"]) as session:
         loaded = perf_counter()
@@ -145,12 +147,12 @@ def build_context(job: Job) -> Answer:
     session_of(job, job["model"], context_entries(context)).close()
     files = sorted(folder.glob(f"{job['name']}_ctx*"))
     if not context.is_file():
-        raise EPFail(f"{job['ep']} took no node of {job['name']}: there is no context to keep")
+        raise EPFail(f"{job['ep']} runs no node of {job['name']}, so there is no context")
     return {"context": str(context), "bytes": sum(path.stat().st_size for path in files)}
 
 
 def load_context(job: Job) -> Answer:
-    """Load a context with the row's EP and run it: the verdict before, and what came of it.
+    """Load a context with the row's EP and run it: the verdict before, and the differences.
 
     Raises:
         OrtLiteError: The session refuses it.
@@ -174,7 +176,7 @@ def load_context(job: Job) -> Answer:
 def differences(
     outputs: Mapping[str, Any], expected: Mapping[str, Any], tolerance: Mapping[str, float]
 ) -> Sequence[Answer]:
-    """Per output how far it is from the oracle, and whether that is within the tolerance."""
+    """Distance of each output from the oracle, and whether it is within the tolerance."""
     return [
         {
             "output": d.output,
@@ -194,3 +196,46 @@ def _within(absolute: float, relative: float, tolerance: Mapping[str, float]) ->
         return False
     largest = absolute / relative if isfinite(relative) and relative > 0 else 0.0
     return absolute <= tolerance["share"] * largest + tolerance["floor"]
+
+
+LOADS = 3
+WARM_UP = 3
+REST_S = 0.1
+"""Before each call: the engine before it may leave threads that spin on for a while."""
+
+
+def bench(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Medians in seconds, and the ratios `run`, `reload` and `payload`."""
+    model = Path(job["model"])
+    metrics: dict[str, Any] = {}
+    loads = [lambda: session_of(job, model).close()]
+    if job["keeps_contexts"]:
+        built = build_context(job)
+        loads.append(lambda: session_of(job, built["context"]).close())
+        metrics["payload"] = built["bytes"] / model.stat().st_size
+    times = _time_in_turns(loads, LOADS)
+    metrics["load_s"] = times[0]
+    if job["keeps_contexts"]:
+        metrics |= {"reload_s": times[1], "reload": times[1] / times[0]}
+    with session_of(job, model) as session:
+        feed = load_feed(Path(job["feed"]), session.get_inputs())
+        peer = open_peer(job["against"], model)
+        calls = [lambda: session.run(None, feed), lambda: peer.run(None, dict(feed))]
+        _time_in_turns(calls, WARM_UP)
+        ours, theirs = _time_in_turns(calls, job["runs"])
+        placement = dict(session.explain().node_counts())
+    metrics |= {"run_s": ours, "peer_run_s": theirs, "run": ours / theirs}
+    return {"metrics": metrics, "placement": placement}
+
+
+def _time_in_turns(calls: Sequence[Callable[[], object]], count: int) -> list[float]:
+    """The median time of each call, in turns of changing order: a busy machine slows them all."""
+    times: list[list[float]] = [[] for _ in calls]
+    pairs = list(zip(times, calls, strict=True))
+    for turn in range(count):
+        for seconds, call in pairs if turn % 2 == 0 else reversed(pairs):
+            sleep(REST_S)
+            began = perf_counter()
+            call()
+            seconds.append(perf_counter() - began)
+    return [median(seconds) for seconds in times]

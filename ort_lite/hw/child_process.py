@@ -1,4 +1,4 @@
-"""Child processes with a time limit: a vendor's crash or hang ends the child and nothing else."""
+"""Child processes with a time limit: a vendor's crash or hang ends only the child."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ KEPT_AWAY = (
     *("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "ORT_LITE_CACHE_DIR", "ONEDNN_MAX_CPU_ISA"),
     *("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "CL_CONFIG_CPU_TARGET_ARCH"),
 )
-"""Variables that would make a row something else than the matrix says."""
+"""Environment variables that would change what a row runs."""
 if sys.platform == "win32":
     APART = subprocess.CREATE_NEW_PROCESS_GROUP
 else:
     APART = 0
-"""Keeps Ctrl-C on a console away from a child, as a session of its own does elsewhere."""
+"""Keeps a console's Ctrl-C away from a child, as a new session does on other systems."""
 FIRST_NTSTATUS_ERROR = 0xC0000000
 """Windows ends a process with such a code where Linux sends a signal: 0xC0000005 for SIGSEGV."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a child ended.
+class ChildExit:
+    """How a child process ended.
 
     Attributes:
         code: Its exit status; negative for a signal, as subprocess has it, or Windows' NTSTATUS.
@@ -46,7 +46,7 @@ class Ended:
 
     @property
     def crashed(self) -> bool:
-        """Whether a fault ended it, and not we."""
+        """Whether a fault ended it rather than the time limit."""
         return (self.code < 0 or self.code >= FIRST_NTSTATUS_ERROR) and not self.timed_out
 
     def describe(self) -> str:
@@ -65,7 +65,7 @@ def run_child(
     folder: Path,
     timeout_s: float,
     log: Path,
-) -> Ended:
+) -> ChildExit:
     """Run a command to its end, or kill it and everything it started.
 
     Args:
@@ -97,7 +97,7 @@ def run_child(
             timed_out = True
         finally:
             _kill_tree(process)
-    return Ended(
+    return ChildExit(
         code=process.returncode,
         timed_out=timed_out,
         seconds=monotonic() - began,
@@ -106,10 +106,10 @@ def run_child(
 
 
 def row_environ(environ: Mapping[str, str], own: Mapping[str, str], env: Path) -> dict[str, str]:
-    """Variables of a row's children: the outer ones without `KEPT_AWAY`, then the row's own."""
+    """Environment of a row's children: the outer one less `KEPT_AWAY`, plus the row's variables."""
     kept = {key: value for key, value in environ.items() if key not in KEPT_AWAY}
-    mine = {key: value.replace("{env}", str(env)) for key, value in own.items()}
-    return {**kept, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1", **mine}
+    own_values = {key: value.replace("{env}", str(env)) for key, value in own.items()}
+    return {**kept, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1", **own_values}
 
 
 def _kill_tree(process: subprocess.Popen[bytes]) -> None:
