@@ -72,8 +72,8 @@ def computing_wide(info: KernelInfo, fn: KernelFn) -> KernelFn:
             return fn(*inputs)
         result = fn(*(widened(x) for x in inputs))
         if isinstance(result, tuple):
-            return tuple(_narrowed(item, narrow) for item in result)
-        return _narrowed(result, narrow)
+            return tuple(_narrow(item, narrow) for item in result)
+        return _narrow(result, narrow)
 
     return wide
 
@@ -85,7 +85,7 @@ def widened(value: Any) -> Any:  # noqa: ANN401 - arrays, None and sequences ali
     return value
 
 
-def _narrowed(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widened`
+def _narrow(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widened`
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype == FLOAT32:
         return value.astype(narrow)
     return value

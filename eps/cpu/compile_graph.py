@@ -10,11 +10,11 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass, field
 from ctx_formats.onnx_model import TensorType
 from ctx_formats.tensor_size import element_bits
+from eps.cpu.array_pool import ArrayPool
 from eps.cpu.binding import Binder
 from eps.cpu.constants import constants_of
 from eps.cpu.plan import KERNEL_ERRORS, BodyPlan, Plan, as_value
 from eps.cpu.resolve import plain_domain
-from eps.cpu.workspace import Workspace
 from ort_lite.ep import Body, KernelInfo, OrtLiteError, number_slots
 from ort_lite.ep import NotImplemented as NotImplementedByCpu
 
@@ -85,14 +85,14 @@ class GraphCompiler:
     Attributes:
         bodies: Prepared bodies by node index and key of `Graph.bodies`.
         depth: How many bodies this graph lies in.
-        workspace: Memory for the results of this graph and of its bodies.
+        pool: Memory for the results of this graph and of its bodies.
     """
 
     graph: Graph
     resolver: Resolver
     bodies: Mapping[tuple[int, str], Runnable] = field(default_factory=dict)
     depth: int = 0
-    workspace: Workspace = field(default_factory=Workspace)
+    pool: ArrayPool = field(default_factory=ArrayPool)
     folds: Folds = field(default_factory=Folds)
     _outputs: frozenset[str] = field(init=False)
 
@@ -158,7 +158,7 @@ class GraphCompiler:
                 bool(n) and (n in self._outputs or bool(graph.consumers(n))) for n in node.outputs
             ),
             bodies=self._node_bodies(index),
-            empty=self.workspace.empty,
+            empty=self.pool.empty,
         )
 
     def _node_bodies(self, index: int) -> dict[str, Body]:
@@ -175,7 +175,7 @@ class GraphCompiler:
         return found
 
     def _compile_nested(self, body: Graph) -> Plan:
-        inner = GraphCompiler(body, self.resolver, depth=self.depth + 1, workspace=self.workspace)
+        inner = GraphCompiler(body, self.resolver, depth=self.depth + 1, pool=self.pool)
         inner.folds = self.folds
         return inner.compile()
 
@@ -215,7 +215,7 @@ def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int |
         return None
     for name, value in zip(node.outputs, values, strict=False):
         if name:
-            known[name] = _frozen(value)
+            known[name] = _freeze(value)
     return size
 
 
@@ -236,10 +236,10 @@ def _typed_bytes(value_type: ValueType | None) -> int:
         return count
 
 
-def _frozen(value: Value) -> Value:
+def _freeze(value: Value) -> Value:
     """`value` read-only, as plans know constants by."""
     if isinstance(value, list):
-        return [_frozen(item) for item in value]
+        return [_freeze(item) for item in value]
     if isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False

@@ -17,13 +17,13 @@ def constants_of(graph: Graph) -> dict[str, Array]:
     In an ONNX file tensors begin anywhere. BLAS takes none that is not aligned to its element
     type, and numpy would copy it for every product: 60 times the time of a matrix by a vector.
     """
-    found = {name: _aligned(to_numpy(tensor)) for name, tensor in graph.initializers.items()}
+    found = {name: _align(to_numpy(tensor)) for name, tensor in graph.initializers.items()}
     for name, sparse in graph.definition.sparse_initializers.items():
         found[name] = dense_array(name, sparse)
     return found
 
 
-def _aligned(values: Array) -> Array:
+def _align(values: Array) -> Array:
     if values.flags.aligned:
         return values
     result = values.copy()

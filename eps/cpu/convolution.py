@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import SIZES, on_last_axes
 from eps.cpu.depthwise import pays_rows, row_convolution
 from eps.cpu.windows import Padding, Windows
-from eps.cpu.workspace import LEAST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ def convolution(
         if len(x) < 3 or len(x) != len(w):
             raise ValueError(f"X of shape {x} and W of shape {w} do not fit")
         axes = attributes.axes(x[2:], w[2:])
-        by_windows = _laid_out(_Matrices.of(x, w, axes, group), axes, dtype, empty)
+        by_windows = _lay_out(_Matrices.of(x, w, axes, group), axes, dtype, empty)
         if fixed is not None and group == x[1] == w[0] and pays_rows(axes):
             filters = fixed.astype(dtype, copy=False)
             return row_convolution(x, filters, axes, empty, by_windows)
@@ -82,7 +82,7 @@ def convolve(
         ValueError: Channels and filters do not fit.
     """
     matrices = _Matrices.of(x.shape, w.shape, axes, group)
-    return _laid_out(matrices, axes, _common_type(x, w), empty)(x, w)
+    return _lay_out(matrices, axes, _common_type(x, w), empty)(x, w)
 
 
 def _common_type(x: Array, w: Array) -> DType:
@@ -151,12 +151,12 @@ def _parts(rows: int, each: int) -> int:
     return next((n for n in fitting if rows // n * each <= ONE_THREAD_PRODUCTS), 1)
 
 
-def _laid_out(
+def _lay_out(
     matrices: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty
 ) -> Convolution:
     if all(a.taps == 1 for a in axes):
         return _pointwise(matrices, axes, dtype, empty)
-    return _windowed(matrices, axes, dtype, empty)
+    return _convolve_windows(matrices, axes, dtype, empty)
 
 
 def _pointwise(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty) -> Convolution:
@@ -176,7 +176,9 @@ def _pointwise(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Em
     return run
 
 
-def _windowed(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty) -> Convolution:
+def _convolve_windows(
+    m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Empty
+) -> Convolution:
     """Windows are copied to columns, a block at a time."""
     windows = Windows.of(m.x, dtype, axes)
     row = math.prod(m.columns) * dtype.itemsize // max(axes[0].count, 1)
@@ -186,7 +188,7 @@ def _windowed(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Emp
 
         def at_once(x: Array, w: Array) -> Array:
             view = windows.over(x, empty)
-            columns = view.reshape(m.columns) if small else _copied(view, empty, m.columns)
+            columns = view.reshape(m.columns) if small else _copy_windows(view, empty, m.columns)
             result = empty(m.result, dtype)
             np.matmul(w.reshape(m.filters), columns, out=result.reshape(m.products))
             return result
@@ -200,7 +202,7 @@ def _windowed(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Emp
         view = windows.over(x, empty)
         filters, result = w.reshape(m.filters), empty(m.result, dtype)
         for cut in cuts:
-            columns = _copied(view[on_last_axes([cut, *inner])], empty, (*m.columns[:-1], -1))
+            columns = _copy_windows(view[on_last_axes([cut, *inner])], empty, (*m.columns[:-1], -1))
             # The rows of one filter follow each other in memory, so that this is a view.
             target = result[:, :, cut].reshape(*m.products[:-1], -1, copy=False)
             np.matmul(filters, columns, out=target)
@@ -209,7 +211,7 @@ def _windowed(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Emp
     return by_blocks
 
 
-def _copied(view: Array, empty: Empty, shape: Sequence[int]) -> Array:
+def _copy_windows(view: Array, empty: Empty, shape: Sequence[int]) -> Array:
     columns = empty(view.shape, view.dtype)
     np.copyto(columns, view)
     return columns.reshape(shape)

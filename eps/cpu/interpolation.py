@@ -58,7 +58,7 @@ class Interpolation:
         if self.exclude_outside:
             weights = np.where((indices >= 0) & (indices < axis.size), weights, 0)
             weights = weights / weights.sum(1, keepdims=True)
-        return _weighted(x, at, np.clip(indices, 0, axis.size - 1), weights)
+        return _weigh_taps(x, at, np.clip(indices, 0, axis.size - 1), weights)
 
     def _nearest(self, places: Array, axis: AxisResize) -> Array:
         half = np.float32(0.5)
@@ -132,7 +132,7 @@ def source_places(transformation: str, axis: AxisResize) -> Array:
     raise ValueError(f"coordinate_transformation_mode '{transformation}' is not known")
 
 
-def _weighted(x: Array, at: int, indices: Array, weights: Array) -> Array:
+def _weigh_taps(x: Array, at: int, indices: Array, weights: Array) -> Array:
     """Sum of taps [length, taps] along axis `at`; by a matrix where that is small."""
     length, taps = indices.shape
     size = x.shape[at]

@@ -139,7 +139,7 @@ def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:
     except RuntimeException as exc:  # a node inside a body
         raise RuntimeException(_failure(node, exc.message)) from exc
     except KERNEL_ERRORS as exc:
-        given = ", ".join(_described(value) for value in arguments)
+        given = ", ".join(_describe_value(value) for value in arguments)
         text = str(exc) or type(exc).__name__
         raise RuntimeException(_failure(node, f"{text} (inputs: {given})")) from exc
 
@@ -151,7 +151,7 @@ def _failure(node: Node, message: str) -> str:
     )
 
 
-def _described(value: Value) -> str:
+def _describe_value(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"{type_string(value.dtype)} {list(value.shape)}"
     return "none" if value is None else type(value).__name__

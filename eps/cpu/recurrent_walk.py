@@ -65,7 +65,7 @@ def walk(
     else:
         times = np.arange(steps)[:, None, None]
         walked = np.where(np.array(recurrence.backwards)[:, None], times[::-1], times)
-        h = _masked(stepper, projected, h, y, (lengths > walked)[..., None])
+        h = _mask_ended(stepper, projected, h, y, (lengths > walked)[..., None])
     for d, back in enumerate(recurrence.backwards):
         if back:
             y[:, d] = y[::-1, d].copy()
@@ -78,7 +78,7 @@ def _in_order(x: Array, backwards: Sequence[bool]) -> Array:
     return ways[0][None] if len(ways) == 1 else np.stack(ways)
 
 
-def _masked(stepper: Stepper, projected: Array, h: Array, y: Array, going: Array) -> Array:
+def _mask_ended(stepper: Stepper, projected: Array, h: Array, y: Array, going: Array) -> Array:
     """Steps of sequences that differ in length; one that is over keeps its states and gives 0.
 
     Args:

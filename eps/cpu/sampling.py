@@ -64,7 +64,7 @@ class Sampler:
         if self.padding != "reflection":
             return at
         low, high = self._edges(size)
-        return np.where((at < low) | (at > high), _reflected(at, low, high), at)
+        return np.where((at < low) | (at > high), _reflect(at, low, high), at)
 
     def _taps(self, at: Array, size: int) -> tuple[list[Array], list[Array]]:
         """Indices and weights of the neighbours along one axis; none lies outside."""
@@ -83,14 +83,14 @@ class Sampler:
                 inside = (place >= 0) & (place <= size - 1)
                 weights[i] = np.where(inside, weights[i], 0)
             elif self.padding == "reflection":
-                place = _reflected(place, *self._edges(size))
+                place = _reflect(place, *self._edges(size))
             # NaN and infinity have no neighbours; they read element 0 with their weight.
             place = np.clip(np.nan_to_num(place), 0, size - 1)
             indices.append(place.astype(np.intp))
         return indices, weights
 
 
-def _reflected(at: Array, low: float, high: float) -> Array:
+def _reflect(at: Array, low: float, high: float) -> Array:
     """Places mirrored at `low` and `high` until they lie between."""
     span = high - low
     if span <= 0:

@@ -77,7 +77,7 @@ class Schemas:
                 f"{what}; ONNX Runtime lays tensors out for the CPU that it optimised the model "
                 "on: save the model with graph_optimization_level ORT_ENABLE_EXTENDED"
             )
-        known = self._known()
+        known = self._known_versions()
         later = [v for d, name, v in known if (d, name) == (domain, op_type)]
         if later:
             return f"{what}; it appears in opset {min(later)}"
@@ -90,7 +90,7 @@ class Schemas:
         near = difflib.get_close_matches(op_type, names, n=1)
         return f"{what}; nearest known: {near[0]}" if near else what
 
-    def _known(self) -> set[tuple[str, str, int]]:
+    def _known_versions(self) -> set[tuple[str, str, int]]:
         """(domain, operator, version) of every schema and kernel."""
         found = load_table().known()
         for registry in self.registries:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import check_allocation, on_last_axes
-from eps.cpu.workspace import LEAST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -101,27 +101,27 @@ class _InputCheck:
             self._strings = info.type.elem_type == DataType.STRING
             self._dtype = None if self._strings else numpy_dtype(info.type.elem_type)
             self._shape = info.type.shape
-        self._fixed = _fixed(self._shape)
+        self._fixed_dims = _fixed_dims(self._shape)
 
     def accept(self, value: Any) -> Value:  # noqa: ANN401 - whatever a user feeds
         """`value` as the partitions take it: an array of the declared type, C-contiguous."""
         if not self._tensor:
-            return self._held(value)
+            return self._array_of(value)
         if type(value) is not np.ndarray:
             value = self._as_array(value)
         if value.dtype != self._dtype:
-            value = self._retyped(value)
+            value = self._convert(value)
         if self._shape is not None and value.ndim != len(self._shape):
             raise InvalidArgument(
                 f"Invalid rank for input: {self.name} Got: {value.ndim} Expected: "
                 f"{len(self._shape)} Please fix either the inputs/outputs or the model."
             )
-        for axis, size in self._fixed:
+        for axis, size in self._fixed_dims:
             if value.shape[axis] != size:
                 raise InvalidArgument(self._wrong_dims(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)
 
-    def _held(self, value: Any) -> Value:  # noqa: ANN401 - see accept
+    def _array_of(self, value: Any) -> Value:  # noqa: ANN401 - see accept
         """A sequence, map, optional or sparse tensor, out of an OrtValue perhaps."""
         held = getattr(value, "held", None)
         if callable(held):
@@ -139,7 +139,7 @@ class _InputCheck:
             )
         shape = value.dense_shape()
         dims = shape if wanted.shape is None else wanted.shape
-        if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in _fixed(dims)):
+        if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in _fixed_dims(dims)):
             raise InvalidArgument(
                 f"Got invalid dimensions for input: {self.name} Got: {shape} Expected: "
                 f"{list(dims)} Please fix either the inputs/outputs or the model."
@@ -164,7 +164,7 @@ class _InputCheck:
             f"expected: ({self._expected})"
         )
 
-    def _retyped(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _convert(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if self._strings and value.dtype.kind in "OUSVT":
             return _texts(value, self.name)
         if self._dtype is not None and value.dtype.newbyteorder("=") == self._dtype:
@@ -177,7 +177,7 @@ class _InputCheck:
     def _wrong_dims(self, value: np.ndarray[Any, Any]) -> str:
         wrong = "\n".join(
             f" index: {axis} Got: {value.shape[axis]} Expected: {size}"
-            for axis, size in self._fixed
+            for axis, size in self._fixed_dims
             if value.shape[axis] != size
         )
         return (
@@ -206,7 +206,7 @@ def _texts(value: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
     return texts.reshape(value.shape)
 
 
-def _fixed(shape: Sequence[Dim] | None) -> tuple[tuple[int, int], ...]:
+def _fixed_dims(shape: Sequence[Dim] | None) -> tuple[tuple[int, int], ...]:
     """Axes with a size; a negative size is some exporters' way to say "unknown"."""
     return tuple(
         (axis, dim) for axis, dim in enumerate(shape or ()) if isinstance(dim, int) and dim >= 0

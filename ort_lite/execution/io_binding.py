@@ -60,7 +60,7 @@ class IOBinding:
         Raises:
             BindingError: It is no array, or text; an InvalidArgument and a RuntimeError, too.
         """
-        self._known(name, inputs=True)
+        self._require_known(name, inputs=True)
         self._require_no_text(name)
         if not isinstance(arr_on_cpu, np.ndarray):
             raise BindingError(f"{NO_STRINGS}, got {type(arr_on_cpu).__name__}")
@@ -74,7 +74,7 @@ class IOBinding:
             TypeError: It is no OrtValue.
         """
         _require_ortvalue(ortvalue)
-        self._inputs[self._known(name, inputs=True)] = ortvalue.held()
+        self._inputs[self._require_known(name, inputs=True)] = ortvalue.held()
 
     def bind_input(
         self,
@@ -93,7 +93,7 @@ class IOBinding:
         host_device(device_type, device_id)
         self._require_no_text(name)
         array = array_at(buffer_ptr, element_type, shape)
-        self._inputs[self._known(name, inputs=True)] = array
+        self._inputs[self._require_known(name, inputs=True)] = array
 
     def bind_output(
         self,
@@ -119,7 +119,7 @@ class IOBinding:
                     "provided"
                 )
             place = array_at(buffer_ptr, element_type, shape)
-        self._outputs[self._known(name, inputs=False)] = place
+        self._outputs[self._require_known(name, inputs=False)] = place
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Ask for an output in the memory of an OrtValue.
@@ -128,7 +128,7 @@ class IOBinding:
             TypeError: It is no OrtValue.
         """
         _require_ortvalue(ortvalue)
-        self._outputs[self._known(name, inputs=False)] = ortvalue.numpy()
+        self._outputs[self._require_known(name, inputs=False)] = ortvalue.numpy()
 
     def get_outputs(self) -> list[OrtValue]:
         """Results of the last run, in the order in which outputs were bound."""
@@ -192,7 +192,7 @@ class IOBinding:
             results.append(OrtValue.holding(place))
         self._results = results
 
-    def _known(self, name: str, *, inputs: bool) -> str:
+    def _require_known(self, name: str, *, inputs: bool) -> str:
         session = self._session
         args = (
             [*session.get_inputs(), *session.get_overridable_initializers()]

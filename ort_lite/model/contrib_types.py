@@ -55,7 +55,7 @@ def _shape(types: Types, index: int) -> Shape:
     return None if found is None else found.shape
 
 
-def _typed(like: TensorType | None, shape: Shape) -> TensorType | None:
+def _tensor_type(like: TensorType | None, shape: Shape) -> TensorType | None:
     """Elements as in `like`."""
     return None if like is None else TensorType(like.elem_type, shape)
 
@@ -104,7 +104,7 @@ def _matrix(element: int | None = None, b: int = 1) -> Rule:
         turned = {"turn_a": bool(_int(node, "transA")), "turn_b": bool(_int(node, "transB"))}
         shape = _product(_shape(types, 0), _shape(types, b), **turned)
         first = _at(types, 0)
-        return (_typed(first, shape) if element is None else TensorType(element, shape),)
+        return (_tensor_type(first, shape) if element is None else TensorType(element, shape),)
 
     return rule
 
@@ -120,7 +120,7 @@ def _columns(node: Node, types: Types) -> Types:
     """Rows of input 0 with N columns."""
     shape = _shape(types, 0)
     wide = None if shape is None else (*shape[:-1], _int(node, "N") or None)
-    return (_typed(_at(types, 0), wide),)
+    return (_tensor_type(_at(types, 0), wide),)
 
 
 def _quantize(_: Node, types: Types) -> Types:
@@ -132,13 +132,13 @@ def _quantize(_: Node, types: Types) -> Types:
 def _elements_of(like: int, *shapes: int) -> Rule:
     """Elements as of input `like`, the shapes of other inputs broadcast."""
     return lambda _, types: (
-        _typed(_at(types, like), _broadcast(*(_shape(types, i) for i in shapes))),
+        _tensor_type(_at(types, like), _broadcast(*(_shape(types, i) for i in shapes))),
     )
 
 
-def _opened(like: int = 0, more: int = 0) -> Rule:
+def _rule_without_shape(like: int = 0, more: int = 0) -> Rule:
     """Elements as of input `like`, `more` dimensions than input 0, none known."""
-    return lambda _, types: (_typed(_at(types, like), _open(_shape(types, 0), more)),)
+    return lambda _, types: (_tensor_type(_at(types, like), _open(_shape(types, 0), more)),)
 
 
 def _windows(like: int, weights: int | None = None) -> Rule:
@@ -147,7 +147,7 @@ def _windows(like: int, weights: int | None = None) -> Rule:
     def rule(node: Node, types: Types) -> Types:
         shape = _shape(types, 0)
         if shape is None or len(shape) < 3:
-            return (_typed(_at(types, like), None),)
+            return (_tensor_type(_at(types, like), None),)
         last = bool(_int(node, "channels_last", int(node.op_type == "NhwcMaxPool")))
         channels: Dim = shape[-1] if last else shape[1]
         if weights is not None:
@@ -156,7 +156,7 @@ def _windows(like: int, weights: int | None = None) -> Rule:
         pooled: Dim = 1 if node.op_type == "QLinearGlobalAveragePool" else None
         space = (pooled,) * (len(shape) - 2)
         kept = (shape[0], *space, channels) if last else (shape[0], channels, *space)
-        return (_typed(_at(types, like), kept),)
+        return (_tensor_type(_at(types, like), kept),)
 
     return rule
 
@@ -171,7 +171,7 @@ def _quantized_concat(node: Node, types: Types) -> Types:
     along = [shape[axis] if shape and len(shape) > axis else None for shape in shapes]
     total = sum(d for d in along if isinstance(d, int))
     whole: Dim = total if all(isinstance(d, int) for d in along) else None
-    return (_typed(first, (*first.shape[:axis], whole, *first.shape[axis + 1 :])),)
+    return (_tensor_type(first, (*first.shape[:axis], whole, *first.shape[axis + 1 :])),)
 
 
 def _attention(node: Node, types: Types) -> Types:
@@ -184,7 +184,7 @@ def _attention(node: Node, types: Types) -> Types:
     if sizes is not None and isinstance(sizes.value, tuple) and len(sizes.value) == 3:
         hidden = sizes.value[2]
     out = None if x is None or len(x) != 3 else (x[0], x[1], hidden)
-    return (_typed(scale, out), _typed(scale, (None,) * 5))
+    return (_tensor_type(scale, out), _tensor_type(scale, (None,) * 5))
 
 
 def _heads_of(node: Node, types: Types) -> Types:
@@ -197,8 +197,8 @@ def _heads_of(node: Node, types: Types) -> Types:
         grouped = node.op_type == "GroupQueryAttention"
         columns = shape[2] if grouped else value[2] if value and len(value) == 3 else None
     out = None if shape is None or len(shape) < 3 else (shape[0], shape[1], columns)
-    cache = _typed(query, (None,) * 4)
-    return (_typed(query, out), cache, cache)
+    cache = _tensor_type(query, (None,) * 4)
+    return (_tensor_type(query, out), cache, cache)
 
 
 def _skip_normalization(_: Node, types: Types) -> Types:
@@ -210,7 +210,7 @@ def _embedding(_: Node, types: Types) -> Types:
     hidden = table.shape[1] if table is not None and table.shape and len(table.shape) == 2 else None
     out = None if ids is None or len(ids) != 2 else (*ids, hidden)
     mask = TensorType(DataType.INT32, None if ids is None else ids[:1])
-    return (_typed(table, out), mask, _typed(table, out))
+    return (_tensor_type(table, out), mask, _tensor_type(table, out))
 
 
 def _quantized_embedding(node: Node, types: Types) -> Types:
@@ -226,26 +226,30 @@ def _hashes(node: Node, types: Types) -> Types:
 
 def _distances(_: Node, types: Types) -> Types:
     a, b = _shape(types, 0), _shape(types, 1)
-    return (_typed(_at(types, 0), None if not a or not b else (a[0], b[0])),)
+    return (_tensor_type(_at(types, 0), None if not a or not b else (a[0], b[0])),)
 
 
 def _range(_: Node, types: Types) -> Types:
-    return (_typed(_at(types, 0), (None,)),)
+    return (_tensor_type(_at(types, 0), (None,)),)
 
 
 def _unique(_: Node, types: Types) -> Types:
     counts = TensorType(DataType.INT64, (None,))
-    return (_typed(_at(types, 0), (None,)), TensorType(DataType.INT64, _shape(types, 0)), counts)
+    return (
+        _tensor_type(_at(types, 0), (None,)),
+        TensorType(DataType.INT64, _shape(types, 0)),
+        counts,
+    )
 
 
 def _tokens(_: Node, types: Types) -> Types:
     texts = _shape(types, 0)
-    return (_typed(_at(types, 0), None if texts is None else (*texts, None)),)
+    return (_tensor_type(_at(types, 0), None if texts is None else (*texts, None)),)
 
 
-def _sampled(_: Node, types: Types) -> Types:
+def _infer_sampled(_: Node, types: Types) -> Types:
     x, grid = _shape(types, 0), _shape(types, 1)
-    return (_typed(_at(types, 0), None if not x or not grid else (*x[:2], *grid[1:-1])),)
+    return (_tensor_type(_at(types, 0), None if not x or not grid else (*x[:2], *grid[1:-1])),)
 
 
 def _lstm(node: Node, types: Types) -> Types:
@@ -272,7 +276,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "FusedGemm"), _matrix()),
         **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matrix(DataType.FLOAT)),
         **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _columns),
-        "SparseToDenseMatMul": lambda _, types: (_typed(_at(types, 1), (None, None)),),
+        "SparseToDenseMatMul": lambda _, types: (_tensor_type(_at(types, 1), (None, None)),),
         **dict.fromkeys(("QLinearAdd", "QLinearMul"), _elements_of(0, 0, 3)),
         **dict.fromkeys(("Attention", "QAttention"), _attention),
         **dict.fromkeys(("GroupQueryAttention", "MultiHeadAttention"), _heads_of),
@@ -283,22 +287,22 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
             ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skip_normalization
         ),
         "CDist": _distances,
-        "CropAndResize": lambda _, types: (_typed(_at(types, 0), (None,) * 4),),
+        "CropAndResize": lambda _, types: (_tensor_type(_at(types, 0), (None,) * 4),),
         "DynamicTimeWarping": lambda *_: (TensorType(DataType.INT32, (2, None)),),
         "MurmurHash3": _hashes,
         "QEmbedLayerNormalization": _quantized_embedding,
-        "UnfoldTensor": _opened(more=1),
+        "UnfoldTensor": _rule_without_shape(more=1),
         "DequantizeLinear": _elements_of(1, 0),
         "DynamicQuantizeLSTM": _lstm,
         "EmbedLayerNormalization": _embedding,
-        "ExpandDims": _opened(more=1),
+        "ExpandDims": _rule_without_shape(more=1),
         "FusedConv": _windows(0, 1),
-        "GatherBlockQuantized": lambda _, types: (_typed(_at(types, 2), None),),
-        "GatherND": lambda _, types: (_typed(_at(types, 0), None),),
-        "GridSample": _sampled,
+        "GatherBlockQuantized": lambda _, types: (_tensor_type(_at(types, 2), None),),
+        "GatherND": lambda _, types: (_tensor_type(_at(types, 0), None),),
+        "GridSample": _infer_sampled,
         "MatMulInteger16": _matrix(DataType.INT32),
         "NGramRepeatBlock": _same(1),
-        "Pad": _opened(),
+        "Pad": _rule_without_shape(),
         "QGemm": _quantized_gemm,
         "QLinearConcat": _quantized_concat,
         "QLinearConv": _windows(7, 3),

@@ -111,7 +111,7 @@ def shown(
         return declared or found
     if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
         return declared
-    theirs = _without_generated(found.shape, certain)
+    theirs = _drop_generated(found.shape, certain)
     if theirs is None:
         return declared
     if declared.shape is None:
@@ -121,7 +121,7 @@ def shown(
     return TensorType(declared.elem_type, tuple(map(_merge, declared.shape, theirs)))
 
 
-def _without_generated(shape: Shape | None, certain: frozenset[str]) -> Shape | None:
+def _drop_generated(shape: Shape | None, certain: frozenset[str]) -> Shape | None:
     if shape is None:
         return None
     return tuple(

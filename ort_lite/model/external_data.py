@@ -80,7 +80,7 @@ class ExternalFiles:
                 raise Fail(f"External data in '{location}': {exc}") from exc
         if self._proof is not None:
             self._require_proven(self._proof, spans)
-        return _each_external(graph, self._attached)
+        return _each_external(graph, self._attach)
 
     def files(self) -> Iterator[tuple[str, ExternalFile]]:
         """Locations and files in use, in the order of their names."""
@@ -118,7 +118,7 @@ class ExternalFiles:
         for location in locations:
             try:
                 if self._in_memory:
-                    proof.require(location, [self._given(location)])
+                    proof.require(location, [self._bytes_in_memory(location)])
                 else:
                     proof.require(location, self._files[location].pieces())
             except FileChangedError:
@@ -150,16 +150,16 @@ class ExternalFiles:
         spans.setdefault(where.location, set()).add((where.offset, where.offset + size))
         return tensor
 
-    def _attached(self, tensor: Tensor) -> Tensor:
+    def _attach(self, tensor: Tensor) -> Tensor:
         from ctx_formats.tensor_size import tensor_bytes  # noqa: PLC0415 - lazy: reload
 
         where = _place(tensor)
         span = where.offset, where.offset + tensor_bytes(tensor.data_type, tensor.dims)
         if self._in_memory:
-            return replace(tensor, data=self._given(where.location)[slice(*span)])
+            return replace(tensor, data=self._bytes_in_memory(where.location)[slice(*span)])
         return replace(tensor, data=self._files[where.location].view(*span))
 
-    def _given(self, location: str) -> memoryview:
+    def _bytes_in_memory(self, location: str) -> memoryview:
         view = self._in_memory.get(location)
         if view is None:
             raise Fail(f"External file: {location} not found from the table user provided.")
@@ -168,7 +168,7 @@ class ExternalFiles:
     def _length(self, tensor: str, location: str) -> int:
         """Bytes of a data file, which is opened now if it has not been yet."""
         if self._in_memory:
-            return len(self._given(location))
+            return len(self._bytes_in_memory(location))
         file = self._files.get(location)
         if file is None:
             from ort_lite.model.external_file import ExternalFile  # noqa: PLC0415 - lazy: rare

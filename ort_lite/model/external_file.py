@@ -78,7 +78,7 @@ class ExternalFile:
                 self._starts, self._regions = [0], [file.view]
             return
         at = 0
-        for start, stop in _merged(spans):
+        for start, stop in _merge_spans(spans):
             if start - at <= SKIPPED_FROM:
                 self._keep(at, start)
             self._keep(start, stop)
@@ -109,10 +109,10 @@ class ExternalFile:
         """
         at = 0
         for start, region in zip(self._starts, self._regions, strict=True):
-            yield from self._unused(at, start)
+            yield from self._pieces_between(at, start)
             yield region
             at = start + len(region)
-        yield from self._unused(at, len(self))
+        yield from self._pieces_between(at, len(self))
         self._file.require_unchanged()
 
     def require_unchanged(self, *, in_place: bool) -> None:
@@ -124,14 +124,14 @@ class ExternalFile:
         self._file.close()
         self._starts, self._regions = [], []
 
-    def _unused(self, start: int, stop: int) -> Iterator[memoryview]:
+    def _pieces_between(self, start: int, stop: int) -> Iterator[memoryview]:
         for at in range(start, stop, CHUNK):
             chunk = memoryview(bytearray(min(CHUNK, stop - at)))
             self._file.read_into(chunk, at)
             yield chunk
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The spans without overlaps, small ones that lie close together as one."""
     found: tuple[int, int] | None = None
     for start, stop in sorted(set(spans)):

@@ -53,7 +53,7 @@ def bind_denoted(
         means = denotations.get(info.name, ())
         if isinstance(info.type, TensorType) and info.type.shape is not None:
             shape = tuple(
-                _denoted(dim, by_denotation.get(meaning.lower()), by_name)
+                _bind(dim, by_denotation.get(meaning.lower()), by_name)
                 for dim, meaning in zip(info.type.shape, means, strict=False)
             )
             if shape != info.type.shape:
@@ -62,7 +62,7 @@ def bind_denoted(
     return replace(graph, inputs=tuple(inputs), value_info={})
 
 
-def _denoted(dim: Dim, size: int | None, by_name: Mapping[str, int]) -> Dim:
+def _bind(dim: Dim, size: int | None, by_name: Mapping[str, int]) -> Dim:
     if size is None:
         return dim
     if isinstance(dim, str) and by_name.get(dim, size) != size:

@@ -88,10 +88,10 @@ class _Functions:
                 written = (*node.input, *node.output, *_references(node))
                 found.uses.update(name for name in written if name in open_names)
             else:
-                self._add_call(found, node, self._called(called, path), open_names)
+                self._add_call(found, node, self._cost_of_call(called, path), open_names)
         return found
 
-    def _called(self, called: FunctionKey, path: tuple[FunctionKey, ...]) -> _Cost:
+    def _cost_of_call(self, called: FunctionKey, path: tuple[FunctionKey, ...]) -> _Cost:
         if called in path or len(path) >= MAX_CALLS_DEEP:
             calls = " -> ".join(_text(key) for key in (*path, called)[-4:])
             what = "call themselves" if called in path else f"are nested over {MAX_CALLS_DEEP} deep"

@@ -108,7 +108,7 @@ class Graph:
         self._own = (
             in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
         )
-        self.nodes = self._sorted(definition.nodes)
+        self.nodes = self._sort(definition.nodes)
         self.definition = replace(definition, nodes=self.nodes)
         self._producers = {
             name: i for i, node in enumerate(self.nodes) for name in node.outputs if name
@@ -267,7 +267,7 @@ class Graph:
             return True
         return self.outer is not None and self.outer.defines(name)
 
-    def _sorted(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    def _sort(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """`nodes` in a topological order: as they are if they are in one (Kahn otherwise)."""
         maker: dict[str, int] = {}
         for i, node in enumerate(nodes):

@@ -102,7 +102,7 @@ def _walk(graph: GraphDef, found: Bounds) -> None:
     for info in graph.inputs:
         found.note(info.name, max(_declared_rank(info.type), found.ranks.get(info.name, 0)))
     for name, tensor in graph.initializers.items():
-        found.note(name, len(tensor.dims), _followed(tensor))
+        found.note(name, len(tensor.dims), _followed_length(tensor))
     for node in graph.nodes:
         found.nodes += 1
         ranks = _ranks_with_bodies(node, found) or (_rank(node, found),) * len(node.outputs)
@@ -138,7 +138,7 @@ def _declared_rank(value_type: ValueType | None) -> int:
     return 0
 
 
-def _followed(tensor: Tensor) -> int:
+def _followed_length(tensor: Tensor) -> int:
     """Elements of a constant that can be a shape."""
     if tensor.data_type not in (DataType.INT64, DataType.INT32) or len(tensor.dims) > 1:
         return 0
@@ -158,7 +158,7 @@ def _length(node: Node, found: Bounds) -> int:
         return max((found.ranks.get(name, 0) for name in node.inputs), default=0)
     if node.op_type == "Constant":
         value = _constant(node)
-        return _followed(value) if isinstance(value, Tensor) else value
+        return _followed_length(value) if isinstance(value, Tensor) else value
     like = _AS_LONG_AS.get(node.op_type)
     if like is None:
         return int(node.op_type == "Size")
@@ -192,21 +192,21 @@ def _axes(node: Node, lengths: Mapping[str, int]) -> int:
     return lengths.get(node.inputs[1], 0) if len(node.inputs) > 1 else 0
 
 
-def _unsqueezed(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
+def _unsqueezed_rank(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
     return sum(ranks[:1]) + _axes(node, lengths)
 
 
-def _squeezed(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
+def _squeezed_rank(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
     return sum(ranks[:1]) - _axes(node, lengths)
 
 
-def _reduced(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
+def _reduced_rank(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
     keep = node.attributes.get("keepdims")
     gone = 0 if keep is None or keep.value else _axes(node, lengths) or "axis" in node.attributes
     return sum(ranks[:1]) - gone
 
 
-def _gathered(_: Node, ranks: Sequence[int], __: Mapping[str, int]) -> int:
+def _gathered_rank(_: Node, ranks: Sequence[int], __: Mapping[str, int]) -> int:
     return sum(ranks[:2]) - 1
 
 
@@ -214,7 +214,7 @@ def _one_more(_: Node, ranks: Sequence[int], __: Mapping[str, int]) -> int:
     return max(ranks, default=0) + 1
 
 
-def _shaped(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
+def _shaped_rank(node: Node, ranks: Sequence[int], lengths: Mapping[str, int]) -> int:
     """By the shape that is an attribute or the last input."""
     attribute = node.attributes.get("shape")
     if attribute is not None:
@@ -241,17 +241,19 @@ def _einsum(node: Node, ranks: Sequence[int], _: Mapping[str, int]) -> int:
 
 _RULES: Mapping[str, Rule] = {
     "Constant": _constant_rank,
-    "Unsqueeze": _unsqueezed,
-    "Squeeze": _squeezed,
-    "Gather": _gathered,
-    "GatherND": _gathered,
+    "Unsqueeze": _unsqueezed_rank,
+    "Squeeze": _squeezed_rank,
+    "Gather": _gathered_rank,
+    "GatherND": _gathered_rank,
     "Einsum": _einsum,
     **dict.fromkeys(("Shape", "NonZero", "Flatten"), lambda *_: 2),
     **dict.fromkeys(("OneHot", "STFT", "LSTM", "GRU", "RNN"), _one_more),
     **dict.fromkeys(("ConcatFromSequence", "StringSplit"), _one_more),
-    **dict.fromkeys(("Reshape", "Expand", "ConstantOfShape", "AffineGrid"), _shaped),
-    **dict.fromkeys(("RandomNormal", "RandomUniform"), _shaped),
-    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _reduced),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduced),
-    **dict.fromkeys(("ReduceSumSquare", "ArgMax", "ArgMin"), _reduced),
+    **dict.fromkeys(("Reshape", "Expand", "ConstantOfShape", "AffineGrid"), _shaped_rank),
+    **dict.fromkeys(("RandomNormal", "RandomUniform"), _shaped_rank),
+    **dict.fromkeys(
+        ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _reduced_rank
+    ),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduced_rank),
+    **dict.fromkeys(("ReduceSumSquare", "ArgMax", "ArgMin"), _reduced_rank),
 }

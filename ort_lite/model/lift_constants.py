@@ -78,13 +78,13 @@ def _from_scalars(name: str, attribute: Attribute) -> Tensor | None:
     value = attribute.value
     match attribute.name, value:
         case "value_float", float():
-            return _packed(name, DataType.FLOAT, (), "f", (value,))
+            return _pack(name, DataType.FLOAT, (), "f", (value,))
         case "value_floats", tuple():
-            return _packed(name, DataType.FLOAT, (len(value),), "f", value)
+            return _pack(name, DataType.FLOAT, (len(value),), "f", value)
         case "value_int", int():
-            return _packed(name, DataType.INT64, (), "q", (value,))
+            return _pack(name, DataType.INT64, (), "q", (value,))
         case "value_ints", tuple():
-            return _packed(name, DataType.INT64, (len(value),), "q", value)
+            return _pack(name, DataType.INT64, (len(value),), "q", value)
         case "value_string", bytes():
             return Tensor(name, DataType.STRING, (), (value,))
         case "value_strings", tuple():
@@ -93,7 +93,7 @@ def _from_scalars(name: str, attribute: Attribute) -> Tensor | None:
             return None
 
 
-def _packed(
+def _pack(
     name: str, data_type: DataType, dims: tuple[int, ...], code: str, values: Sequence[object]
 ) -> Tensor:
     data = struct.pack(f"<{len(values)}{code}", *values)

@@ -98,7 +98,7 @@ class LoadedModel:
         try:
             self.external.require_unchanged()
         except FileChangedError as exc:
-            raise _changed(self.described, exc) from exc
+            raise _changed_error(self.described, exc) from exc
 
     def without_weights(self) -> LoadedModel:
         """What a session tells about the model once nothing is compiled from it any more."""
@@ -144,7 +144,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
             assert isinstance(source, bytes | bytearray | memoryview), "_path_of refuses others"
             # Its owner may write to a bytearray, or close what a memoryview is of.
             data = source if isinstance(source, bytes) else bytes(source)
-            return _loaded(ModelBytes(memoryview(data)), _Place(None, os.curdir), options)
+            return _load(ModelBytes(memoryview(data)), _Place(None, os.curdir), options)
         for _ in range(ATTEMPTS):
             try:
                 return _read(path, options)
@@ -152,7 +152,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
                 change = exc
     except MemoryError as exc:
         raise Fail(f"Load model from {path} failed: not enough memory: {exc}") from exc
-    raise _changed(path, change)
+    raise _changed_error(path, change)
 
 
 def _read(path: str, options: SessionOptions) -> LoadedModel:
@@ -165,11 +165,11 @@ def _read(path: str, options: SessionOptions) -> LoadedModel:
     folder, name = os.path.split(path)
     folder = os.path.realpath(folder or os.curdir)
     place = _Place(path, folder)
-    with _opened(path, os.path.join(folder, name)) as file:
+    with _open_file(path, os.path.join(folder, name)) as file:
         data = read_model_file(file)
         file.require_unchanged()
         with ExitStack() as undo:
-            loaded = _loaded(data, replace(place, stamp=file.stamp), options)
+            loaded = _load(data, replace(place, stamp=file.stamp), options)
             undo.callback(loaded.close)
             loaded.external.require_unchanged()
             if loaded.external.origins:
@@ -193,15 +193,15 @@ class _Place:
     stamp: FileStamp | None = None
 
 
-def _loaded(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
+def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
     path, trust = place.path, options.config.get(TRUST_KEY)
     proof = _proven(data, path, trust) if trust is not None else None
-    model = _decoded(data, path)
+    model = _decode(data, path)
     _require_known_version(model)
     given = options.given_weights
     graph = given.inject(model.graph) if given is not None else model.graph
     if options.denoted_dimensions:
-        graph = _denoted(graph, data.view, options)
+        graph = _apply_denotations(graph, data.view, options)
     in_memory = given.files if given is not None else {}
     chosen = options.config.get(WEIGHTS_FOLDER)
     folder, named = chosen or place.folder, chosen or os.path.dirname(path or "") or os.curdir
@@ -315,7 +315,7 @@ def as_graph(model: Model) -> Graph:
     )
 
 
-def _changed(model: str | None, change: FileChangedError) -> InvalidGraph:
+def _changed_error(model: str | None, change: FileChangedError) -> InvalidGraph:
     return InvalidGraph(
         f"Load model from {model} failed: {change} (reason: {change.reason})",
         reason=change.reason,
@@ -338,7 +338,7 @@ def _path_of(source: object) -> str | None:
     return path
 
 
-def _opened(path: str, found_at: str) -> StampedFile:
+def _open_file(path: str, found_at: str) -> StampedFile:
     try:
         return StampedFile(found_at)
     except FormatError as exc:
@@ -356,7 +356,7 @@ def _proven(data: ModelBytes, path: str | None, trust: str) -> Proof:
     return require_signed(data, trust, path or "model from memory")
 
 
-def _decoded(data: ModelBytes, path: str | None) -> Model:
+def _decode(data: ModelBytes, path: str | None) -> Model:
     try:
         return read_model(data.view, file=path or "", runs=data.runs)
     except FormatError as exc:
@@ -370,7 +370,7 @@ def _decoded(data: ModelBytes, path: str | None) -> Model:
         raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}{seen}") from exc
 
 
-def _denoted(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
+def _apply_denotations(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
     from ctx_formats.denotations import input_denotations  # noqa: PLC0415 - lazy: rare
     from ort_lite.model.free_dimensions import bind_denoted  # noqa: PLC0415 - lazy: reload
 

@@ -60,11 +60,11 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
     """
     light, heavy = _without_weights(model)
     if model.functions:
-        light = _inlined(light)
+        light = _inline_functions(light)
     if strict:
         check_attributes(light)
     light = replace(light, graph=with_short_symbols(light.graph))
-    light = _inferred_beside(light, heavy, strict=strict)
+    light = _infer_with_declarations(light, heavy, strict=strict)
     graph = with_original_symbols(light.graph, model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
     return replace(
@@ -77,10 +77,10 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
     )
 
 
-def _inferred_beside(model: Model, heavy: Mapping[str, Tensor], *, strict: bool) -> Model:
+def _infer_with_declarations(model: Model, heavy: Mapping[str, Tensor], *, strict: bool) -> Model:
     """`model` with what inference finds without its declarations, then with what is missing."""
     declared, names = model.graph, frozenset[str]()
-    bare, found = _found(model, strict=strict)
+    bare, found = _infer_filled(model, strict=strict)
     for _ in range(ROUNDS):
         loose = loosened(model.graph, found.graph)
         if loose is model.graph:
@@ -89,7 +89,7 @@ def _inferred_beside(model: Model, heavy: Mapping[str, Tensor], *, strict: bool)
                 break
             loose = without_shapes(loose, names)
         model = replace(model, graph=loose)
-        bare, found = _found(model)
+        bare, found = _infer_filled(model)
     constants = {**model.graph.initializers, **heavy}
     makers: dict[str, ValueType] = {
         info.name: info.type for info in model.graph.inputs if info.type is not None
@@ -98,7 +98,7 @@ def _inferred_beside(model: Model, heavy: Mapping[str, Tensor], *, strict: bool)
     return replace(found, graph=weighed(declared, found.graph, makers))
 
 
-def _found(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
+def _infer_filled(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
     """`model` with what inference finds alone, and with what is declared where it is blind.
 
     Args:
@@ -106,13 +106,13 @@ def _found(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
         strict: As for `infer_types`.
     """
     bare = replace(model, graph=undeclared(model.graph))
-    found = _inferred(bare, strict=strict)
+    found = _infer(bare, strict=strict)
     if any(map(_is_foreign, model.graph.nodes)):
         found = _with_foreign(bare, found, declared_types(model.graph))
     filled = filled_in(found.graph, model.graph)
     if filled is found.graph:
         return found, found
-    return found, _inferred(replace(found, graph=filled))
+    return found, _infer(replace(found, graph=filled))
 
 
 def _original_inputs(model: Model, kept: list[ValueInfo]) -> tuple[ValueInfo, ...]:
@@ -143,7 +143,7 @@ def _elements(tensor: Tensor) -> int:
     return count
 
 
-def _inlined(model: Model) -> Model:
+def _inline_functions(model: Model) -> Model:
     import onnx  # noqa: PLC0415 - lazy: rare
     import onnx.checker  # noqa: PLC0415 - lazy: rare
     import onnx.inliner  # noqa: PLC0415 - lazy: rare
@@ -167,7 +167,7 @@ def _inlined(model: Model) -> Model:
     return read_model(memoryview(inlined.SerializeToString()))
 
 
-def _inferred(model: Model, *, strict: bool = False) -> Model:
+def _infer(model: Model, *, strict: bool = False) -> Model:
     """`model` with what onnx's inference finds, first without following the elements of shapes.
 
     They are followed where that can find more, and does not fill the memory.
@@ -206,10 +206,10 @@ def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool, strict: bool = False
         return _by_onnx(graph, data, follow=follow)
     except ValueError as exc:  # of an element type that onnx does not know
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
-    return _merged(graph, read_types(memoryview(found)))
+    return _merge_types(graph, read_types(memoryview(found)))
 
 
-def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
+def _merge_types(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     """`graph` with the value_info and output types of `inferred`, bodies included.
 
     Of the nodes, which are those of `graph`, only those with bodies are looked at.
@@ -217,14 +217,14 @@ def _merged(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
     outputs = {info.name: info for info in inferred.outputs if _is_known(info)}
     values = {name: info for name, info in inferred.value_info.items() if _is_known(info)}
     nodes = tuple(
-        map_paired_bodies(mine, inferred.node(index), _merged_body) if bodies(mine) else mine
+        map_paired_bodies(mine, inferred.node(index), _merge_body_types) if bodies(mine) else mine
         for index, mine in enumerate(graph.nodes)
     )
     return replace(
         graph,
         nodes=nodes,
         value_info={**graph.value_info, **values},
-        outputs=tuple(_refined(info, outputs.get(info.name, info)) for info in graph.outputs),
+        outputs=tuple(_refine(info, outputs.get(info.name, info)) for info in graph.outputs),
     )
 
 
@@ -233,7 +233,7 @@ def _is_known(info: ValueInfo) -> bool:
     return not isinstance(info.type, TensorType) or info.type.elem_type != 0
 
 
-def _refined(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
+def _refine(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
     """The declared type, with the sizes that inference knows of dimensions declared without."""
     declared, found = mine.type, theirs.type
     if declared is None:
@@ -253,9 +253,9 @@ def _refined(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
     )
 
 
-def _merged_body(mine: GraphDef, theirs: GraphDef) -> GraphDef:
+def _merge_body_types(mine: GraphDef, theirs: GraphDef) -> GraphDef:
     found = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
-    return _merged(mine, found)
+    return _merge_types(mine, found)
 
 
 def _is_foreign(node: Node) -> bool:
@@ -280,7 +280,7 @@ def _with_foreign(bare: Model, found: Model, declared: Mapping[str, ValueType]) 
         if more == seeds:
             break
         seeds = more
-        found = _inferred(replace(bare, graph=_seed(bare.graph, seeds)))
+        found = _infer(replace(bare, graph=_seed(bare.graph, seeds)))
     return found
 
 

@@ -29,7 +29,7 @@ def with_short_symbols(graph: GraphDef) -> GraphDef:
 
     One name always becomes the same other one. Returns `graph` itself where all are short.
     """
-    return map_graph_bodies(_renamed(graph, _shorter), with_short_symbols)
+    return map_graph_bodies(_rename_symbols(graph, _shorter), with_short_symbols)
 
 
 def with_original_symbols(graph: GraphDef, original: GraphDef) -> GraphDef:
@@ -55,7 +55,7 @@ def _shorter(dim: str) -> str:
     return f"{dim[:_KEPT]}~{blake3(dim.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
-def _renamed(graph: GraphDef, change: Callable[[str], str]) -> GraphDef:
+def _rename_symbols(graph: GraphDef, change: Callable[[str], str]) -> GraphDef:
     infos = (*graph.inputs, *graph.outputs, *graph.value_info.values())
     if not any(True for _ in _long_symbols(infos)):
         return graph

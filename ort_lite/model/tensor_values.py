@@ -133,7 +133,7 @@ def to_numpy(
     _check_size(tensor, data)
     bits = element_bits(tensor.data_type)
     if bits < 8:
-        flat = _unpacked(data, bits, element_count(tensor.dims), dtype)
+        flat = _unpack(data, bits, element_count(tensor.dims), dtype)
     elif not data:
         flat = np.empty(0, dtype)  # frombuffer refuses an empty buffer
     else:
@@ -160,7 +160,7 @@ def from_numpy(array: np.ndarray[Any, Any], name: str = "") -> Tensor:
         return Tensor(name, data_type, array.shape, texts)
     bits = element_bits(data_type)
     if bits < 8:
-        raw = _packed(array, bits)
+        raw = _pack(array, bits)
     else:
         little = array.dtype if _LITTLE else array.dtype.newbyteorder("<")
         raw = np.ascontiguousarray(array, little).reshape(-1)
@@ -190,9 +190,7 @@ def _check_size(tensor: Tensor, data: memoryview) -> None:
         )
 
 
-def _unpacked(
-    data: memoryview, bits: int, count: int, dtype: np.dtype[Any]
-) -> np.ndarray[Any, Any]:
+def _unpack(data: memoryview, bits: int, count: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """One element a byte; the first element lies in the lowest bits (onnx.proto raw_data)."""
     packed = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
     stream = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
@@ -203,7 +201,7 @@ def _unpacked(
     return codes.view(dtype)
 
 
-def _packed(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+def _pack(array: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     codes = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
     stream = np.unpackbits(codes, axis=1, count=bits, bitorder="little")
     return np.packbits(stream, bitorder="little")

@@ -23,7 +23,7 @@ def metadef_id(graph: Graph) -> str:
     name would cost as much as reading them. The payload's own digest tells contents apart.
     """
     digest = blake3()
-    for part in _spelled(graph.definition):
+    for part in _spell(graph.definition):
         digest.update(f"{len(part)}:".encode())
         digest.update(part)
     for domain, version in sorted(graph.opset_imports.items()):
@@ -31,7 +31,7 @@ def metadef_id(graph: Graph) -> str:
     return digest.hexdigest()[:METADEF_DIGITS]
 
 
-def _spelled(graph: GraphDef) -> Iterable[bytes]:
+def _spell(graph: GraphDef) -> Iterable[bytes]:
     for infos in (graph.inputs, graph.outputs):
         for info in infos:
             yield repr(info).encode()
@@ -48,7 +48,7 @@ def _spelled(graph: GraphDef) -> Iterable[bytes]:
 
 def _value(value: object) -> Iterable[bytes]:
     if isinstance(value, GraphDef):
-        yield from _spelled(value)
+        yield from _spell(value)
     elif isinstance(value, Tensor):
         yield _tensor(value)
     elif isinstance(value, SparseTensor):

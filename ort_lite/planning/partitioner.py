@@ -97,7 +97,7 @@ def assign(
             for i in candidates:
                 refusals.setdefault(i, {})[ep.name] = unasked[owner]
             continue
-        mine = _claimed(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
+        mine = _claim(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
         for group in _groups(graph, units, mine):
             _merge(units, owner, group)
         taken |= mine
@@ -113,7 +113,7 @@ def _owner(units: _Units, unit: int) -> int:
     return owner
 
 
-def _claimed(
+def _claim(
     ep: ExecutionProvider,
     graph: Graph,
     candidates: frozenset[int],

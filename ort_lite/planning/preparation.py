@@ -217,7 +217,7 @@ def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
     done: dict[Part, Partition] = dict(importing(graph)) if importing else {}
     fixed = tuple(done)
     declined: dict[int, dict[int, str]] = {}
-    unasked = _unasked(rules)
+    unasked = _find_unasked(rules)
     for _ in range(ROUNDS):
         try:
             assignment = assign(graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked)
@@ -237,7 +237,7 @@ def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
     raise Fail(f"execution providers kept declining nodes; gave up after {ROUNDS} rounds")
 
 
-def _unasked(rules: PreparationRules) -> dict[int, str]:
+def _find_unasked(rules: PreparationRules) -> dict[int, str]:
     """In a context model, EPs that keep contexts: what they could compile is in it."""
     if rules.import_partitions is None:
         return {}

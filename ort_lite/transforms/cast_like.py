@@ -10,20 +10,20 @@ from ort_lite.transforms.attributes import integer
 from ort_lite.transforms.rules import RewriteRule
 
 if TYPE_CHECKING:
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
 OPERATOR = "CastLike"
 
 
-def _cast(draft: Draft, index: int) -> bool:
+def _cast(graph: MutableGraph, index: int) -> bool:
     """ONNX CastLike-15 to -25: Cast to the element type of the second input, where it is known."""
-    node = draft.node(index)
-    target = draft.element_type(node.inputs[1])
+    node = graph.node(index)
+    target = graph.element_type(node.inputs[1])
     if target is None:
         return False
     attributes = {**node.attributes, **integer("to", int(target))}
     cast = replace(node, op_type="Cast", inputs=node.inputs[:1], attributes=attributes)
-    draft.replace(index, cast)
+    graph.replace(index, cast)
     return True
 
 

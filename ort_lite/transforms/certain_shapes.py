@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType, ValueInfo
 from ort_lite.model.bodies import bodies
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,22 +39,22 @@ class CertainShapes:
     def shape(self, name: str) -> tuple[int, ...] | None:
         """The shape of a value of the main graph; None where it is not fixed or not certain."""
         if self._shapes is None:
-            self._shapes = _fixed(self._inferred())
+            self._shapes = _fixed_shapes(self._infer_again())
         return self._shapes.get(name)
 
-    def _inferred(self) -> GraphDef:
+    def _infer_again(self) -> GraphDef:
         if self.all_inferred:
             return replace(self.model.graph, outputs=())
-        return self.infer(replace(self.model, graph=_undeclared(self.model.graph))).graph
+        return self.infer(replace(self.model, graph=_drop_declarations(self.model.graph))).graph
 
 
-def _undeclared(graph: GraphDef) -> GraphDef:
+def _drop_declarations(graph: GraphDef) -> GraphDef:
     """`graph` without what it says of values that are neither inputs nor constants."""
     outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
     return replace(graph, value_info={}, outputs=outputs)
 
 
-def _fixed(graph: GraphDef) -> dict[str, tuple[int, ...]]:
+def _fixed_shapes(graph: GraphDef) -> dict[str, tuple[int, ...]]:
     sure = {info.name for info in graph.inputs} | graph.initializers.keys()
     for node in graph.nodes:
         known = node.domain in ONNX_DOMAINS and not bodies(node)

@@ -13,7 +13,7 @@ from ort_lite.transforms.attributes import int_of, ints, ints_of
 from ort_lite.transforms.rules import RewriteRule
 
 if TYPE_CHECKING:
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
 PADS_BECAME_AN_INPUT = 11
 SLICE_TOOK_INPUTS = 10
@@ -42,35 +42,35 @@ _LOSSLESS = frozenset(
 """Casts that lose nothing, so that casting back is the identity."""
 
 
-def _identity(draft: Draft, index: int) -> bool:
-    return draft.bypass(index, draft.node(index).inputs[0])
+def _identity(graph: MutableGraph, index: int) -> bool:
+    return graph.bypass(index, graph.node(index).inputs[0])
 
 
-def _single(draft: Draft, index: int) -> bool:
+def _single(graph: MutableGraph, index: int) -> bool:
     """Concat, Sum, Max, Min, Mean of one input."""
-    inputs = draft.node(index).inputs
-    return len(inputs) == 1 and draft.bypass(index, inputs[0])
+    inputs = graph.node(index).inputs
+    return len(inputs) == 1 and graph.bypass(index, inputs[0])
 
 
-def _neutral(draft: Draft, index: int) -> bool:
+def _neutral(graph: MutableGraph, index: int) -> bool:
     """x * 1, x / 1, x - 0, x + 0 for integers and x + -0.0 for floats (-0.0 + 0.0 is 0.0)."""
-    node = draft.node(index)
+    node = graph.node(index)
     left, right = node.inputs
-    if _is_neutral(draft, node.op_type, left, right):
-        return draft.bypass(index, left)
-    if node.op_type in ("Add", "Mul") and _is_neutral(draft, node.op_type, right, left):
-        return draft.bypass(index, right)
+    if _is_neutral(graph, node.op_type, left, right):
+        return graph.bypass(index, left)
+    if node.op_type in ("Add", "Mul") and _is_neutral(graph, node.op_type, right, left):
+        return graph.bypass(index, right)
     return False
 
 
-def _is_neutral(draft: Draft, op_type: str, kept: str, other: str) -> bool:
-    constant = draft.constant(other)
-    shape = draft.shape(kept)
+def _is_neutral(graph: MutableGraph, op_type: str, kept: str, other: str) -> bool:
+    constant = graph.constant(other)
+    shape = graph.shape(kept)
     if constant is None or shape is None or constant.data_type == DataType.STRING:
         return False
     if len(constant.dims) > len(shape) or any(dim != 1 for dim in constant.dims):
         return False
-    array = draft.array(other)
+    array = graph.array(other)
     if array is None or array.dtype.kind not in "fiu":
         return False
     value = array.reshape(-1)[0]
@@ -80,91 +80,91 @@ def _is_neutral(draft: Draft, op_type: str, kept: str, other: str) -> bool:
     return bool(value == 0) and (array.dtype.kind != "f" or negative == (op_type == "Add"))
 
 
-def _cast(draft: Draft, index: int) -> bool:
+def _cast(graph: MutableGraph, index: int) -> bool:
     """A cast to the type that is there already, or back over one that lost nothing."""
-    node = draft.node(index)
+    node = graph.node(index)
     to, source = int_of(node, "to", 0), node.inputs[0]
-    if draft.element_type(source) == to:
-        return draft.bypass(index, source)
-    made = draft.maker(source)
+    if graph.element_type(source) == to:
+        return graph.bypass(index, source)
+    made = graph.maker(source)
     if made is None or made[1].op_type != "Cast" or made[1].domain != node.domain:
         return False
     origin = made[1].inputs[0]
-    came_from, through = draft.element_type(origin), int_of(made[1], "to", 0)
+    came_from, through = graph.element_type(origin), int_of(made[1], "to", 0)
     if came_from != to or (came_from, through) not in _LOSSLESS:
         return False
-    return draft.bypass(index, origin)
+    return graph.bypass(index, origin)
 
 
-def _transpose(draft: Draft, index: int) -> bool:
+def _transpose(graph: MutableGraph, index: int) -> bool:
     """A permutation that leaves every axis in place; two in a row become one."""
-    node = draft.node(index)
+    node = graph.node(index)
     perm = ints_of(node, "perm")
     if perm is None:
         return False
     if perm == tuple(range(len(perm))):
-        return draft.bypass(index, node.inputs[0])
-    made = draft.maker(node.inputs[0])
+        return graph.bypass(index, node.inputs[0])
+    made = graph.maker(node.inputs[0])
     if made is None or made[1].op_type != "Transpose" or made[1].domain != node.domain:
         return False
     first = ints_of(made[1], "perm")
     if first is None or len(first) != len(perm):
         return False
     both = ints("perm", [first[axis] for axis in perm])
-    draft.replace(index, replace(node, inputs=made[1].inputs, attributes=both))
+    graph.replace(index, replace(node, inputs=made[1].inputs, attributes=both))
     return True
 
 
-def _slice(draft: Draft, index: int) -> bool:
+def _slice(graph: MutableGraph, index: int) -> bool:
     """A slice from the beginning to the end of any axes."""
-    node = draft.node(index)
-    if draft.opset < SLICE_TOOK_INPUTS or len(node.inputs) < 3:
+    node = graph.node(index)
+    if graph.opset < SLICE_TOOK_INPUTS or len(node.inputs) < 3:
         return False
-    starts, ends = draft.array(node.inputs[1]), draft.array(node.inputs[2])
+    starts, ends = graph.array(node.inputs[1]), graph.array(node.inputs[2])
     if starts is None or ends is None or starts.any() or (ends < FAR_END).any():
         return False
     if len(node.inputs) > 4 and node.inputs[4]:
-        steps = draft.array(node.inputs[4])
+        steps = graph.array(node.inputs[4])
         if steps is None or (steps != 1).any():
             return False
-    return draft.bypass(index, node.inputs[0])
+    return graph.bypass(index, node.inputs[0])
 
 
-def _pad(draft: Draft, index: int) -> bool:
+def _pad(graph: MutableGraph, index: int) -> bool:
     """Padding by nothing."""
-    node = draft.node(index)
-    if draft.opset >= PADS_BECAME_AN_INPUT:
-        pads = draft.array(node.inputs[1]) if len(node.inputs) > 1 else None
+    node = graph.node(index)
+    if graph.opset >= PADS_BECAME_AN_INPUT:
+        pads = graph.array(node.inputs[1]) if len(node.inputs) > 1 else None
         nothing = pads is not None and not pads.any()
     else:
         nothing = not any(ints_of(node, "pads") or (1,))
-    return nothing and draft.bypass(index, node.inputs[0])
+    return nothing and graph.bypass(index, node.inputs[0])
 
 
-def _expand(draft: Draft, index: int) -> bool:
+def _expand(graph: MutableGraph, index: int) -> bool:
     """Broadcasting to a shape of ones that has no more dimensions than there are."""
-    node = draft.node(index)
-    shape, target = draft.shape(node.inputs[0]), draft.array(node.inputs[1])
+    node = graph.node(index)
+    shape, target = graph.shape(node.inputs[0]), graph.array(node.inputs[1])
     if shape is None or target is None or target.size > len(shape) or (target != 1).any():
         return False
-    return draft.bypass(index, node.inputs[0])
+    return graph.bypass(index, node.inputs[0])
 
 
-def _shape(draft: Draft, index: int) -> bool:
+def _shape(graph: MutableGraph, index: int) -> bool:
     """The shape of a constant, or of a value whose shape follows from the graph inputs'."""
-    node = draft.node(index)
+    node = graph.node(index)
     source, result = node.inputs[0], node.outputs[0]
-    dims = None if draft.pinned(result) else draft.certain_shape(source)
+    dims = None if graph.pinned(result) else graph.certain_shape(source)
     if dims is None:
         return False
     rank = len(dims)
     start, end = int_of(node, "start", 0), int_of(node, "end", rank)
-    kept = dims[_clamped(start, rank) : _clamped(end, rank)]
-    name = draft.add_constant(f"{result}/dims", np.array(kept, numpy_dtype(DataType.INT64)))
-    return draft.bypass(index, name)
+    kept = dims[_clamp(start, rank) : _clamp(end, rank)]
+    name = graph.add_constant(f"{result}/dims", np.array(kept, numpy_dtype(DataType.INT64)))
+    return graph.bypass(index, name)
 
 
-def _clamped(axis: int, rank: int) -> int:
+def _clamp(axis: int, rank: int) -> int:
     """ONNX Shape-15: negative counts from the end, and out of range is the nearest end."""
     return min(max(axis + rank if axis < 0 else axis, 0), rank)
 

@@ -12,14 +12,14 @@ from ctx_formats.tensor_size import element_bits
 from ort_lite.model.bodies import bodies
 from ort_lite.model.tensor_values import from_numpy
 from ort_lite.session_log import get_logger
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 from ort_lite.transforms.subexpressions import NONDETERMINISTIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.onnx_model import Node, Tensor
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
     Evaluate = Callable[[GraphDef, Mapping[str, int]], Sequence[object] | None]
 
@@ -41,7 +41,7 @@ KEPT = frozenset(("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 
 @dataclass(slots=True)
 class Folder:
-    """Folds the constants of one draft after the other.
+    """Folds the constants of one graph after the other.
 
     Attributes:
         evaluate: Computes the outputs of a graph without inputs; None if it cannot.
@@ -55,61 +55,63 @@ class Folder:
     growth: int = field(default=0)
     read_again: int = field(default=0)
 
-    def transform(self, draft: Draft) -> int:
+    def transform(self, graph: MutableGraph) -> int:
         """Compute what can be computed now; returns how many nodes that were.
 
         The results are those of the EP that `evaluate` uses. A node that fails stays where it
         is, and so do random nodes, bodies, graph outputs, anything but dense tensors, results
         of unknown size and results that are much larger than what they are made of.
         """
-        chosen = self._chosen(draft)
+        chosen = self._chosen(graph)
         if not chosen:
             return 0
-        made = {name: i for i in chosen for name in draft.node(i).outputs if name}
+        made = {name: i for i in chosen for name in graph.node(i).outputs if name}
         inside = set(chosen)
         wanted = [
-            name for name in made if draft.pinned(name) or not inside.issuperset(draft.users(name))
+            name for name in made if graph.pinned(name) or not inside.issuperset(graph.users(name))
         ]
         if not wanted:
             return 0
-        values = self._computed(draft, chosen, wanted)
+        values = self._compute(graph, chosen, wanted)
         if values is None:
             return 0
         for index in reversed(chosen):
-            draft.remove(index)
+            graph.remove(index)
         for name, value in values.items():
-            draft.initializers[name] = from_numpy(value, name)
+            graph.initializers[name] = from_numpy(value, name)
         return len(chosen)
 
-    def _chosen(self, draft: Draft) -> list[int]:
+    def _chosen(self, graph: MutableGraph) -> list[int]:
         """Numbers of the nodes whose inputs are constants, or results of such nodes."""
         sizes: dict[str, int] = {}
         chosen = []
-        for index, node in draft.alive():
-            if not _may_fold(draft, node):
+        for index, node in graph.alive():
+            if not _may_fold(graph, node):
                 continue
             read: dict[str, int] = {}
             for name in node.inputs:
                 size = sizes.get(name) if name else 0
-                tensor = draft.constant(name) if size is None else None
+                tensor = graph.constant(name) if size is None else None
                 if size is None and tensor is None:
                     break
                 read[name] = size if size is not None else _tensor_bytes(tensor)
             else:
-                outputs = {name: _bytes(draft, name) for name in node.outputs if name}
-                if self._admit(draft, read, list(outputs.values())):
+                outputs = {name: _bytes(graph, name) for name in node.outputs if name}
+                if self._admit(graph, read, list(outputs.values())):
                     sizes |= {name: size or 0 for name, size in outputs.items()}
                     chosen.append(index)
         return chosen
 
-    def _admit(self, draft: Draft, read: Mapping[str, int], outputs: Sequence[int | None]) -> bool:
+    def _admit(
+        self, graph: MutableGraph, read: Mapping[str, int], outputs: Sequence[int | None]
+    ) -> bool:
         """Whether a node may be folded.
 
         Its results take the place of the constants that it reads only where no other folded node
         reads them: what several read stays in memory once for each.
 
         Args:
-            draft: The node's.
+            graph: The node's.
             read: Bytes of its inputs by name.
             outputs: Bytes of its outputs, where they are known.
         """
@@ -118,7 +120,7 @@ class Folder:
             if size is None or size > self.max_output:
                 return False
             total += size
-        replaced = sum(n for name, n in read.items() if name not in draft.home(name).folded_from)
+        replaced = sum(n for name, n in read.items() if name not in graph.home(name).folded_from)
         again = sum(read.values()) - replaced
         growth = max(total - replaced, 0)
         if total > max(sum(read.values()), FREE_GROWTH) or self.growth + growth > TOTAL_GROWTH:
@@ -128,45 +130,45 @@ class Folder:
         self.growth += growth
         self.read_again += again
         for name in read:
-            draft.home(name).folded_from.add(name)
+            graph.home(name).folded_from.add(name)
         return True
 
-    def _computed(
-        self, draft: Draft, chosen: Sequence[int], wanted: Sequence[str]
+    def _compute(
+        self, graph: MutableGraph, chosen: Sequence[int], wanted: Sequence[str]
     ) -> dict[str, np.ndarray] | None:
-        nodes = tuple(draft.node(i) for i in chosen)
+        nodes = tuple(graph.node(i) for i in chosen)
         read = {name for node in nodes for name in node.inputs}
-        constants = {n: t for n in read if n and (t := draft.constant(n)) is not None}
+        constants = {n: t for n in read if n and (t := graph.constant(n)) is not None}
         definition = GraphDef(
             name="constants",
             nodes=nodes,
             inputs=(),
-            outputs=tuple(ValueInfo(name, draft.type_of(name)) for name in wanted),
+            outputs=tuple(ValueInfo(name, graph.type_of(name)) for name in wanted),
             initializers=constants,
             value_info={
-                name: ValueInfo(name, draft.type_of(name))
+                name: ValueInfo(name, graph.type_of(name))
                 for node in nodes
                 for name in node.outputs
                 if name and name not in wanted
             },
         )
-        values = self.evaluate(definition, draft.opset_imports)
+        values = self.evaluate(definition, graph.opset_imports)
         if values is None:
             log.debug("constants of %d nodes could not be computed", len(nodes))
             return None
         found = dict(zip(wanted, values, strict=True))
         arrays = {n: v for n, v in found.items() if isinstance(v, np.ndarray)}
-        fit = all(_as_declared(draft, name, array) for name, array in arrays.items())
+        fit = all(_fits_declaration(graph, name, array) for name, array in arrays.items())
         return arrays if fit and len(arrays) == len(found) else None
 
 
-def _may_fold(draft: Draft, node: Node) -> bool:
+def _may_fold(graph: MutableGraph, node: Node) -> bool:
     return (
         node.domain in ONNX_DOMAINS
         and node.op_type not in NONDETERMINISTIC
         and node.op_type not in KEPT
         and not bodies(node)
-        and not any(name in draft.finals for name in node.outputs)
+        and not any(name in graph.finals for name in node.outputs)
     )
 
 
@@ -175,9 +177,9 @@ def _tensor_bytes(tensor: Tensor | None) -> int:
     return data.nbytes if isinstance(data, memoryview) else 0
 
 
-def _bytes(draft: Draft, name: str) -> int | None:
+def _bytes(graph: MutableGraph, name: str) -> int | None:
     """Bytes of a tensor of numbers whose every dimension is known."""
-    found = draft.type_of(name)
+    found = graph.type_of(name)
     if not isinstance(found, TensorType) or found.shape is None:
         return None
     try:
@@ -191,7 +193,7 @@ def _bytes(draft: Draft, name: str) -> int | None:
     return -(-bits // 8)
 
 
-def _as_declared(draft: Draft, name: str, array: np.ndarray) -> bool:
+def _fits_declaration(graph: MutableGraph, name: str, array: np.ndarray) -> bool:
     """Whether a result is what inference said; a model that says something else keeps its nodes."""
-    found = draft.type_of(name)
+    found = graph.type_of(name)
     return isinstance(found, TensorType) and found.shape == array.shape

@@ -11,36 +11,36 @@ from ort_lite.transforms.patterns import is_near, made_by, number, other_input, 
 from ort_lite.transforms.rules import RewriteRule
 
 if TYPE_CHECKING:
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
     from ort_lite.transforms.patterns import Found
 
 DOMAIN = "com.microsoft"
 
 
-def _gelu(draft: Draft, index: int) -> bool:
+def _gelu(graph: MutableGraph, index: int) -> bool:
     """Fuse around an Erf; nobody else may read what lies between.
 
     The same operations in another order: within 4 eps of the result, relative.
     """
-    erf = draft.node(index)
-    scaled = made_by(draft, erf.inputs[0], "Div", "Mul")
-    added = read_by(draft, erf.outputs[0], "Add")
-    if scaled is None or added is None or draft.users(erf.inputs[0]) != [index]:
+    erf = graph.node(index)
+    scaled = made_by(graph, erf.inputs[0], "Div", "Mul")
+    added = read_by(graph, erf.outputs[0], "Add")
+    if scaled is None or added is None or graph.users(erf.inputs[0]) != [index]:
         return False
-    x = _scaled_by_root(draft, scaled[1])
-    one = number(draft, other_input(added[1], erf.outputs[0]))
-    if x is None or one != 1 or draft.pinned(erf.inputs[0]):
+    x = _scaled_by_root(graph, scaled[1])
+    one = number(graph, other_input(added[1], erf.outputs[0]))
+    if x is None or one != 1 or graph.pinned(erf.inputs[0]):
         return False
-    if draft.element_type(x) != DataType.FLOAT or not draft.shape(x):
+    if graph.element_type(x) != DataType.FLOAT or not graph.shape(x):
         return False
-    found = _product(draft, x, added[1].outputs[0])
+    found = _product(graph, x, added[1].outputs[0])
     if found is None:
         return False
     *between, (last, final) = found
     gelu = Node("Gelu", (x,), final.outputs, name=final.name, domain=DOMAIN)
-    draft.replace(last, gelu)
+    graph.replace(last, gelu)
     for at, _ in sorted([scaled, (index, erf), added, *between], key=_number, reverse=True):
-        draft.remove(at)
+        graph.remove(at)
     return True
 
 
@@ -48,35 +48,35 @@ def _number(found: Found) -> int:
     return found[0]
 
 
-def _scaled_by_root(draft: Draft, node: Node) -> str | None:
+def _scaled_by_root(graph: MutableGraph, node: Node) -> str | None:
     """x of x / sqrt 2 or x * sqrt 0.5."""
     left, right = (*node.inputs, "", "")[:2]
     if node.op_type == "Div":
-        return left if is_near(number(draft, right), math.sqrt(2)) else None
+        return left if is_near(number(graph, right), math.sqrt(2)) else None
     for x, factor in ((left, right), (right, left)):
-        if is_near(number(draft, factor), math.sqrt(0.5)):
+        if is_near(number(graph, factor), math.sqrt(0.5)):
             return x
     return None
 
 
-def _product(draft: Draft, x: str, bracket: str) -> list[Found] | None:
+def _product(graph: MutableGraph, x: str, bracket: str) -> list[Found] | None:
     """The nodes that multiply the bracket with x and a half, in any order; the last one last."""
-    first = read_by(draft, bracket, "Mul")
+    first = read_by(graph, bracket, "Mul")
     if first is None:
         return None
     factor = other_input(first[1], bracket)
     if factor is None:
         return None
-    half = made_by(draft, factor, "Mul")
-    if half is not None and draft.users(factor) == [first[0]] and not draft.pinned(factor):
+    half = made_by(graph, factor, "Mul")
+    if half is not None and graph.users(factor) == [first[0]] and not graph.pinned(factor):
         other = other_input(half[1], x)
-        return [half, first] if number(draft, other) == 0.5 else None
-    last = read_by(draft, first[1].outputs[0], "Mul")
+        return [half, first] if number(graph, other) == 0.5 else None
+    last = read_by(graph, first[1].outputs[0], "Mul")
     if last is None:
         return None
     rest = other_input(last[1], first[1].outputs[0])
-    halves = (factor == x and number(draft, rest) == 0.5) or (
-        rest == x and number(draft, factor) == 0.5
+    halves = (factor == x and number(graph, rest) == 0.5) or (
+        rest == x and number(graph, factor) == 0.5
     )
     return [first, last] if halves else None
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ort_lite.model.graph import Graph
-from ort_lite.transforms.draft import Draft
+from ort_lite.transforms.mutable_graph import MutableGraph
 from ort_lite.transforms.rules import apply_rules
 from ort_lite.transforms.unused import REMOVE_INITIALIZERS
 
@@ -44,15 +44,15 @@ class Fuser:
         )
         if not rules:
             return partition
-        draft = Draft(
+        graph = MutableGraph(
             partition.definition,
             partition.opset_imports,
             constant_inputs=True,
             type_of=partition.type_of,
         )
-        fired = apply_rules(draft, rules)
+        fired = apply_rules(graph, rules)
         if not fired:
             return partition
-        REMOVE_INITIALIZERS.transform(draft)
+        REMOVE_INITIALIZERS.transform(graph)
         self.fired += fired
-        return Graph(draft.finished(), partition.opset_imports, types_from=partition.types)
+        return Graph(graph.finished(), partition.opset_imports, types_from=partition.types)

@@ -12,7 +12,7 @@ from ort_lite.model.bodies import map_bodies
 from ort_lite.model.graph import free_names
 from ort_lite.model.tensor_values import from_numpy, to_numpy
 from ort_lite.transforms.attributes import integer
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef, Tensor, ValueType
@@ -57,10 +57,10 @@ def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[Gr
     """
     if opset < FIRST_NUMBERED:
         return graph, 0
-    return _inserted(graph, types, None, 0)
+    return _insert(graph, types, None, 0)
 
 
-def _inserted(
+def _insert(
     graph: GraphDef, types: frozenset[int], outer: _Widening | None, depth: int
 ) -> tuple[GraphDef, int]:
     work = _Widening(graph, types, outer, depth)
@@ -148,7 +148,7 @@ class _Widening:
         return not isinstance(found, TensorType) or found.elem_type in floats
 
     def _widen(self, node: Node) -> None:
-        inputs = tuple(self._widened(name) for name in node.inputs)
+        inputs = tuple(self._widen_input(name) for name in node.inputs)
         outputs = []
         for name in node.outputs:
             narrow = self.known.get(name) if self._narrow_type(name) is not None else None
@@ -163,7 +163,7 @@ class _Widening:
         self.nodes.append(replace(node, inputs=inputs, outputs=tuple(outputs)))
         self.count += 1
 
-    def _widened(self, name: str) -> str:
+    def _widen_input(self, name: str) -> str:
         """The name of a value in float32; of anything but narrow floats its own."""
         if self._narrow_type(name) is None:
             return name
@@ -195,7 +195,7 @@ class _Widening:
             return node
 
         def inserted(body: GraphDef) -> GraphDef:
-            graph, count = _inserted(body, self.types, self, self.depth + 1)
+            graph, count = _insert(body, self.types, self, self.depth + 1)
             self.count += count
             return graph
 

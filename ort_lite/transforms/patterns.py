@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
     Found = tuple[int, Node]
 
 
-def made_by(draft: Draft, name: str, *operators: str) -> Found | None:
+def made_by(graph: MutableGraph, name: str, *operators: str) -> Found | None:
     """The node of ai.onnx that makes `name`, if it is one of `operators`."""
-    found = draft.maker(name)
+    found = graph.maker(name)
     return found if found is not None and _is(found[1], operators) else None
 
 
-def read_by(draft: Draft, name: str, *operators: str) -> Found | None:
+def read_by(graph: MutableGraph, name: str, *operators: str) -> Found | None:
     """The only node that reads `name`, and nothing else does, if it is one of `operators`."""
-    users = draft.users(name)
-    if draft.pinned(name) or len(users) != 1:
+    users = graph.users(name)
+    if graph.pinned(name) or len(users) != 1:
         return None
-    node = draft.node(users[0])
+    node = graph.node(users[0])
     return (users[0], node) if _is(node, operators) else None
 
 
@@ -35,11 +35,11 @@ def other_input(node: Node, name: str) -> str | None:
     return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
 
 
-def number(draft: Draft, name: str | None) -> float | None:
+def number(graph: MutableGraph, name: str | None) -> float | None:
     """The value of a rank-0 or one-element rank-1 constant of floats."""
-    if not name or (tensor := draft.constant(name)) is None or tensor.dims not in ((), (1,)):
+    if not name or (tensor := graph.constant(name)) is None or tensor.dims not in ((), (1,)):
         return None
-    array = draft.array(name)
+    array = graph.array(name)
     if array is None or array.dtype.kind != "f":
         return None
     return float(array.reshape(-1)[0])

@@ -18,8 +18,8 @@ from ort_lite.transforms import (
     unused,
 )
 from ort_lite.transforms.certain_shapes import CertainShapes
-from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
+from ort_lite.transforms.mutable_graph import MutableGraph
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 
 if TYPE_CHECKING:
@@ -142,46 +142,46 @@ class _Work:
         opset_imports: Mapping[str, int],
         *,
         constant_inputs: bool = False,
-        outer: Draft | None = None,
+        outer: MutableGraph | None = None,
         depth: int = 0,
     ) -> GraphDef:
         """`definition` transformed, then its bodies, then itself again if they changed."""
-        draft = Draft(
+        graph = MutableGraph(
             definition,
             opset_imports,
             constant_inputs=constant_inputs,
             outer=outer,
             certain=self._shapes,
         )
-        self._settle(draft)
-        if depth < MAX_DEPTH and self._bodies(draft, depth):
-            self._settle(draft)
-        if fired := apply_rules(draft, self._last):
+        self._settle(graph)
+        if depth < MAX_DEPTH and self._bodies(graph, depth):
+            self._settle(graph)
+        if fired := apply_rules(graph, self._last):
             self.fired += fired
             for step in self._transformers:
                 if step in TIDYING:
-                    self.fired += Counter({step.name: step.transform(draft)})
-        return draft.finished()
+                    self.fired += Counter({step.name: step.transform(graph)})
+        return graph.finished()
 
-    def _settle(self, draft: Draft) -> None:
+    def _settle(self, graph: MutableGraph) -> None:
         for _ in range(ROUNDS):
-            fired = apply_rules(draft, self._rules)
+            fired = apply_rules(graph, self._rules)
             for step in self._transformers:
-                count = step.transform(draft)
+                count = step.transform(graph)
                 if count:
                     fired[step.name] += count
             if not fired:
                 return
             self.fired += fired
 
-    def _bodies(self, draft: Draft, depth: int) -> bool:
+    def _bodies(self, graph: MutableGraph, depth: int) -> bool:
         def transformed(body: GraphDef) -> GraphDef:
-            return self.graph(body, draft.opset_imports, outer=draft, depth=depth + 1)
+            return self.graph(body, graph.opset_imports, outer=graph, depth=depth + 1)
 
         changed = False
-        for index, node in draft.alive():
+        for index, node in graph.alive():
             new = map_bodies(node, transformed)
             if new is not node:
-                draft.replace(index, new)
+                graph.replace(index, new)
                 changed = True
         return changed

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import Attribute, GraphDef, SparseTensor, Tensor
 from ort_lite.model.bodies import bodies
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
 SHARED_BYTES = 1 << 10
 """Larger constants are not compared with each other."""
@@ -31,22 +31,22 @@ NONDETERMINISTIC = frozenset(
 """Operators of ai.onnx that may give something else for the same inputs."""
 
 
-def _share_constants(draft: Draft) -> int:
+def _share_constants(graph: MutableGraph) -> int:
     """Let nodes read the first of equal constants; the others are left to nobody."""
     first: dict[object, str] = {}
     count = 0
-    for name, tensor in list(draft.initializers.items()):
-        if draft.constant(name) is None or not draft.users(name):
+    for name, tensor in list(graph.initializers.items()):
+        if graph.constant(name) is None or not graph.users(name):
             continue
         key = _tensor_key(tensor)
         kept = first.setdefault(key, name) if key is not None else name
         if kept != name:
-            draft.redirect(name, kept)
+            graph.redirect(name, kept)
             count += 1
     return count
 
 
-def _eliminate(draft: Draft) -> int:
+def _eliminate(graph: MutableGraph) -> int:
     """Take out each node that computes what an earlier one has computed.
 
     Users come behind makers, so each is rewritten once, however many of its inputs are merged.
@@ -54,34 +54,34 @@ def _eliminate(draft: Draft) -> int:
     first: dict[object, int] = {}
     renamed: dict[str, str] = {}
     merged: list[int] = []
-    for index in range(len(draft.nodes)):
-        node = draft.nodes[index]
+    for index in range(len(graph.nodes)):
+        node = graph.nodes[index]
         if node is None:
             continue
         if not renamed.keys().isdisjoint(node.inputs):
             node = replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs))
-            draft.replace(index, node)
+            graph.replace(index, node)
         key = _node_key(node)
         if key is None:
             continue
         earlier = first.setdefault(key, index)
-        if earlier != index and _merge(draft, earlier, index, renamed):
+        if earlier != index and _merge(graph, earlier, index, renamed):
             merged.append(index)
     for index in merged:
-        draft.remove(index)
+        graph.remove(index)
     return len(merged)
 
 
-def _merge(draft: Draft, earlier: int, index: int, renamed: dict[str, str]) -> bool:
+def _merge(graph: MutableGraph, earlier: int, index: int, renamed: dict[str, str]) -> bool:
     """Let later nodes read an earlier node's outputs in place of those of node `index`."""
-    kept, node = draft.node(earlier), draft.node(index)
-    if any(draft.pinned(name) for name in node.outputs if name):
+    kept, node = graph.node(earlier), graph.node(index)
+    if any(graph.pinned(name) for name in node.outputs if name):
         return False
     outputs = tuple(a or b for a, b in zip(kept.outputs, node.outputs, strict=True))
     pairs = zip(node.outputs, kept.outputs, strict=True)
     renamed.update({theirs: mine for theirs, mine in pairs if theirs and mine})
     if outputs != kept.outputs:
-        draft.replace(earlier, replace(kept, outputs=outputs))
+        graph.replace(earlier, replace(kept, outputs=outputs))
     return True
 
 

@@ -6,39 +6,39 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite.model.onnx_extension import onnx_extension
-from ort_lite.transforms.draft import ONNX_DOMAINS
+from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node
-    from ort_lite.transforms.draft import Draft
+    from ort_lite.transforms.mutable_graph import MutableGraph
 
 MEANS_TRAINING = frozenset(("BatchNormalization", "Dropout"))
 """In old versions the number of outputs says whether these train."""
 
 
-def _remove_nodes(draft: Draft) -> int:
+def _remove_nodes(graph: MutableGraph) -> int:
     count = 0
-    for index in reversed(range(len(draft.nodes))):
-        node = draft.nodes[index]
-        if node is not None and not any(draft.is_read(name) for name in node.outputs if name):
-            draft.remove(index)
+    for index in reversed(range(len(graph.nodes))):
+        node = graph.nodes[index]
+        if node is not None and not any(graph.is_read(name) for name in node.outputs if name):
+            graph.remove(index)
             count += 1
     return count
 
 
-def _remove_outputs(draft: Draft) -> int:
+def _remove_outputs(graph: MutableGraph) -> int:
     """Drop optional outputs at the end of a node's list that nobody reads."""
     count = 0
-    for index, node in draft.alive():
+    for index, node in graph.alive():
         if len(node.outputs) < 2 or node.domain not in ONNX_DOMAINS:
             continue
         outputs = list(node.outputs)
-        required = _required(node, draft.opset)
-        while len(outputs) > required and not (outputs[-1] and draft.is_read(outputs[-1])):
+        required = _required(node, graph.opset)
+        while len(outputs) > required and not (outputs[-1] and graph.is_read(outputs[-1])):
             outputs.pop()
         if len(outputs) < len(node.outputs):
-            draft.replace(index, replace(node, outputs=tuple(outputs)))
+            graph.replace(index, replace(node, outputs=tuple(outputs)))
             count += 1
     return count
 
@@ -60,13 +60,13 @@ def _required(node: Node, opset: int) -> int:
     return max(needed, default=0) + 1
 
 
-def _remove_initializers(draft: Draft) -> int:
+def _remove_initializers(graph: MutableGraph) -> int:
     """Drop constants that nobody reads; one that is also a graph input stays."""
     unused = [
-        name for name in draft.initializers if name not in draft.inputs and not draft.is_read(name)
+        name for name in graph.initializers if name not in graph.inputs and not graph.is_read(name)
     ]
     for name in unused:
-        del draft.initializers[name]
+        del graph.initializers[name]
     return len(unused)
 
 

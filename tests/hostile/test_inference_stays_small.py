@@ -18,8 +18,8 @@ from ort_lite.model.function_expansion import MAX_GROWTH
 from ort_lite.model.inference_bounds import MOST_DIMENSIONS, bounds_of
 from ort_lite.model.short_symbols import LONGEST
 from ort_lite.status import InvalidGraph
-from ort_lite.transforms.draft import Draft
 from ort_lite.transforms.fold_constants import FREE_GROWTH, TOTAL_GROWTH, Folder
+from ort_lite.transforms.mutable_graph import MutableGraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,14 +215,14 @@ def shared_constant(count: int) -> bytes:
 
 def test_one_constant_is_folded_into_so_many_others_only(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    computed = Folder._computed
+    computed = Folder._compute
 
     def noted(self: Folder, *arguments: Any) -> Any:
         values = computed(self, *arguments)
         made.append(sum(v.nbytes for v in (values or {}).values()))
         return values
 
-    monkeypatch.setattr(Folder, "_computed", noted)
+    monkeypatch.setattr(Folder, "_compute", noted)
     data = shared_constant(20)
     with ort_lite.InferenceSession(data, providers=CPU) as session:
         found = session.run(None, {"x": np.float32([1])})[0]
@@ -315,13 +315,13 @@ def test_a_node_is_rewritten_once_for_all_its_equal_inputs(
     nodes = [helper.make_node("Cos", ["x"], [f"o{i}"]) for i in range(count)]
     nodes.append(helper.make_node("Sum", [f"o{i}" for i in range(count)], ["y"]))
     written: list[int] = []
-    real = Draft.replace
+    real = MutableGraph.replace
 
-    def noted(self: Draft, index: int, node: Any) -> None:
+    def noted(self: MutableGraph, index: int, node: Any) -> None:
         written.append(len(node.inputs))
         real(self, index, node)
 
-    monkeypatch.setattr(Draft, "replace", noted)
+    monkeypatch.setattr(MutableGraph, "replace", noted)
     with ort_lite.InferenceSession(model(nodes), providers=CPU) as session:
         found = session.run(None, {"x": np.float32([0, 0])})[0]
     assert found.tolist() == [count, count]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.array_pool import LEAST_BYTES, into
 from eps.cpu.arrays import computing_wide, outer_checked
 from eps.cpu.erf import gelu, gelu_tanh
 from eps.cpu.kernels.unary import sigmoid
-from eps.cpu.workspace import LEAST_BYTES, into
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eps.cpu.array_pool import broadcasting
 from eps.cpu.arrays import (
     computing_wide,
     is_floating,
     outer_checked,
 )
-from eps.cpu.workspace import broadcasting
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

@@ -101,11 +101,11 @@ class _Heads:
         return np.where(seen, np.float32(0), np.float32(self.filtered))
 
 
-def _unsupported(info: KernelInfo, *attributes: str) -> bool:
+def _is_unsupported(info: KernelInfo, *attributes: str) -> bool:
     return any(info.attr(name, 0) for name in attributes)
 
 
-def _packed(projected: Array, sizes: Sequence[int], heads: int) -> list[Array]:
+def _project_packed(projected: Array, sizes: Sequence[int], heads: int) -> list[Array]:
     """[B, L, sum of sizes] as queries, keys and values [B, heads, L, size / heads]."""
     if projected.shape[2] != sum(sizes):
         raise ValueError(f"{projected.shape[2]} columns for Q, K and V of {list(sizes)}")
@@ -123,7 +123,7 @@ def _with_past(k: Array, v: Array, past: Array | None) -> tuple[Array, Array]:
 
 def _attention(info: KernelInfo) -> KernelFn | None:
     """com.microsoft Attention-1; buffers shared between past and present are declined."""
-    if _unsupported(info, "past_present_share_buffer", "do_rotary"):
+    if _is_unsupported(info, "past_present_share_buffer", "do_rotary"):
         return None
     heads, sizes = _Heads.of(info), info.attr("qkv_hidden_sizes")
 
@@ -135,7 +135,7 @@ def _attention(info: KernelInfo) -> KernelFn | None:
         if b is not None:
             projected += widened(b)
         parts = sizes or [w.shape[1] // 3] * 3
-        q, k, v = _packed(projected.astype(x.dtype, copy=False), parts, heads.count)
+        q, k, v = _project_packed(projected.astype(x.dtype, copy=False), parts, heads.count)
         k, v = _with_past(k, v, past)
         y, _ = heads.run((q, k, v), mask, bias)
         return (y, np.stack((k, v))) if info.n_outputs > 1 else (y,)
@@ -145,7 +145,7 @@ def _attention(info: KernelInfo) -> KernelFn | None:
 
 def _q_attention(info: KernelInfo) -> KernelFn | None:
     """com.microsoft QAttention-1: the projection is of 8-bit integers, the rest of floats."""
-    if _unsupported(info, "past_present_share_buffer", "do_rotary"):
+    if _is_unsupported(info, "past_present_share_buffer", "do_rotary"):
         return None
     heads = _Heads.of(info)
 
@@ -165,7 +165,7 @@ def _q_attention(info: KernelInfo) -> KernelFn | None:
         projected *= x_scale * w_scale
         if b is not None:
             projected += b
-        q, k, v = _packed(projected, [w.shape[1] // 3] * 3, heads.count)
+        q, k, v = _project_packed(projected, [w.shape[1] // 3] * 3, heads.count)
         k, v = _with_past(k, v, past)
         y, _ = heads.run((q, k, v), mask, None)
         return (y, np.stack((k, v))) if info.n_outputs > 1 else (y,)
@@ -183,7 +183,7 @@ def _multi_head(info: KernelInfo) -> KernelFn | None:
         given = (*inputs, *(None,) * (8 - len(inputs)))
         q, k, v, bias, mask, added, past_key, past_value = given[:8]
         assert q is not None
-        q, k, v = _headed(q, k, v, bias, heads.count)
+        q, k, v = _split_heads(q, k, v, bias, heads.count)
         if past_key is not None and past_value is not None:
             k, v = np.concatenate((past_key, k), 2), np.concatenate((past_value, v), 2)
         y, kept = heads.run((q, k, v), mask, added)
@@ -192,7 +192,7 @@ def _multi_head(info: KernelInfo) -> KernelFn | None:
     return run
 
 
-def _headed(
+def _split_heads(
     q: Array, k: Array | None, v: Array | None, bias: Array | None, heads: int
 ) -> tuple[Array, Array, Array]:
     """Queries, keys and values [B, N, L, H] of whichever layout they come in, bias added.

@@ -70,13 +70,13 @@ def _fused_matmul(info: KernelInfo) -> KernelFn:
     batch_a, batch_b = bool(info.attr("transBatchA", 0)), bool(info.attr("transBatchB", 0))
 
     def run(a: Array, b: Array) -> Array:
-        result = matmul(_turned(a, batch_a, turn_a), _turned(b, batch_b, turn_b), empty)
+        result = matmul(_rotate(a, batch_a, turn_a), _rotate(b, batch_b, turn_b), empty)
         return result if alpha == 1 else np.asarray(result * result.dtype.type(alpha))
 
     return computing_wide(info, run)
 
 
-def _turned(x: Array, batch: bool, turn: bool) -> Array:  # noqa: FBT001 - two attributes
+def _rotate(x: Array, batch: bool, turn: bool) -> Array:  # noqa: FBT001 - two attributes
     if batch and x.ndim > 2:
         x = np.moveaxis(x, 0, -2)
     return np.asarray(x.swapaxes(-1, -2) if turn and x.ndim > 1 else x)

@@ -94,7 +94,7 @@ class _GroupAttention:
         assert query is not None
         assert lasts is not None
         assert total is not None
-        q, k, v = self._parted(query, key, value)
+        q, k, v = self._split_packed(query, key, value)
         totals = lasts.reshape(-1).astype(np.int64) + 1
         prompt = q.shape[2] == int(total.reshape(-1)[0])
         before = np.zeros_like(totals) if prompt else totals - q.shape[2]
@@ -106,14 +106,14 @@ class _GroupAttention:
                 places = positions
             q, k = (turned(x, places, (cos, sin), interleaved=self.interleaved) for x in (q, k))
         room = max(int(total.reshape(-1)[0]), 0 if past_key is None else past_key.shape[2])
-        keys = _cached(k, past_key, before, room)
-        values = _cached(v, past_value, before, room)
+        keys = _append_to_cache(k, past_key, before, room)
+        values = _append_to_cache(v, past_value, before, room)
         total_seen = int(totals.max(initial=0))
         seen = (keys[:, :, :total_seen], values[:, :, :total_seen])
         y, kept = self._attend(q, seen, before, bias, sink)
         return merge_heads(y).astype(query.dtype, copy=False), keys, values, kept
 
-    def _parted(
+    def _split_packed(
         self, query: Array, key: Array | None, value: Array | None
     ) -> tuple[Array, Array, Array]:
         if key is None or value is None:
@@ -181,7 +181,7 @@ class _GroupAttention:
         return np.asarray(weights / np.where(sums == 0, 1, sums))
 
 
-def _cached(new: Array, past: Array | None, before: Array, room: int) -> Array:
+def _append_to_cache(new: Array, past: Array | None, before: Array, room: int) -> Array:
     """A cache [B, G, room, H]: `before` entries of the past, then the new ones, then zeros."""
     batch, groups, length, size = new.shape
     result = np.zeros(check_allocation((batch, groups, room, size), new.dtype), new.dtype)

@@ -69,7 +69,7 @@ def _like(distribution: Callable[[KernelInfo], Draw]) -> KernelFactory:
     return factory
 
 
-def _typed(info: KernelInfo, x: Array) -> DType:
+def _element_dtype(info: KernelInfo, x: Array) -> DType:
     wanted = info.attr("dtype")
     return numpy_dtype(wanted) if wanted else x.dtype
 
@@ -77,7 +77,7 @@ def _typed(info: KernelInfo, x: Array) -> DType:
 def _bernoulli(info: KernelInfo) -> KernelFn:
     def bernoulli(x: Array) -> Array:
         drawn: Array = generator(info).random(x.shape) < widened(x)
-        return drawn.astype(_typed(info, x))
+        return drawn.astype(_element_dtype(info, x))
 
     return bernoulli
 

@@ -147,10 +147,10 @@ class _Machine:
         between = np.zeros((len(decisions), self.classes, self.classes), np.float32)
         between[:, self.pairs[:, 0], self.pairs[:, 1]] = chance
         between[:, self.pairs[:, 1], self.pairs[:, 0]] = 1 - chance
-        return _coupled(between)
+        return _couple_pairs(between)
 
 
-def _coupled(between: Array) -> Array:
+def _couple_pairs(between: Array) -> Array:
     """Class probabilities [N, k] from those of pairs [N, k, k]: libsvm multiclass_probability."""
     rows, k, _ = between.shape
     q = -np.swapaxes(between, 1, 2) * between

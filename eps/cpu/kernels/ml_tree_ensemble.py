@@ -28,8 +28,8 @@ _SIDES = ("true", "false")
 
 def _ensemble(info: KernelInfo) -> KernelFn:
     """ai.onnx.ml TreeEnsemble-5."""
-    aggregate = _named(info, "aggregate_function", 1, _AGGREGATES)
-    finish = transform_named(_named(info, "post_transform", 0, _TRANSFORMS), info.op_type)
+    aggregate = _mode_name(info, "aggregate_function", 1, _AGGREGATES)
+    finish = transform_named(_mode_name(info, "post_transform", 0, _TRANSFORMS), info.op_type)
     forest = _forest(info)
 
     def run(x: Array) -> Array:
@@ -39,7 +39,7 @@ def _ensemble(info: KernelInfo) -> KernelFn:
     return run
 
 
-def _named(info: KernelInfo, name: str, default: int, names: Sequence[str]) -> str:
+def _mode_name(info: KernelInfo, name: str, default: int, names: Sequence[str]) -> str:
     number = int(info.attr(name, default))
     if not 0 <= number < len(names):
         raise ValueError(f"TreeEnsemble: {name} is {number}, expected 0 to {len(names) - 1}")
@@ -127,11 +127,11 @@ def _forest(info: KernelInfo) -> Forest:
     named[own[inner:], given.targets] = True
     return Forest(
         roots=given.roots,
-        feature=_padded(given.features[chained.origin], own.size),
-        threshold=_padded(chained.split, own.size),
+        feature=_pad_rows(given.features[chained.origin], own.size),
+        threshold=_pad_rows(chained.split, own.size),
         when_true=when_true,
         when_false=when_false,
-        missing_is_true=_padded(given.missing[chained.origin], own.size),
+        missing_is_true=_pad_rows(given.missing[chained.origin], own.size),
         modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
         depth=steps_to_leaves((when_true, when_false), given.roots, own >= inner),
         weights=table,
@@ -152,7 +152,7 @@ def _within(ids: Array, count: int, what: str) -> None:
         raise ValueError(f"TreeEnsemble: there is no {what} {wrong}, there are {count}")
 
 
-def _padded(values: Array, size: int) -> Array:
+def _pad_rows(values: Array, size: int) -> Array:
     """`values` and zeros for the leaves, which nobody looks at."""
     result = np.zeros(size, values.dtype)
     result[: values.size] = values

@@ -53,12 +53,12 @@ def layer_norm(
     wide = widened(x)
     result, mean, inverse = standardized(_rows(wide, axis), epsilon)
     y = result.reshape(x.shape)
-    y = _scaled(y, scale, bias)
+    y = _scale_and_shift(y, scale, bias)
     kept = x.shape[: axis_in(axis, x.ndim)] + (1,) * (x.ndim - axis_in(axis, x.ndim))
     return y.astype(x.dtype, copy=False), mean.reshape(kept), inverse.reshape(kept)
 
 
-def _scaled(y: Array, scale: Array, bias: Array | None) -> Array:
+def _scale_and_shift(y: Array, scale: Array, bias: Array | None) -> Array:
     """y * scale + bias, in place of `y` where the shapes allow it."""
     if np.broadcast_shapes(y.shape, scale.shape) == y.shape:
         y *= widened(scale)
@@ -83,7 +83,7 @@ def rms_norm(x: Array, scale: Array, axis: int, epsilon: float) -> Array:
     square /= rows.shape[1]
     square += epsilon
     result = (rows / np.sqrt(square)).reshape(x.shape)
-    return _scaled(result, scale, None).astype(x.dtype, copy=False)
+    return _scale_and_shift(result, scale, None).astype(x.dtype, copy=False)
 
 
 def _rms_norm(info: KernelInfo) -> KernelFn:

@@ -41,11 +41,11 @@ def along_axes(
     for d, axis in enumerate(axes):
         at = x.ndim - len(axes) + d
         source = padded_axis(result, at, axis, fill, empty)
-        result = _accumulated(source, at, axis, function, empty)
+        result = _accumulate(source, at, axis, function, empty)
     return result
 
 
-def _accumulated(
+def _accumulate(
     source: Array, at: int, axis: AxisWindow, function: np.ufunc, empty: Empty
 ) -> Array:
     before = (slice(None),) * at

@@ -54,9 +54,9 @@ class _Resizer:
         check_allocation(lengths, x.dtype)
         if 0 in lengths:
             return np.empty(lengths, x.dtype)
-        return self._resized(x, plan)
+        return self._resize_axes(x, plan)
 
-    def _resized(self, x: Array, plan: dict[int, AxisResize]) -> Array:
+    def _resize_axes(self, x: Array, plan: dict[int, AxisResize]) -> Array:
         cropping = self.interpolation.transformation == "tf_crop_and_resize"
         nearest = self.interpolation.mode == "nearest"
         result = x if nearest else _computable(x)
@@ -64,7 +64,7 @@ class _Resizer:
             if axis.length != axis.size or axis.scale != 1 or cropping:
                 result = self.interpolation.resize(result, at, axis, self.empty)
         if cropping:
-            result = self._extrapolated(result, plan)
+            result = self._extrapolate(result, plan)
         return result if nearest else _as_type(result, x)
 
     def _lengths(
@@ -90,7 +90,7 @@ class _Resizer:
         single = np.float32
         return [(int(single(f) * single(d)), f) for f, d in zip(factors, dims, strict=True)]
 
-    def _extrapolated(self, result: Array, plan: dict[int, AxisResize]) -> Array:
+    def _extrapolate(self, result: Array, plan: dict[int, AxisResize]) -> Array:
         """`extrapolation` wherever a place of any axis lies outside the tensor."""
         outside = np.zeros((), np.bool_)
         for at, axis in plan.items():

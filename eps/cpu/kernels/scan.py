@@ -120,13 +120,13 @@ def _scan_batches(info: KernelInfo) -> KernelFn:
             for b in range(batch)
         ]
         ends = [np.stack([run[0][i] for run in runs]) for i in range(n_states)]
-        outputs = [_padded([run[1][i] for run in runs], longest) for i in range(n_outputs)]
+        outputs = [_pad_defaults([run[1][i] for run in runs], longest) for i in range(n_outputs)]
         return (*ends, *outputs)
 
     return scan
 
 
-def _padded(rows: Sequence[Array], longest: int) -> Array:
+def _pad_defaults(rows: Sequence[Array], longest: int) -> Array:
     """Sequences of one batch, filled with zeros to equal length."""
     shape = (len(rows), longest, *rows[0].shape[1:])
     result = np.zeros(shape, rows[0].dtype)

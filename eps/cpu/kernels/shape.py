@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import SIZES, axis_in, check_allocation
-from eps.cpu.workspace import LEAST_BYTES
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

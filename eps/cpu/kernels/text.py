@@ -61,7 +61,7 @@ def _full_match(info: KernelInfo) -> KernelFn:
     return full_match
 
 
-def _cased(action: str) -> Callable[[str], str]:
+def _case_function(action: str) -> Callable[[str], str]:
     if action == "LOWER":
         return str.lower
     if action == "UPPER":
@@ -76,7 +76,7 @@ def _normalizer(info: KernelInfo) -> KernelFn:
 
     The locale has no effect: Python's case conversion is Unicode's for any language.
     """
-    change = _cased(info.attr("case_change_action", "NONE"))
+    change = _case_function(info.attr("case_change_action", "NONE"))
     exact = bool(info.attr("is_case_sensitive", 0))
     stops = set(info.attr("stopwords", []))
     folded = stops if exact else {word.lower() for word in stops}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.cpu.array_pool import into
 from eps.cpu.arrays import computing_wide
 from eps.cpu.erf import erf
-from eps.cpu.workspace import into
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _exact(function: Function) -> KernelFactory:
     return lambda info: into(info, function)
 
 
-def _rounded(function: Function) -> KernelFactory:
+def _rounding_kernel(function: Function) -> KernelFactory:
     return lambda info: computing_wide(info, into(info, function))
 
 
@@ -134,7 +134,7 @@ def _not(_: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     *(kernel(op, since=(a, b))(_exact(fn)) for op, (fn, a, b) in _EXACT.items()),
-    *(kernel(op, since=(a, b))(_rounded(fn)) for op, (fn, a, b) in _ROUNDED.items()),
+    *(kernel(op, since=(a, b))(_rounding_kernel(fn)) for op, (fn, a, b) in _ROUNDED.items()),
     kernel("IsNaN", since=(9, 20))(_is_nan),
     kernel("Not", since=(1, 1))(_not),
 )

@@ -26,7 +26,7 @@ MOST_KEPT_BYTES = 1 << 28
 _BYTE = np.dtype(np.uint8)
 
 
-class Workspace:
+class ArrayPool:
     """Blocks of memory that outlive the arrays on them.
 
     The C library returns a large array's pages to the operating system when it is dropped, and
@@ -44,7 +44,7 @@ class Workspace:
         self._lent: dict[int, tuple[weakref.ref[Array], int, memoryview]] = {}
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:  # noqa: ANN401 - as numpy.empty
-        """As numpy.empty; a large array lies on a block of this workspace.
+        """As numpy.empty; a large array lies on a block of this pool.
 
         Raises:
             ValueError: The memory for it is not there.

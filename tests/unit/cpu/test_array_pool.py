@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from eps.cpu.workspace import LEAST_BYTES, MOST_KEPT_BYTES, Workspace
+from eps.cpu.array_pool import LEAST_BYTES, MOST_KEPT_BYTES, ArrayPool
 
 LARGE = (4, LEAST_BYTES)
 
@@ -16,11 +16,11 @@ def address(array: np.ndarray) -> int:
 
 
 def test_memory_is_used_again_once_the_array_is_gone() -> None:
-    workspace = Workspace()
-    first = workspace.empty(LARGE, np.float32)
+    pool = ArrayPool()
+    first = pool.empty(LARGE, np.float32)
     where = address(first)
     del first
-    assert address(workspace.empty(LARGE, np.float32)) == where
+    assert address(pool.empty(LARGE, np.float32)) == where
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def test_memory_is_used_again_once_the_array_is_gone() -> None:
     ids=["slice", "transpose", "reshape", "view", "memoryview", "broadcast"],
 )
 def test_memory_stays_with_any_view_of_the_array(view) -> None:
-    workspace = Workspace()
-    first = workspace.empty(LARGE, np.float32)
+    pool = ArrayPool()
+    first = pool.empty(LARGE, np.float32)
     where = address(first)
     kept = view(first)
     del first
-    assert address(workspace.empty(LARGE, np.float32)) != where
+    assert address(pool.empty(LARGE, np.float32)) != where
     del kept
 
 
 def test_arrays_are_aligned_and_as_asked_for() -> None:
-    workspace = Workspace()
+    pool = ArrayPool()
     for dtype in (np.float32, np.int8, np.float64, bfloat16):
-        made = workspace.empty(LARGE, dtype)
+        made = pool.empty(LARGE, dtype)
         assert made.shape == LARGE
         assert made.dtype == dtype
         assert made.flags.writeable
@@ -56,33 +56,33 @@ def test_arrays_are_aligned_and_as_asked_for() -> None:
 
 
 def test_small_arrays_and_texts_own_their_memory() -> None:
-    workspace = Workspace()
-    assert workspace.empty((3, 0), np.float32).shape == (3, 0)
-    assert workspace.empty((8,), np.float32).flags.owndata
-    assert workspace.empty(LARGE, object).flags.owndata
+    pool = ArrayPool()
+    assert pool.empty((3, 0), np.float32).shape == (3, 0)
+    assert pool.empty((8,), np.float32).flags.owndata
+    assert pool.empty(LARGE, object).flags.owndata
 
 
 def test_what_is_kept_is_bounded() -> None:
-    workspace = Workspace()
+    pool = ArrayPool()
     shape = (MOST_KEPT_BYTES // 2,)
-    several = [workspace.empty(shape, np.uint8) for _ in range(4)]
+    several = [pool.empty(shape, np.uint8) for _ in range(4)]
     several.clear()
-    free = sum(len(block) for blocks in workspace._free.values() for block in blocks)
+    free = sum(len(block) for blocks in pool._free.values() for block in blocks)
     assert free <= MOST_KEPT_BYTES
 
 
 def test_threads_never_share_memory() -> None:
-    workspace = Workspace()
+    pool = ArrayPool()
 
     def fill(number: int) -> bool:
         for _ in range(200):
-            made = workspace.empty((LEAST_BYTES,), np.uint8)
+            made = pool.empty((LEAST_BYTES,), np.uint8)
             made[:] = number
-            again = workspace.empty((LEAST_BYTES,), np.uint8)
+            again = pool.empty((LEAST_BYTES,), np.uint8)
             again[:] = number + 100
             if not (made == number).all():
                 return False
         return True
 
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(fill, range(8)))
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(fill, range(8)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ONNX_DOMAINS = frozenset(("", "ai.onnx"))
 
 
-class Draft:
+class MutableGraph:
     """A GraphDef that rules change in place; a node keeps its number until it is removed.
 
     Numbers are positions in a topological order, and every change keeps them one: a node may
@@ -32,7 +32,7 @@ class Draft:
         initializers: All constants of this graph, those that a caller may override included.
         finals: Names of the graph's outputs.
         inputs: Names of the graph's inputs, those backed by an initializer included.
-        outer: The draft that holds the node whose body this is, or None.
+        outer: The graph that holds the node whose body this is, or None.
         folded_from: Names of values of this graph that folded nodes have read.
     """
 
@@ -42,7 +42,7 @@ class Draft:
         opset_imports: Mapping[str, int],
         *,
         constant_inputs: bool = False,
-        outer: Draft | None = None,
+        outer: MutableGraph | None = None,
         type_of: Callable[[str], ValueType | None] | None = None,
         certain: Callable[[str], tuple[int, ...] | None] | None = None,
     ) -> None:
@@ -150,8 +150,8 @@ class Draft:
             return self.outer.constant(name)
         return None
 
-    def home(self, name: str) -> Draft:
-        """The draft, this or one further out, whose graph defines a name."""
+    def home(self, name: str) -> MutableGraph:
+        """The graph, this or one further out, whose graph defines a name."""
         if self.outer is None or self._defines(name):
             return self
         return self.outer.home(name)
