@@ -22,7 +22,6 @@ from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
 
     from ctx_formats.ep_context import EpContextNode
     from ctx_formats.onnx_model import Model, Node
@@ -32,41 +31,12 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, PartitionIo
     from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.options import SessionOptions
     from ort_lite.planning.partitioner import Part
-    from ort_lite.planning.preparation import Partition, PreparationRules, PreparedGraph
-    from ort_lite.start.load_request import LoadClock
+    from ort_lite.planning.preparation import Partition, PreparedGraph
+    from ort_lite.start.load_request import LoadRequest
 
     Probe = Callable[[EpContextNode, CheckedNode, PartitionIo], None]
     """Called before a payload is imported; raises where it must not be."""
-
-    class ReloadContext(Protocol):
-        """The session's part in a reload."""
-
-        @property
-        def eps(self) -> Sequence[ExecutionProvider]:
-            """Execution providers of the session, in order of preference."""
-            ...
-
-        @property
-        def options(self) -> SessionOptions:
-            """Where payloads are, and what is required of them."""
-            ...
-
-        @property
-        def clock(self) -> LoadClock:
-            """Measures each step."""
-            ...
-
-        @property
-        def early(self) -> PayloadChecks | None:
-            """Checks begun before the EPs were opened, under the same options; the caller's."""
-            ...
-
-        def preparation_rules(self) -> PreparationRules:
-            """The EPs and the session's rules, for preparing."""
-            ...
-
 
 log = get_logger(__name__)
 
@@ -77,9 +47,7 @@ NEEDED_AFTER_IMPORT = (
 """Modules that a session needs once its payloads are imported, and what they import."""
 
 
-def reload(
-    loaded: LoadedModel, session: ReloadContext, probe: Probe | None = None
-) -> PreparedGraph:
+def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None) -> PreparedGraph:
     """Import every payload of a context model and prepare the rest of its graph.
 
     While an EP imports without the GIL, a thread imports the modules that the rest needs
@@ -87,7 +55,7 @@ def reload(
 
     Args:
         loaded: The context model.
-        session: EPs, options and what has been checked already.
+        request: EPs, options and what has been checked already.
         probe: Called before a payload is imported; raises where it must not be.
 
     Raises:
@@ -95,21 +63,21 @@ def reload(
             `.reason` says what, and nothing falls back.
         NotImplemented: A node's source is no EP of this session.
     """
-    options = session.options
+    options = request.options
     with ExitStack() as undo:
         group = None
         if options.flag(SHARE_KEY):
             from ort_lite.context.shared_contexts import loading  # noqa: PLC0415 - lazy: rare
 
             group = undo.enter_context(loading(options))
-        checks = session.early
+        checks = request.early
         if checks is None or group is not None:
             checks = undo.enter_context(PayloadChecks(loaded, options, group))
-        background = _background_importer(checks.primaries, session.eps)
+        background = _background_importer(checks.primaries, request.eps)
         if background is not None:
             undo.callback(background.begin)  # otherwise the thread would never exit
-        importer = Importer(session, checks, probe, background)
-        prepared = _prepare(as_graph(_with_shown_types(loaded.model)), session, importer)
+        importer = Importer(request, checks, probe, background)
+        prepared = _prepare(as_graph(_with_shown_types(loaded.model)), request, importer)
         try:
             prepared.watch = _watch(checks.store)
         except BaseException as exc:
@@ -160,12 +128,12 @@ def _background_importer(
     return BackgroundImporter(missing) if hints and missing else None
 
 
-def _prepare(graph: Graph, session: ReloadContext, importer: Importer) -> PreparedGraph:
+def _prepare(graph: Graph, request: LoadRequest, importer: Importer) -> PreparedGraph:
     imported = importer.import_all(graph)
     try:
         from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
 
-        first, rules = _partitions(graph, imported), session.preparation_rules()
+        first, rules = _partitions(graph, imported), request.preparation_rules()
     except BaseException:
         release_all(imported)
         raise
@@ -226,7 +194,7 @@ class Importer:
 
     def __init__(
         self,
-        session: ReloadContext,
+        request: LoadRequest,
         checks: PayloadChecks,
         probe: Probe | None = None,
         background: BackgroundImporter | None = None,
@@ -234,15 +202,15 @@ class Importer:
         """Import nothing yet.
 
         Args:
-            session: EPs, options and clock.
+            request: EPs, options and clock.
             checks: Of this model's nodes.
             probe: Called before a payload is imported; raises where it must not be.
             background: Begun when the first payload goes to an EP.
         """
         self._model = checks.loaded.described
-        self._eps = {ep.name: (i, ep) for i, ep in enumerate(session.eps)}
-        self._options = session.options
-        self._clock = session.clock
+        self._eps = {ep.name: (i, ep) for i, ep in enumerate(request.eps)}
+        self._options = request.options
+        self._clock = request.clock
         self._checks = checks
         self._probe = probe
         self._background = background

@@ -17,17 +17,28 @@ import numpy as np
 
 from ctx_formats.onnx_model import TensorType
 from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.planning.preparation import PreparationRules
 from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, OrtLiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Protocol
 
     from ctx_formats.onnx_model import ValueInfo
-    from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
+    from ort_lite.ep.interface import CompiledPartition, Runnable, Value
     from ort_lite.model.graph import Graph
-    from ort_lite.planning.preparation import PreparedGraph
+
+    class PreparedRun(Protocol):
+        """A prepared graph, as far as this module runs one."""
+
+        def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+            """Compute the outputs."""
+            ...
+
+        def release(self) -> None:
+            """Release what it holds."""
+            ...
+
 
 log = get_logger(__name__)
 
@@ -35,19 +46,20 @@ log = get_logger(__name__)
 class EmptyRuns:
     """What answers the runs of one partition that have an input without elements."""
 
-    def __init__(self, name: str, graph: Graph, eps: Sequence[ExecutionProvider]) -> None:
+    def __init__(self, name: str, graph: Graph, prepare: Callable[[], PreparedRun] | None) -> None:
         """Prepare nothing yet.
 
         Args:
             name: Of the partition, for messages.
             graph: The partition; of a context, its inputs and outputs alone.
-            eps: That take values without elements; none where `graph` has no nodes to run.
+            prepare: Prepares `graph` on EPs that accept values without elements; None where it
+                has no nodes to run, or there are no such EPs.
         """
         self._name = name
         self._graph = graph
-        self._eps = tuple(eps)
+        self._prepare = prepare
         self._lock = threading.Lock()
-        self._prepared: PreparedGraph | None = None
+        self._prepared: PreparedRun | None = None
         self._problem = ""
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -66,27 +78,22 @@ class EmptyRuns:
         """Release what was prepared."""
         with self._lock:
             prepared, self._prepared = self._prepared, None
-            self._eps = ()
+            self._prepare = None
         if prepared is not None:
             prepared.release()
 
-    def _elsewhere(self) -> PreparedGraph | None:
+    def _elsewhere(self) -> PreparedRun | None:
         with self._lock:
-            if self._prepared is None and self._eps:
-                self._prepared = self._prepare()
-                if self._prepared is None:
-                    self._eps = ()
+            if self._prepare is not None:
+                prepare, self._prepare = self._prepare, None
+                try:
+                    self._prepared = prepare()
+                except OrtLiteError as exc:
+                    self._problem = f" ({exc.message})"
+                    log.info(
+                        "%s: nothing computes it without elements: %s", self._name, exc.message
+                    )
             return self._prepared
-
-    def _prepare(self) -> PreparedGraph | None:
-        from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
-
-        try:
-            return prepare(self._graph, PreparationRules(eps=self._eps))
-        except OrtLiteError as exc:
-            self._problem = f" ({exc.message})"
-            log.info("%s: nothing computes it without elements: %s", self._name, exc.message)
-            return None
 
     def _output(self, info: ValueInfo, sizes: Mapping[str, int]) -> Value:
         if isinstance(info.type, TensorType) and info.type.shape is not None:

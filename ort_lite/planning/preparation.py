@@ -319,7 +319,9 @@ def guard(
     from ort_lite.planning.empty_runs import EmptyRuns  # noqa: PLC0415 - lazy: rare
 
     whole = not graph.overridable and not graph.captured
-    return EmptyRuns(name, graph, [one for one in eps if one.takes_empty] if whole else ())
+    takers = [taker for taker in eps if taker.takes_empty] if whole else []
+    rules = PreparationRules(eps=takers)
+    return EmptyRuns(name, graph, (lambda: prepare(graph, rules)) if takers else None)
 
 
 def may_be_empty(graph: Graph) -> bool:
