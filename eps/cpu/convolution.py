@@ -15,13 +15,10 @@ from eps.cpu.depthwise import pays_rows, row_convolution
 from eps.cpu.windows import Padding, Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from eps.cpu.arrays import Array, DType, Empty
-    from eps.cpu.windows import AxisWindow, WindowAttributes
-
-    Convolution = Callable[[Array, Array], Array]
-    """Of x [N, C, *space] and w [M, C / group, *kernel]: [N, M, *counts], without bias."""
+    from eps.cpu.windows import AxisWindow, Convolution, WindowAttributes
 
 ONE_THREAD_PRODUCTS = 1 << 18
 """Multiplications that OpenBLAS leaves to one thread (interface/gemm.c)."""

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.arrays import Array, Empty
-    from eps.cpu.convolution import Convolution
-    from eps.cpu.windows import AxisWindow
+    from eps.cpu.windows import AxisWindow, Convolution
 
 MOST_PRODUCTS = 1 << 17
 """Of one channel; twice as many, and OpenBLAS hands each channel's product to its threads."""

@@ -10,7 +10,7 @@ import onnx.shape_inference
 
 from ctx_formats.model_reader import read_model
 from eps.cpu.node_model import node_model
-from eps.cpu.schema_table import find_schema
+from eps.cpu.schemas import find_schema
 from ort_lite.ep import Graph
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ newer one, of a newer onnx, and domains with schemas of a user's own are onnx's 
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FILE = Path(__file__).with_name("onnx_schemas.json")
-MAX_OPSET = 1 << 31
-"""onnx takes 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +93,3 @@ def load_table() -> SchemaTable:
     """The table that ships with ort_lite."""
     content = json.loads(FILE.read_bytes())
     return SchemaTable(content["newest"], content["operators"])
-
-
-def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
-    """The newest schema not newer than `opset`; None if neither the table nor onnx has one."""
-    if not 0 < opset < MAX_OPSET:
-        return None  # a hostile model's
-    table = load_table()
-    newest = table.newest.get(domain)
-    if newest is not None and opset <= newest:
-        return table.find(domain, op_type, opset)
-    if newest is None and "onnx.defs" not in sys.modules:
-        return None  # whoever registers schemas of his own has imported it
-    from eps.cpu.onnx_schemas import schema_from_onnx  # noqa: PLC0415 - lazy: rare
-
-    return schema_from_onnx(domain, op_type, opset)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass, field
-from eps.cpu.schema_table import find_schema, load_table
+from eps.cpu.schema_table import load_table
 from ort_lite.ep import ArgPlace, OpIdentifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eps.cpu.schema_table import Schema
     from ort_lite.ep import KernelRegistry
+
+MAX_OPSET = 1 << 31
+"""onnx takes 32 bits."""
 
 _NO_SCHEMA_FORMALS = 64
 """An operator without a schema has formal parameters input0, output0, ... up to this many."""
@@ -97,3 +102,18 @@ class Schemas:
             for domain, op_type in registry.operators():
                 found.update((domain, op_type, v) for v in registry.starts(domain, op_type))
         return found
+
+
+def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
+    """The newest schema not newer than `opset`; None if neither the table nor onnx has one."""
+    if not 0 < opset < MAX_OPSET:
+        return None  # a hostile model's
+    table = load_table()
+    newest = table.newest.get(domain)
+    if newest is not None and opset <= newest:
+        return table.find(domain, op_type, opset)
+    if newest is None and "onnx.defs" not in sys.modules:
+        return None  # whoever registers schemas of his own has imported it
+    from eps.cpu.onnx_schemas import schema_from_onnx  # noqa: PLC0415 - lazy: rare
+
+    return schema_from_onnx(domain, op_type, opset)

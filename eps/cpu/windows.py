@@ -13,10 +13,13 @@ from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import check_allocation, on_last_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array, DType, Empty
     from ort_lite.ep import KernelInfo
+
+    Convolution = Callable[[Array, Array], Array]
+    """Of x [N, C, *space] and w [M, C / group, *kernel]: [N, M, *counts], without bias."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import pytest
 
 from eps.cpu import schema_table
 from eps.cpu.onnx_schemas import schema_from_onnx, table_from_onnx, table_text
-from eps.cpu.schema_table import FILE, find_schema, load_table
+from eps.cpu.schema_table import FILE, load_table
+from eps.cpu.schemas import find_schema
 
 TABLE = load_table()
 PUBLISHED = sorted(TABLE.known())

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("ctx_formats", "ort_lite", "eps")
-ROOMS_WITH_CIRCLES = (
-    "eps.cpu",
-    "eps.opencl",
-    "eps.openvino",
-    "ort_lite.context",
-    "ort_lite.options",
-    "ort_lite.planning",
-)
-"""Where circles are still to be cut; to be emptied."""
 
 
 def module_name(path: Path) -> str:
@@ -84,17 +75,8 @@ def cycles(graph: Mapping[str, set[str]]) -> set[tuple[str, ...]]:
     return found
 
 
-def new_cycles() -> set[tuple[str, ...]]:
-    """Cycles that are not inside the rooms that still have some."""
-    return {
-        cycle
-        for cycle in cycles(import_graph())
-        if not all(module.startswith(ROOMS_WITH_CIRCLES) for module in cycle)
-    }
-
-
 def test_no_file_of_the_product_is_in_a_circle_of_imports() -> None:
-    assert new_cycles() == set()
+    assert cycles(import_graph()) == set()
 
 
 def test_a_circle_is_found_through_any_number_of_files() -> None:
@@ -108,7 +90,7 @@ def test_imports_for_types_and_inside_functions_count() -> None:
 
 
 if __name__ == "__main__":
-    circles = new_cycles()
+    circles = cycles(import_graph())
     for circle in sorted(circles):
         sys.stderr.write(f"circle of imports: {', '.join(circle)}\n")
     sys.exit(bool(circles))
