@@ -24,6 +24,7 @@ and leaves the end of the first behind it. Normative text: docs/formats/containe
 from __future__ import annotations
 
 import struct
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,8 @@ MAGIC = b"OVEP_BIN"
 HEADER = struct.Struct("<8sQQQQ")
 VERSION = 1
 ALIGNMENT = 1 << 16
+DIGESTED_ALONE = 1 << 20
+"""Bytes up to which one thread digests: half a millisecond."""
 MAX_INDEX_BYTES = 16 << 20
 INDEX_VERSION = "1.1.0"
 CRC_KEY = "index_crc"
@@ -176,8 +179,24 @@ def combined_digest(entries: Sequence[Entry]) -> str:
 
 def payload_digest(payload: memoryview | bytes) -> str:
     """BLAKE3 in hex, at about memory speed; two threads where there is enough to do."""
-    threads = blake3.AUTO if len(payload) > 1 << 20 else 1
-    return blake3(payload, max_threads=threads).hexdigest()
+    return new_digest(len(payload)).update(payload).hexdigest()
+
+
+def new_digest(size: int = DIGESTED_ALONE) -> blake3:
+    """A BLAKE3 hasher for `size` bytes; on all cores, unless they are few."""
+    return blake3(max_threads=1 if size < DIGESTED_ALONE else _digest_threads())
+
+
+@cache
+def _digest_threads() -> int:
+    """All cores, or 1 where blake3 cannot start its threads: then and later it panics."""
+    try:
+        blake3(bytes(1 << 16), max_threads=blake3.AUTO)
+    except BaseException as exc:
+        if type(exc).__name__ != "PanicException":  # of pyo3; no module has it
+            raise
+        return 1
+    return int(blake3.AUTO)
 
 
 def padding(size: int) -> int:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
+from ctx_formats.container import new_digest
 from ctx_formats.errors import FormatError
 from ctx_formats.stamped_file import StampedFile, private_memory
 from ctx_formats.wire import (
@@ -24,6 +23,8 @@ from ctx_formats.wire import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from blake3 import blake3
 
 
 APART_FROM = 1 << 18
@@ -95,7 +96,7 @@ class ModelBytes:
 
 def digest_pieces(pieces: Iterable[memoryview]) -> blake3:
     """BLAKE3 over all bytes."""
-    digest = blake3(max_threads=blake3.AUTO)
+    digest = new_digest()
     for piece in pieces:
         digest.update(piece)
     return digest

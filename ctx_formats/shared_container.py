@@ -12,9 +12,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from blake3 import blake3
-
-from ctx_formats.container import HEADER, Entry, combined_digest, padding
+from ctx_formats.container import HEADER, Entry, combined_digest, padding, payload_digest
 from ctx_formats.container_writer import encode_head, index_bytes
 from ctx_formats.mapped_file import path_of_descriptor
 
@@ -81,7 +79,7 @@ class SharedContainerWriter:
         Returns:
             Their offset in bytes from the start of the file; a multiple of 512.
         """
-        key = (blake3(data, max_threads=blake3.AUTO).hexdigest(), len(data))
+        key = (payload_digest(data), len(data))
         known = self._places.get(key)
         if known is None:
             known = self._places[key] = (self._append(data), self._run_name)
@@ -116,7 +114,7 @@ class SharedContainerWriter:
             name,
             self._end,
             len(view),
-            blake3(view, max_threads=blake3.AUTO).hexdigest(),
+            payload_digest(view),
             zlib.crc32(view),
             tuple(self._used),
         )
@@ -188,7 +186,7 @@ class SharedContainerWriter:
         self._out.flush()
         with self.view() as view:
             data = view[self._open.offset : self._open.offset + self._open.size]
-            digest, crc = blake3(data, max_threads=blake3.AUTO).hexdigest(), zlib.crc32(data)
+            digest, crc = payload_digest(data), zlib.crc32(data)
             data.release()
         run = Entry(self._run_name, self._open.offset, self._open.size, digest, crc)
         self._count(run)

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from blake3 import blake3
 
+from ctx_formats.container import payload_digest
 from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Weight:
 
 def weight_of(data: memoryview) -> Weight:
     """The bytes with their digest."""
-    return Weight(blake3(data, max_threads=blake3.AUTO).hexdigest(), data.toreadonly())
+    return Weight(payload_digest(data), data.toreadonly())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ort_lite.execution.values import OrtValue
 from ort_lite.model.tensor_values import from_numpy
-from ort_lite.status import BindingError
+from ort_lite.status import BindingError, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,7 +171,10 @@ def _read(file_path: str | os.PathLike[str]) -> Adapter:
 
 
 def _values_of(adapter: Adapter) -> dict[str, OrtValue]:
-    return {tensor.name: OrtValue.of_tensor(tensor) for tensor in adapter.parameters}
+    try:
+        return {tensor.name: OrtValue.of_tensor(tensor) for tensor in adapter.parameters}
+    except Fail as exc:
+        raise BindingError(f"cannot read the adapter: {exc.message}") from exc
 
 
 def _number(number: object) -> int:

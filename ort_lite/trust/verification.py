@@ -135,11 +135,10 @@ def signed_file_of(
         pieces: Its bytes.
         head: Size of the part that is digested, for a container that holds digests of the rest.
     """
-    from blake3 import blake3  # noqa: PLC0415 - lazy: reload
-
+    from ctx_formats.container import new_digest  # noqa: PLC0415 - lazy: reload
     from ctx_formats.signatures import WHOLE, SignedFile  # noqa: PLC0415 - lazy: rare
 
-    digest, size = blake3(max_threads=blake3.AUTO), 0
+    digest, size = new_digest(), 0
     for piece in pieces:
         digest.update(piece if head is None else piece[: max(head - size, 0)])
         size += len(piece)

@@ -13,6 +13,7 @@ from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding_runtime import BindingModel
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import CompileRefused, EPFail, PortError, port_order, uncut
+from ort_lite.shortages import as_status
 
 if TYPE_CHECKING:
     import openvino
@@ -31,11 +32,15 @@ def compile_partition(
         CompileRefused: OpenVINO cannot convert some of its nodes.
         EPFail: The device cannot compile it.
         InvalidArgument: An option does not fit the model.
+        RuntimeException, Fail: The system has no more memory, threads or descriptors.
     """
     try:
         with uncut:
             return _compile(core, options, verdicts, fused.graph, fused.name)
     except ConversionError as exc:
+        shortage = as_status(RuntimeError(str(exc)), f"OpenVINO cannot compile {fused.name}")
+        if shortage is not None:
+            raise shortage from exc
         with uncut:
             refused = find_culprits(core, fused.graph, str(exc))
         raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc

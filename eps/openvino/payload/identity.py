@@ -77,6 +77,8 @@ def missing_device(runtime: Runtime, device: str) -> str:
         available = ", ".join(runtime.available_devices()) or "none"
     except SDK_ERRORS as exc:
         available = f"unknown ({sdk_text(exc)})"
+    if available == "none":
+        available += ", so its plug-ins do not load (no memory, threads or descriptors are left?)"
     return (
         f"OpenVINO has no device '{device}' on this machine; it has: {available}. "
         "ort-lite doctor checks drivers and permissions."

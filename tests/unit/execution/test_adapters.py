@@ -19,6 +19,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import Tensor
 from ort_lite.capi.convert_npz_to_onnx_adapter import main
 from ort_lite.model.tensor_values import from_numpy
+from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -285,6 +286,15 @@ def test_names_in_a_file_are_no_longer_than_it_together() -> None:
     struct.pack_into("<I", shared, second, target - second)
     with pytest.raises(FormatError, match=r"a new name|at most"):
         read_adapter(memoryview(shared))
+
+
+def test_a_shape_that_no_array_has_is_refused(tmp_path: Path) -> None:
+    """It has no elements, so the file has all of them."""
+    tensor = Tensor("x", 1, (1 << 31, 1 << 33, 1 << 33, 0), memoryview(b""))
+    path = tmp_path / "a"
+    path.write_bytes(write_adapter(Adapter(parameters=(tensor,))))
+    with pytest.raises(BindingError, match="no array has the shape"):
+        ort.AdapterFormat.read_adapter(path).get_parameters()
 
 
 @pytest.mark.parametrize(
