@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 def by_filter(values: Array, rank: int) -> Array:
     """One value for each filter along axis 0 of the weights; a single one as it is."""
-    return values.reshape((-1,) + (1,) * (rank - 1)) if values.size > 1 else values.reshape(())
+    return values.reshape((-1,) + (1,) * (rank - 1)) if values.size != 1 else values.reshape(())
 
 
 def by_channel(values: Array, rank: int) -> Array:
     """One value for each filter along axis 1 of the result; a single one as it is."""
-    return values.reshape((-1,) + (1,) * (rank - 2)) if values.size > 1 else values.reshape(())
+    return values.reshape((-1,) + (1,) * (rank - 2)) if values.size != 1 else values.reshape(())
 
 
 def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[..., Array]:

@@ -103,11 +103,12 @@ def max_with_places(
     numbers = padded_space(order.reshape(1, 1, *space), axes, -1)
     number_windows = window_view(numbers, axes)[0, 0]
     counts = windows.shape[2 + rank :]
-    flat = windows.reshape(*x.shape[:2], -1, *counts)
+    taps = math.prod(number_windows.shape[:rank])
+    flat = windows.reshape(*x.shape[:2], taps, *counts)
     best = np.argmax(flat, 2)[:, :, None]
     values = np.take_along_axis(flat, best, 2)[:, :, 0]
     flat_numbers = np.broadcast_to(
-        number_windows.reshape(-1, *counts), (*x.shape[:2], flat.shape[2], *counts)
+        number_windows.reshape(taps, *counts), (*x.shape[:2], flat.shape[2], *counts)
     )
     places = np.take_along_axis(flat_numbers, best, 2)[:, :, 0]
     planes = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * rank)

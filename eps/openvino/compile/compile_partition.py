@@ -12,8 +12,7 @@ from eps.openvino.partition import OpenVINOPartition
 from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding_runtime import BindingModel
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.ep import CompileRefused, EPFail, PortError, port_order, uncut
-from ort_lite.shortages import as_status
+from ort_lite.ep import CompileRefused, EPFail, PortError, port_order, remedy_of, uncut
 
 if TYPE_CHECKING:
     import openvino
@@ -30,17 +29,16 @@ def compile_partition(
 
     Raises:
         CompileRefused: OpenVINO cannot convert some of its nodes.
-        EPFail: The device cannot compile it.
+        EPFail: The device cannot compile it, or the system lacks memory or threads for it.
         InvalidArgument: An option does not fit the model.
-        RuntimeException, Fail: The system has no more memory, threads or descriptors.
     """
     try:
         with uncut:
             return _compile(core, options, verdicts, fused.graph, fused.name)
     except ConversionError as exc:
-        shortage = as_status(RuntimeError(str(exc)), f"OpenVINO cannot compile {fused.name}")
-        if shortage is not None:
-            raise shortage from exc
+        remedy = remedy_of(RuntimeError(str(exc)))
+        if remedy:
+            raise EPFail(f"OpenVINO cannot compile {fused.name}: {exc}. {remedy}.") from exc
         with uncut:
             refused = find_culprits(core, fused.graph, str(exc))
         raise CompileRefused(fused.name, f"OpenVINO cannot convert it: {exc}", refused) from exc

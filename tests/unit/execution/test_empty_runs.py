@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from small_models import mlp, model
 
 import ort_lite as ort
@@ -118,6 +118,18 @@ def test_the_largest_of_nothing_is_an_error_as_in_onnxruntime(provider: str) -> 
                 session.run(None, feed)
         else:
             np.testing.assert_array_equal(session.run(None, feed)[0], right)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_places_of_the_largest_of_nothing_are_answered(provider: str) -> None:
+    nodes = [helper.make_node("MaxPool", ["x"], ["y", "places"], kernel_shape=[2, 2])]
+    proto = model(nodes, [("x", ["n", 3, 8, 8])], [("y", None)])
+    places = helper.make_tensor_value_info("places", TensorProto.INT64, None)
+    proto.graph.output.append(places)
+    with ort.InferenceSession(proto.SerializeToString(), providers=[provider]) as session:
+        session.disable_fallback()
+        found, right = session.run(None, images(0)), answer(proto, images(0))
+    assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in right]
 
 
 def context_of(proto: onnx.ModelProto, provider: str, folder: Path) -> Path:
