@@ -1,4 +1,4 @@
-"""Everything about a compiled partition but the driver's program: plain values, no device."""
+"""A compiled partition as plain values: source, launches, memory and weights, without a device."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def weight_of(data: memoryview) -> Weight:
 
 @dataclass(frozen=True, slots=True)
 class ArenaSpan:
-    """A stretch of the arena, in bytes."""
+    """A range of bytes in the arena."""
 
     offset: int
     size: int
@@ -56,7 +56,7 @@ class ArenaSpan:
 
 @dataclass(frozen=True, slots=True)
 class ArenaFill:
-    """What every byte of a stretch of the arena holds before the first run."""
+    """The value of every byte of a range of the arena before the first run."""
 
     place: ArenaSpan
     value: int
@@ -64,7 +64,7 @@ class ArenaFill:
 
 @dataclass(frozen=True, slots=True)
 class WeightArgument:
-    """One of a spec's weights."""
+    """An argument of a launch: the weight at an index of the spec."""
 
     index: int
 
@@ -101,7 +101,7 @@ class Port:
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
+        """Size of the tensor in bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * int(np.dtype(self.dtype).itemsize)
 
 
@@ -110,10 +110,10 @@ class ProgramSpec:
     """A program's source, its calls, and the memory that they touch.
 
     Attributes:
-        arena: Bytes of device memory for inputs, outputs and temporaries, zero at the start.
-        weights: Constants, each content once.
-        tuned: Tilings that were measured, not chosen by the rule.
-        fills: What of the arena does not start as zeros.
+        arena: Size of the device memory for inputs, outputs and temporaries in bytes; zeroed first.
+        weights: Constants; no two have the same content.
+        tuned: Tilings that tuning measured, instead of those of the rule.
+        fills: Ranges of the arena that do not start as zeros.
         entry: Whether the program's only kernel is `ENTRY`: its first argument says which of
             `functions` it calls, the others are for that.
     """
@@ -131,17 +131,17 @@ class ProgramSpec:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """What calls name, each once, in the order of the first calls."""
+        """Names of the functions that launches call, in the order of their first call."""
         return tuple(dict.fromkeys(call.kernel for call in self.calls))
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Names that the driver knows."""
+        """Names of the program's kernels."""
         return (ENTRY,) if self.entry else self.functions
 
     @property
     def most_arguments(self) -> int:
-        """Of a call, with the flag for bad indices."""
+        """Largest number of arguments of a launch, including the flag for bad indices."""
         return max((len(call.arguments) + call.checks for call in self.calls), default=0)
 
     def bytes_of(self, call: LaunchSpec) -> int:
@@ -153,7 +153,7 @@ class ProgramSpec:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person may want to know of how it computes; one line each."""
+        """Remarks for a user on how operations are computed, one line each."""
         integers = sum(call.kernel.startswith(INTEGER_LABEL) for call in self.calls)
         tiles = Counter(m[1] for call in self.calls if (m := _WINOGRAD.match(call.kernel)))
         summed = (f"products and convolutions of 8-bit integers: {integers}",) if integers else ()
@@ -164,5 +164,5 @@ class ProgramSpec:
 
     @property
     def checks(self) -> bool:
-        """Whether a call may report a bad index."""
+        """Whether a launch may report an index that is out of range."""
         return any(call.checks for call in self.calls)

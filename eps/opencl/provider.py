@@ -119,7 +119,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return f"OpenCL: {'; '.join(problems)}"
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
-        """Draw and build each partition."""
+        """Compile and build each partition."""
         return [self._open_builder().compile_fused(one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
@@ -185,7 +185,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return info_text(self._identity)
 
     def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
-        """What the payload's header says.
+        """The identity in the payload's header.
 
         Raises:
             InvalidGraph: A damaged one.
@@ -193,7 +193,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         return payload_identity(payload)
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
-        """What `compatibility_info` said."""
+        """The identity in a text that `compatibility_info` wrote; None for another text."""
         return info_identity(info)
 
     def release(self) -> None:
@@ -210,11 +210,11 @@ def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
     """The best device that no earlier trial has found failing; nothing is tried for it."""
     if len(fitting) == 1:
         return fitting[0]
-    from eps.opencl.trials.trial import nothing_failed, remembered_problem  # noqa: PLC0415 - lazy: reload
+    from eps.opencl.trials.trial import nothing_failed, recall_problem  # noqa: PLC0415 - lazy: reload
 
     if nothing_failed():
         return fitting[0]
-    return next((found for found in fitting if not remembered_problem(found)), fitting[0])
+    return next((found for found in fitting if not recall_problem(found)), fitting[0])
 
 
 def _apply_options(target: Target, options: OpenCLOptions) -> Target:

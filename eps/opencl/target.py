@@ -41,21 +41,21 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What the code generator adapts to.
+    """The properties of a device that the code generator adapts to.
 
     Attributes:
         vector: Floats in a vector register.
         accumulators: Vectors that a kernel may keep in registers.
-        tasks: Work-items into which a large kernel is split.
-        attributes: Of every kernel, in OpenCL C.
-        double: Whether float64 is there.
-        alignment: In bytes, of a buffer's parts.
+        tasks: Number of work-items that a large kernel is split into.
+        attributes: Attributes of every kernel, in OpenCL C.
+        double: Whether the device supports float64.
+        alignment: Alignment of a sub-buffer in bytes.
         late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
-        half: Whether weights of products and convolutions are kept as halves.
-        tuned: Tilings that were measured on this device; others go by the rule.
-        calls_builtins: Whether the driver may call its functions where others inline them (PoCL).
+        half: Whether weights of products and convolutions are stored as float16.
+        tuned: Tilings measured on this device; others follow the rule.
+        calls_builtins: Whether the driver may call built-ins instead of inlining them (PoCL).
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
-        units: Cores, or what else works at once.
+        units: Number of compute units, which are the cores of a CPU.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
         one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).

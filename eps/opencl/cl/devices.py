@@ -93,7 +93,7 @@ def platforms() -> list[Platform]:
 
 
 class Device(_Queried):
-    """An OpenCL device."""
+    """An OpenCL device of a platform."""
 
     __slots__ = ()
     _teller = "clGetDeviceInfo"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Context(Owned):
-    """What programs and memory of one device live in."""
+    """An OpenCL context of one device."""
 
     __slots__ = ("device",)
 
@@ -44,7 +44,7 @@ class Context(Owned):
 
 
 class Buffer(Owned):
-    """Memory of a device, or a part of it."""
+    """An OpenCL buffer or sub-buffer."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class Buffer(Owned):
         return cls(handle, api().clReleaseMemObject, content)
 
     def part(self, offset: int, size: int) -> Buffer:
-        """Some of its bytes, with its flags.
+        """A sub-buffer with the flags of this buffer.
 
         Raises:
             OpenCLError: They lie outside, or not where the device takes parts.
@@ -82,7 +82,7 @@ class Buffer(Owned):
 
 
 class Event(Owned):
-    """Something that the device has been told to do."""
+    """An OpenCL event: a command that the device executes."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class Event(Owned):
         super().__init__(handle, api().clReleaseEvent, keeps)
 
     def wait(self) -> None:
-        """Wait until it is done.
+        """Wait until the command has completed.
 
         Raises:
             OpenCLError: It was not.
@@ -100,13 +100,13 @@ class Event(Owned):
         self._keeps = None
 
     def release(self) -> None:
-        """Let go of it, when the device reads nothing of the host's any more."""
+        """Release the event once the device no longer reads the host's memory."""
         if self.handle and self._keeps is not None:
             api().clWaitForEvents(1, (c_void_p * 1)(self.handle))
         super().release()
 
     def nanoseconds(self) -> int:
-        """How long the device took, on a queue that takes times."""
+        """Execution time of the command in ns; needs a profiling queue."""
         times = []
         for parameter in (CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END):
             value = c_uint64()
@@ -116,12 +116,12 @@ class Event(Owned):
 
 
 class Queue(Owned):
-    """Has a device do one thing after the other."""
+    """An in-order command queue."""
 
     __slots__ = ()
 
     def __init__(self, context: Context, *, profiling: bool = False) -> None:
-        """Make it; with `profiling` its events tell times.
+        """Create the queue; with `profiling` its events record times.
 
         Raises:
             OpenCLError: The driver does not.
@@ -157,21 +157,21 @@ class Queue(Owned):
         api().clEnqueueReadBuffer(self, buffer, *where, 0, None, None)
 
     def clear(self, buffer: Buffer, size: int) -> None:
-        """Fill the first `size` bytes with zeros, after what was asked before."""
+        """Enqueue setting the first `size` bytes to zero."""
         self.fill(buffer, 0, 0, size)
 
     def fill(self, buffer: Buffer, value: int, offset: int, size: int) -> None:
-        """Write a byte into each of `size` bytes from `offset` on, after what was asked before."""
+        """Enqueue setting `size` bytes from `offset` on to `value`."""
         byte = ctypes.c_uint8(value)
         place = ctypes.byref(byte), 1, offset, size
         api().clEnqueueFillBuffer(self, buffer, *place, 0, None, None)
 
     def flush(self) -> None:
-        """Have the device begin."""
+        """Submit all enqueued commands to the device."""
         api().clFlush(self)
 
     def finish(self) -> None:
-        """Wait until all is done.
+        """Wait until every enqueued command has completed.
 
         Raises:
             OpenCLError: The device failed.

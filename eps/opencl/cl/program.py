@@ -26,20 +26,20 @@ class Program(Owned):
     __slots__ = ("device",)
 
     def __init__(self, handle: c_void_p, device: Device) -> None:
-        """Take over `handle`."""
+        """Take ownership of a program's handle."""
         self.device = device
         super().__init__(handle, api().clReleaseProgram)
 
     @classmethod
     def of_source(cls, context: Context, source: str) -> Program:
-        """From OpenCL C, not built yet."""
+        """A program of OpenCL C source, not built yet."""
         text = c_char_p(source.encode())
         handle = create(api().clCreateProgramWithSource, context, 1, text, None)
         return cls(handle, context.device)
 
     @classmethod
     def of_binary(cls, context: Context, binary: bytes) -> Program:
-        """From what the same driver gave, not built yet.
+        """A program of a binary that the same driver made, not built yet.
 
         Raises:
             OpenCLError: It is none of the driver's.
@@ -52,7 +52,7 @@ class Program(Owned):
         return cls(handle, context.device)
 
     def build(self, options: str) -> None:
-        """Compile or link it.
+        """Compile and link the program.
 
         Raises:
             OpenCLError: The driver refuses it; has the compiler's log.
@@ -64,7 +64,7 @@ class Program(Owned):
             raise OpenCLError(exc.routine, exc.status, self._log()) from exc
 
     def kernel(self, name: str) -> Owned:
-        """One of its kernels.
+        """The kernel of that name.
 
         Raises:
             OpenCLError: There is none of this name, or the driver cannot link the program.

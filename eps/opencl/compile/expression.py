@@ -145,7 +145,7 @@ def substitute(expr: Expr, mapping: Mapping[int, Expr]) -> Expr:
 
 
 def size(expr: Expr) -> int:
-    """Number of calls."""
+    """Number of function calls in an expression."""
     return 1 + sum(size(a) for a in expr.args) if isinstance(expr, Call) else 0
 
 

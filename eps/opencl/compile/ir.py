@@ -45,7 +45,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements of the tensor."""
         return prod(self.shape)
 
 
@@ -340,7 +340,7 @@ class Reshape:
     shape: tuple[int, ...]
 
     def apply(self, view: View) -> View | None:
-        """The view, or None where it takes a copy."""
+        """The elements of `view` seen that way; None if strides cannot express it."""
         return reshape_view(view, self.shape)
 
 
@@ -351,7 +351,7 @@ class Permute:
     axes: tuple[int, ...]
 
     def apply(self, view: View) -> View | None:
-        """The view."""
+        """The elements of `view` seen that way; never None."""
         shape = tuple(view.shape[a] for a in self.axes)
         return View(view.buffer, shape, tuple(view.strides[a] for a in self.axes), view.offset)
 
@@ -365,7 +365,7 @@ class Slice:
     shape: tuple[int, ...]
 
     def apply(self, view: View) -> View | None:
-        """The view."""
+        """The elements of `view` seen that way; never None."""
         offset = sum(a * s for a, s in zip(self.starts, view.strides, strict=True))
         strides = tuple(a * s for a, s in zip(self.steps, view.strides, strict=True))
         return View(view.buffer, self.shape, strides, view.offset + offset)
@@ -378,7 +378,7 @@ class Stretch:
     shape: tuple[int, ...]
 
     def apply(self, view: View) -> View | None:
-        """The view."""
+        """The elements of `view` seen that way; never None."""
         return view.broadcast(self.shape)
 
 

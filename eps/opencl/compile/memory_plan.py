@@ -64,7 +64,7 @@ def plan_memory(
 
 
 def nbytes(buffer: Storage) -> int:
-    """Size in bytes."""
+    """Size of a buffer in bytes."""
     return buffer.size * int(np.dtype(buffer.dtype).itemsize)
 
 

@@ -34,17 +34,17 @@ class Problem:
 
     @property
     def pixels(self) -> int:
-        """Of the output."""
+        """Number of pixels of the output."""
         return self.rows * self.columns
 
     @property
     def summands(self) -> int:
-        """Of each result."""
+        """Number of products that each result sums."""
         return self.taps[0] * self.taps[1] * self.depth
 
     @property
     def work(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * self.batch * self.pixels * self.width * self.summands
 
 

@@ -44,7 +44,7 @@ class View:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements of the view."""
         return prod(self.shape)
 
     @property

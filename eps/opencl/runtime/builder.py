@@ -215,7 +215,7 @@ class Builder:
         from eps.opencl.tuning.tune import Tuner  # noqa: PLC0415 - lazy: rare
 
         cache = TuningCache(tuning_folder(options.tuning_cache), self._identity)
-        return Tuner(self._context, cache, options.tuning).tuned(
+        return Tuner(self._context, cache, options.tuning).tune_target(
             graph, shapes, self._target, progress
         )
 

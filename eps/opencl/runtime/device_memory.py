@@ -71,7 +71,7 @@ class _Block:
 class DeviceWeights:
     """Uploads what is not there yet, and gives memory back when no program holds it.
 
-    The driver copies while the caller goes on, to load a program perhaps: `settle` waits for it.
+    Copying overlaps the caller's other work, such as loading a program, until `wait_for_uploads`.
 
     Mapped weights are not uploaded: the device reads the bytes where they lie. Kernels see the
     host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
@@ -95,7 +95,7 @@ class DeviceWeights:
         self._uploads: list[Event] = []
 
     def hold(self, weights: Sequence[Weight]) -> list[Buffer]:
-        """A buffer for each of the weights, theirs until `drop`; filled after `settle`.
+        """A buffer for each of the weights, theirs until `drop`; filled after `wait_for_uploads`.
 
         Raises:
             EPFail: The device has not enough memory.
@@ -108,7 +108,7 @@ class DeviceWeights:
                 block.users += 1
             return [self._blocks[w.digest].parts[w.digest] for w in weights]
 
-    def settle(self) -> None:
+    def wait_for_uploads(self) -> None:
         """Wait until every weight that is held is where kernels read it.
 
         Raises:
@@ -173,7 +173,7 @@ class DeviceWeights:
         return weight.data.nbytes > 0 and address % self._alignment == 0
 
     def _map(self, weight: Weight) -> _Block:
-        """The host's own bytes."""
+        """A block over the host's own bytes."""
         content = np.frombuffer(weight.data, np.uint8)
         whole = Buffer.over(self._context, CL_MEM_READ_ONLY, content)
         return _Block(whole, {weight.digest: whole})

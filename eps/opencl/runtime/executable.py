@@ -41,7 +41,7 @@ class GroupTooLarge(EPFail):
     """
 
     def __init__(self, name: str, size: int, most: int) -> None:
-        """Say how many were asked for."""
+        """Name the kernel, the size that it was made for, and the device's maximum."""
         self.most = most
         super().__init__(
             f"the device runs kernel {name} in work-groups of at most {most} items, and it was "
@@ -88,15 +88,15 @@ class Launch(Owned):
             raise GroupTooLarge(name, size, most.value)
 
     def enqueue(self) -> None:
-        """Launch it on its queue.
+        """Enqueue the kernel on its queue.
 
         Raises:
             OpenCLError: The driver refuses.
         """
         _require_launched(self._enqueue(*self._call, None))
 
-    def timed(self) -> int:
-        """Launch it and wait for it; nanoseconds that the device took, on a queue that takes times.
+    def run_timed(self) -> int:
+        """Run the kernel and return its device time in ns; needs a profiling queue.
 
         Raises:
             OpenCLError: The driver refuses.
@@ -162,7 +162,7 @@ class Executable:
                 self._flag = self._allocate_zeros(context, 4)
                 self._launches = self._prepare_launches(program, held)
                 self._queue.finish()
-            weights.settle()
+            weights.wait_for_uploads()
             undo.pop_all()
         self.program = program
 
@@ -279,7 +279,7 @@ class Executable:
         for launch, call in zip(self._launches, self.spec.calls, strict=True):
             log.debug(
                 "%s: %.1f us, %d operations, %d bytes",
-                *(call.kernel, launch.timed() / 1e3, call.work, self.spec.bytes_of(call)),
+                *(call.kernel, launch.run_timed() / 1e3, call.work, self.spec.bytes_of(call)),
             )
 
     def forget_weights(self) -> None:

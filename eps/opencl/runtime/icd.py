@@ -33,7 +33,7 @@ CHOSEN_BY_USER = (VARIABLE, "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES")
 LIBRARY = "libintelocl.so"
 TBB = "libtbb.so.12"
 _MOST_PLATFORMS = 4
-"""Of one driver."""
+"""Variable that names the .icd file of one driver."""
 _QUERY = ctypes.CFUNCTYPE(c_int32, c_uint32, POINTER(c_void_p), POINTER(c_uint32))
 
 

@@ -37,7 +37,7 @@ class StaticPartition(CompiledPartition):
         self._given = tuple(outs)
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Compute the outputs."""
+        """Compute the outputs, in the order of the node."""
         values = [inputs[i] for i in self._taken]
         for port, value in zip(self.executable.spec.inputs, values, strict=True):
             if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:

@@ -49,7 +49,7 @@ _in_this_process: dict[str, str] = {}
 """Problems by device and by limits of this process, for the case that nothing can be kept."""
 
 
-def remembered_problem(found: ListedDevice) -> str | None:
+def recall_problem(found: ListedDevice) -> str | None:
     """What an earlier trial of a device found: "" for nothing, None where there was none."""
     facts = facts_of(found, os.environ)
     known = _in_this_process.get(_key(facts))
@@ -68,7 +68,7 @@ def problem_of(found: ListedDevice) -> str:
 
     Tried now where no earlier trial is known of, which takes a second or two.
     """
-    known = remembered_problem(found)
+    known = recall_problem(found)
     if known is not None:
         return known
     facts = facts_of(found, os.environ)

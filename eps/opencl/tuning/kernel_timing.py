@@ -42,7 +42,7 @@ def time_kernels(
                 Launch(queue, program, name, memory.operands(kernel), (kernel.tasks, kernel.group))
                 for name, kernel in zip(names, kernels, strict=True)
             ]
-            times = [[launch.timed() for launch in launches] for _ in range(passes + 1)]
+            times = [[launch.run_timed() for launch in launches] for _ in range(passes + 1)]
         finally:
             memory.release()
     return [min(column) for column in zip(*times[1:], strict=True)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.compile.codegen.generate import generate_kernels
-from eps.opencl.compile.codegen.tiling import choose_tiling, ranked_tiles
+from eps.opencl.compile.codegen.tiling import choose_tiling, rank_tiles
 from eps.opencl.compile.compile_partition import schedule_partition
 from eps.opencl.compile.tilings import Tiling
 from eps.opencl.tuning.kernel_timing import time_kernels
@@ -57,7 +57,7 @@ class Tuner:
         self._cache = cache
         self._effort = EFFORTS[effort]
 
-    def tuned(
+    def tune_target(
         self,
         graph: Graph,
         shapes: Mapping[str, tuple[int, ...]],
@@ -110,7 +110,7 @@ class Tuner:
 def candidates(problem: Problem, target: Target, effort: Effort) -> list[Tiling]:
     """What is tried, the rule's choice first."""
     rule = choose_tiling(problem, target)
-    tiles = ranked_tiles(problem, target)
+    tiles = rank_tiles(problem, target)
     tried = [rule, *(Tiling(tile, rule.tasks) for tile in tiles)]
     shared = [Tiling(rule.tile, max(1, int(rule.tasks * share))) for share in effort.shares]
     return [*list(dict.fromkeys(tried))[: effort.tiles], *shared]

@@ -15,7 +15,7 @@ from eps.opencl.cl.objects import Buffer, Context, Queue
 from eps.opencl.cl.program import Program
 from eps.opencl.compile.codegen.group_tiling import (
     local_bytes,
-    ranked_group_tiles,
+    rank_group_tiles,
     splits_of,
 )
 from eps.opencl.compile.tilings import Problem
@@ -130,7 +130,7 @@ def problem(pixels: int, depth: int, width: int) -> Problem:
 )
 def test_a_tile_is_within_the_devices_limits(name: str, sizes: tuple[int, int, int]) -> None:
     groups = SHEETS[name][1]
-    tiles = ranked_group_tiles(problem(*sizes), groups)
+    tiles = rank_group_tiles(problem(*sizes), groups)
     assert tiles
     for tile in tiles:
         assert tile.items <= groups.size
@@ -141,7 +141,7 @@ def test_a_tile_is_within_the_devices_limits(name: str, sizes: tuple[int, int, i
 def test_large_products_have_large_tiles_and_small_ones_share_sums() -> None:
     groups = SHEETS["NVIDIA"][1]
     large, small, row = problem(4096, 4096, 4096), problem(49, 2048, 512), problem(1, 4096, 4096)
-    best = [ranked_group_tiles(p, groups)[0] for p in (large, small, row)]
+    best = [rank_group_tiles(p, groups)[0] for p in (large, small, row)]
     assert (best[0].rows, best[0].channels) == (128, 128)
     assert splits_of(best[0], large, groups.wanted) == 1
     assert splits_of(best[1], small, groups.wanted) > 1
@@ -191,7 +191,7 @@ def test_weights_beyond_the_largest_buffer_go_into_several() -> None:
     weights = [weight_of(array.view(np.uint8).data) for array in arrays]
     held = DeviceWeights(context, describe_target(HERE).alignment, mapped=False)
     buffers = held.hold(weights)
-    held.settle()
+    held.wait_for_uploads()
     assert len({id(held._blocks[w.digest]) for w in weights}) == 4
     queue = Queue(context)
     for array, buffer in zip(arrays, buffers, strict=True):

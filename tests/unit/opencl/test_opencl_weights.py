@@ -169,7 +169,7 @@ def anonymous():
 
 def run(weights):
     (buffer,) = weights.hold([Weight("", data)])
-    weights.settle()
+    weights.wait_for_uploads()
     kernel = cl.Kernel(program, "total")
     kernel.set_args(cl.Buffer.from_int_ptr(buffer.handle), y)
     cl.enqueue_nd_range_kernel(queue, kernel, (1024,), (1,))
@@ -209,7 +209,7 @@ def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
     first, second = (weight_of(memoryview(bytes([i]) * 5000)) for i in (1, 2))
     again = weight_of(memoryview(bytes([1]) * 5000))
     (a, b), (c,) = held.hold([first, second]), held.hold([again])
-    held.settle()
+    held.wait_for_uploads()
     assert a is c
     found_bytes = np.zeros(5000, np.uint8)
     queue = Queue(context)
@@ -233,7 +233,7 @@ def test_mapped_bytes_outlive_what_the_caller_drops(tmp_path: Path, device: str)
     context = Context(found.device)
     held = DeviceWeights(context, describe_target(found).alignment, mapped=True)
     (buffer,) = held.hold([weight_of(memoryview(data))])
-    held.settle()
+    held.wait_for_uploads()
     del data
     gc.collect()
     content = np.zeros(256 * 4096, np.uint8)

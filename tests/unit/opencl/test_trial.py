@@ -259,7 +259,7 @@ def test_a_failure_under_a_limit_of_memory_is_not_kept_for_others(
         patch.setattr(trial, "_limits", lambda: "RLIMIT_AS=1")
         assert "SIGABRT" in trial.problem_of(FOUND[0])
     assert records(caches) == []
-    assert trial.remembered_problem(FOUND[0]) is None
+    assert trial.recall_problem(FOUND[0]) is None
 
 
 @pytest.mark.skipif(not Path("/bin/true").exists(), reason="there is no program that does nothing")

@@ -12,7 +12,7 @@ from eps.opencl.compile.codegen.integer import (
     integer_sums,
     integer_target,
     pack_pairs,
-    packed_line,
+    size_packed_tap,
 )
 from eps.opencl.compile.codegen.quads import ACCUMULATORS as QUAD_ACCUMULATORS
 from eps.opencl.compile.codegen.quads import (
@@ -49,7 +49,7 @@ class Arithmetic(Protocol):
         """The device with its registers as this kind fills them."""
         ...
 
-    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:
+    def pack(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:
         """[b, i, j, k, n] panel by panel, flat; the last panel overlaps.
 
         `taps` are steps in the input from a tap to the next in a column, and in a row.
@@ -76,7 +76,7 @@ class _Floats:
     def target(self, target: Target) -> Target:
         return target
 
-    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
+    def pack(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
         return packed_panels(weights, tile, half=target.half)
 
     def line(self, depth: int, tile: Tile) -> int:
@@ -98,11 +98,11 @@ class _Pairs:
     def target(self, target: Target) -> Target:
         return integer_target(target)
 
-    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
+    def pack(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
         return pack_pairs(weights, tile, quads=self.quads)
 
     def line(self, depth: int, tile: Tile) -> int:
-        return packed_line(depth, tile)
+        return size_packed_tap(depth, tile)
 
     def panel(self, taps: int, depth: int, tile: Tile) -> int:
         return taps * self.line(depth, tile)
@@ -119,7 +119,7 @@ class _Quads:
     def target(self, target: Target) -> Target:
         return integer_target(target, QUAD_ACCUMULATORS)
 
-    def packed(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
+    def pack(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
         return pack_quads(weights, tile, taps, signed=self.signed)
 
     def line(self, depth: int, tile: Tile) -> int:

@@ -113,7 +113,7 @@ def _pack_weights(
         panel, channels, line = 0, width, depth * width  # adjacent items load adjacent channels
         each = packed.size // max(count, 1)
     else:
-        packed = numbers.packed(weights, tile, target, x_taps)
+        packed = numbers.pack(weights, tile, target, x_taps)
         line = numbers.line(depth, tile)
         panel = numbers.panel(kh * kw, depth, tile)
         each = panels * panel

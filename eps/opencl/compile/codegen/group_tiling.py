@@ -38,10 +38,10 @@ SKEW = 4
 
 def choose_group_tiling(problem: Problem, groups: Groups) -> Tiling:
     """The least costly tile, and as many groups as the device wants."""
-    return Tiling(ranked_group_tiles(problem, groups)[0], groups.wanted)
+    return Tiling(rank_group_tiles(problem, groups)[0], groups.wanted)
 
 
-def ranked_group_tiles(problem: Problem, groups: Groups) -> list[GroupTile]:
+def rank_group_tiles(problem: Problem, groups: Groups) -> list[GroupTile]:
     """Tiles that fit into a group and its local memory, the least costly first."""
     return sorted(_tiles(problem, groups), key=lambda tile: _cost(tile, problem, groups))
 

@@ -92,7 +92,7 @@ def _interleave_pairs(weights: Array, *, quads: bool) -> Array:
     return np.ascontiguousarray(packed, dtype).reshape(-1)
 
 
-def packed_line(depth: int, tile: Tile) -> int:
+def size_packed_tap(depth: int, tile: Tile) -> int:
     """Elements that `pack_pairs` makes of one tap."""
     return -(-depth // 2) * 2 * tile.channels
 
@@ -140,7 +140,7 @@ class _Inner:
     def step_w(self, channels: int) -> int:
         """Elements of weights that so many channels take."""
         if self.packed:
-            return packed_line(channels, self.tile)
+            return size_packed_tap(channels, self.tile)
         return channels * self.spec.w_steps[2]
 
     def weights(self, pair: int, channels: Pair, j: int) -> str:
@@ -157,7 +157,7 @@ class _Inner:
             return ""
         return load("wp", str(k * self.spec.w_steps[2] + j * self.vector), 1, self.vector)
 
-    def spread(self, text: str) -> str:
+    def spread_pairs(self, text: str) -> str:
         """The 32-bit integer in each lane, as pairs of 16-bit integers."""
         kind = vector_type("int32", self.vector)
         return f"as_short{2 * self.vector}(({kind})({text}))"
@@ -166,7 +166,7 @@ class _Inner:
         """Pairs of the even and of the odd of four bytes, as x<i>_0 and x<i>_1."""
         v2, signed = 2 * self.vector, self.x_type == "int8"
         name = f"b{i}"
-        load = self.spread(f"as_int(vload4(0, xp + {self.pixel(i)}))")
+        load = self.spread_pairs(f"as_int(vload4(0, xp + {self.pixel(i)}))")
         odd = f"as_short{v2}(as_{'' if signed else 'u'}short{v2}({name}) >> (ushort)8)"
         even = f"{name} & (short)255"
         if signed:
@@ -186,7 +186,7 @@ class _Inner:
                 "0" if k is None else f"xp[{at + k * self.step_x}]" for k in (first, second)
             )
             text = f"ol_pair({low}, {high})"
-        return [f"const short{2 * self.vector} x{i}_0 = {self.spread(text)};"]
+        return [f"const short{2 * self.vector} x{i}_0 = {self.spread_pairs(text)};"]
 
 
 def _write_depth(code: Code, inner: _Inner, extra: Sequence[str]) -> None:

@@ -64,7 +64,7 @@ class Code:
         self._depth = 1
 
     def add(self, *lines: str) -> None:
-        """Append lines."""
+        """Append lines at the current indentation."""
         self._lines += [f"{'  ' * self._depth}{line}" for line in lines]
 
     def open(self, head: str) -> None:
@@ -73,7 +73,7 @@ class Code:
         self._depth += 1
 
     def close(self, count: int = 1) -> None:
-        """End blocks."""
+        """End the innermost `count` blocks."""
         for _ in range(count):
             self._depth -= 1
             self.add("}")
@@ -84,19 +84,19 @@ class Code:
         return self._depth
 
     def text(self) -> str:
-        """Everything."""
+        """The lines as the body of a kernel."""
         return "\n".join(self._lines)
 
 
 def offset_of(terms: Iterable[tuple[str, int]], constant: int = 0) -> str:
     """The C text of sum(name * stride) + constant, without terms that are zero."""
-    parts = [scaled(name, stride) for name, stride in terms if stride and name != "0"]
+    parts = [scale_term(name, stride) for name, stride in terms if stride and name != "0"]
     if constant or not parts:
         parts.append(str(constant))
     return " + ".join(parts)
 
 
-def scaled(name: str, stride: int) -> str:
+def scale_term(name: str, stride: int) -> str:
     """The C text of name * stride; "0" for either being zero."""
     if not stride or name == "0":
         return "0"

@@ -13,7 +13,7 @@ from eps.opencl.compile.codegen.kernel import (
     decode,
     load,
     offset_of,
-    scaled,
+    scale_term,
     share,
     store,
 )
@@ -63,7 +63,7 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
         code.add(f"const int end = {inner.size};")
     else:
         code.add(f"const int end = min({last} * {CHUNK} + {CHUNK}, {inner.size});")
-    code.add(f"int i = {scaled(last, CHUNK)};")
+    code.add(f"int i = {scale_term(last, CHUNK)};")
     vectors = is_vectorisable(expr) and inner.size >= target.vector
     vector = _vector(expr, inner.size, target)
     if vectors:

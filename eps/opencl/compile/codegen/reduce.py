@@ -12,7 +12,7 @@ from eps.opencl.compile.codegen.kernel import (
     decode,
     loop_nest,
     offset_of,
-    scaled,
+    scale_term,
     store,
 )
 from eps.opencl.compile.codegen.spread import open_units
@@ -127,7 +127,7 @@ def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
         code.add(f"av = {combine('av', 'v')};")
         code.close()
     code.open(f"for (; i < {inner.size}; ++i)")
-    code.add(f"const {c} v = p0[b + {scaled('i', inner.strides[0])}];")
+    code.add(f"const {c} v = p0[b + {scale_term('i', inner.strides[0])}];")
     code.add(f"a = {combine('a', 'v')};")
     code.close(1 + len(loops[:-1]) if loops else 1)
     if vectors:

@@ -23,7 +23,7 @@ SMALLEST_TASK = 8192
 _COMBINE = {"add": "{0} + {1}", "mul": "{0} * {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}
 
 
-def checked_index(code: Code, name: str, text: str, size: int) -> None:
+def read_checked_index(code: Code, name: str, text: str, size: int) -> None:
     """Read an index that may be negative; one out of range is reported, and 0 taken."""
     code.add(f"long {name} = {text};", f"{name} += {name} < 0 ? {size} : 0;")
     code.add(f"if ({name} < 0 || {name} >= {size}) {{ *wrong = 1; {name} = 0; }}")
@@ -36,7 +36,7 @@ def gather_elements_kernel(op: GatherElements, step: Step, target: Target) -> Ke
     units = Units(code, y.shape, 0, y.strides, y.size // SMALLEST_TASK, target)
     names = units.outer
     at = offset_of(zip(names, indices.strides, strict=True), indices.offset)
-    checked_index(code, "pick", f"p1[{at}]", data.shape[op.axis])
+    read_checked_index(code, "pick", f"p1[{at}]", data.shape[op.axis])
     place = offset_of(zip(names, y.strides, strict=True), y.offset)
     names[op.axis] = "(int)pick"
     source = offset_of(zip(names, data.strides, strict=True), data.offset)
@@ -66,7 +66,7 @@ def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) ->
     code.open(f"for (int i = 0; i < {indices.shape[op.axis]}; ++i)")
     names[op.axis] = "i"
     at = offset_of(zip(names, indices.strides, strict=True), indices.offset)
-    checked_index(code, "pick", f"p0[{at}]", data.shape[op.axis])
+    read_checked_index(code, "pick", f"p0[{at}]", data.shape[op.axis])
     source = offset_of(zip(names, updates.strides, strict=True), updates.offset)
     names[op.axis] = "(int)pick"
     place = offset_of(zip(names, y.strides, strict=True), y.offset)
@@ -89,7 +89,7 @@ def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel
     at = offset_of(zip(names, indices.strides[:-1], strict=True), indices.offset)
     terms = []
     for i in range(depth):
-        checked_index(code, f"g{i}", f"p0[{at} + {i * indices.strides[-1]}]", y.shape[i])
+        read_checked_index(code, f"g{i}", f"p0[{at} + {i * indices.strides[-1]}]", y.shape[i])
         terms.append((f"(int)g{i}", y.strides[i]))
     code.add(f"const int y0 = {offset_of(terms, y.offset)};")
     places = zip(names, updates.strides[: len(outer)], strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.codegen.group_tiling import choose_group_tiling, ranked_group_tiles
+from eps.opencl.compile.codegen.group_tiling import choose_group_tiling, rank_group_tiles
 from eps.opencl.compile.tilings import Tile, Tiling
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def choose_tiling(problem: Problem, target: Target) -> Tiling:
     return Tiling(_rank_register_tiles(problem, target)[0], target.tasks)
 
 
-def ranked_tiles(problem: Problem, target: Target) -> Sequence[Tile | GroupTile]:
+def rank_tiles(problem: Problem, target: Target) -> Sequence[Tile | GroupTile]:
     """Tiles that fit into the registers, or into local memory, the least costly first."""
     if problem.grouped:
         assert target.groups is not None, "the target says which problems are grouped"
-        return ranked_group_tiles(problem, target.groups)
+        return rank_group_tiles(problem, target.groups)
     return _rank_register_tiles(problem, target)
 
 

@@ -49,7 +49,7 @@ def _fast_gelu(a: Expr) -> Expr:
 
 def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]:
     def lower(node: NodeView) -> Tensor:
-        terms = node.given()
+        terms = node.present_inputs()
         node.require_float32(*range(len(terms)))
         if len(terms) == 1:
             return node.pointwise(function, terms)
@@ -60,7 +60,7 @@ def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]
 
 def _bias_add(node: NodeView) -> Tensor:
     node.require_float32(0, 1)
-    return _add_terms(node, node.given())
+    return _add_terms(node, node.present_inputs())
 
 
 def _normalise(node: NodeView, x: Tensor, weights: Sequence[int], *, rms: bool) -> Tensor:

@@ -19,7 +19,7 @@ _ELLIPSIS = "ABCDEFGHIJ"
 
 
 def _einsum(node: NodeView) -> Tensor:
-    operands = node.given()
+    operands = node.present_inputs()
     if not 1 <= len(operands) <= 2:
         raise Unsupported(f"Einsum of {len(operands)} operands")
     for x in operands:
@@ -89,13 +89,13 @@ def _pair(
     rows = [c for c in first if c not in second]
     columns = [c for c in second if c not in first]
 
-    def folded(x: Tensor, term: str, groups: Sequence[Sequence[str]]) -> Tensor:
+    def fold_axes(x: Tensor, term: str, groups: Sequence[Sequence[str]]) -> Tensor:
         order = [term.index(c) for group in groups for c in group]
         shape = [*(sizes[c] for c in groups[0]), *(_size(g, sizes) for g in groups[1:])]
         return node.reshape(transpose(node, x, order), shape)
 
-    left = folded(a, first, (batch, rows, inner))
-    right = folded(b, second, (batch, inner, columns))
+    left = fold_axes(a, first, (batch, rows, inner))
+    right = fold_axes(b, second, (batch, inner, columns))
     made = product(node, left, right)
     letters = [*batch, *rows, *columns]
     apart = node.reshape(made, [sizes[c] for c in letters])

@@ -98,7 +98,7 @@ def _pow(node: NodeView) -> Tensor:
 
 def _variadic(name: str) -> Callable[[NodeView], Tensor]:
     def lower(node: NodeView) -> Tensor:
-        operands = node.given()
+        operands = node.present_inputs()
         if operands[0].dtype == "bool":
             raise Unsupported("arithmetic on bool")
 
@@ -124,13 +124,15 @@ def _compare(name: str) -> Callable[[NodeView], Tensor]:
 
 def _logic(name: str) -> Callable[[NodeView], Tensor]:
     def lower(node: NodeView) -> Tensor:
-        return node.pointwise(lambda *args: call(name, *args, dtype="bool"), node.given(), "bool")
+        return node.pointwise(
+            lambda *args: call(name, *args, dtype="bool"), node.present_inputs(), "bool"
+        )
 
     return lower
 
 
 def _bits(name: str) -> Callable[[NodeView], Tensor]:
-    return lambda node: node.pointwise(lambda *args: call(name, *args), node.given())
+    return lambda node: node.pointwise(lambda *args: call(name, *args), node.present_inputs())
 
 
 def _is_nan(node: NodeView) -> Tensor:

@@ -42,13 +42,13 @@ class NodeView:
         return position < len(self.inputs) and self.inputs[position] is not None
 
     def input(self, position: int) -> Tensor:
-        """A required input."""
+        """The tensor of a required input."""
         found = self.inputs[position] if position < len(self.inputs) else None
         if found is None:
             raise Unsupported(f"input {position} is missing")
         return found
 
-    def given(self) -> list[Tensor]:
+    def present_inputs(self) -> list[Tensor]:
         """The inputs that are not omitted."""
         return [x for x in self.inputs if x is not None]
 

@@ -139,7 +139,7 @@ def _split(node: NodeView) -> list[Tensor]:
 
 
 def _concat(node: NodeView) -> Tensor:
-    inputs = node.given()
+    inputs = node.present_inputs()
     axis = normal_axis(node.attr("axis", 1), len(inputs[0].shape))
     inputs = [x for x in inputs if x.shape[axis]] or inputs[:1]
     if len(inputs) == 1:
