@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ort_lite.ep import CompiledPartition, EPFail, NotInstalled, Probe
 
-sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.ep.factory import DeviceInfo, Probe
 
-sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider
 
 if TYPE_CHECKING:

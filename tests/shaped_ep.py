@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ort_lite.ep.factory import Probe
 
-sys.path.append(str(Path(__file__).parent / "plugin" / "example_ep"))
+sys.path.append(str(Path(__file__).parents[1] / "examples" / "example_ep"))
 from example_ep.provider import ExampleExecutionProvider, ExamplePartition
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from plugin.gated_ep import Gate
 
-collect_ignore = ["example_ep"]  # a project of its own; a child process runs its tests
-
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SOURCE = Path(__file__).with_name("example_ep")
 ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "examples" / "example_ep"
 EXAMPLE = "ExampleExecutionProvider"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[3]
-EXAMPLE = ROOT / "tests/plugin/example_ep"
+EXAMPLE = ROOT / "examples/example_ep"
 
 MATRIX = """\
 schema: 1

@@ -25,6 +25,8 @@ SHOWN = {"text", "toml", "yaml", "json", "bson", "protobuf", "c", "bash"}
 EXCUSE = re.compile(r"<!-- not run: .{10,} -->\s*\Z")
 FILE = re.compile(r"<!-- file: (\S+) -->\s*\Z")
 """Before a block that is written to a file, for a command further down."""
+QUOTE = re.compile(r"<!-- from: (\S+) -->\s*\Z")
+"""Before a block that is an excerpt of a file of the repository, and runs there."""
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 
 
@@ -36,6 +38,7 @@ class Block:
     code: str
     excused: bool
     file: str = ""
+    quoted: str = ""
 
 
 def blocks_of(text: str, page: str) -> list[Block]:
@@ -47,6 +50,7 @@ def blocks_of(text: str, page: str) -> list[Block]:
             code=match[2],
             excused=bool(EXCUSE.search(text[: match.start()])),
             file=found[1] if (found := FILE.search(text[: match.start()])) else "",
+            quoted=found[1] if (found := QUOTE.search(text[: match.start()])) else "",
         )
         for match in FENCE.finditer(text)
     ]
@@ -71,6 +75,11 @@ def test_an_excuse_counts_only_right_before_its_block() -> None:
     assert [b.excused for b in blocks_of(text, "p")] == [True, False]
 
 
+@pytest.mark.parametrize("block", [b for b in ALL if b.quoted], ids=lambda b: f"{b.page}:{b.line}")
+def test_an_excerpt_is_in_the_file_that_it_names(block: Block) -> None:
+    assert block.code in (ROOT / block.quoted).read_text("utf-8")
+
+
 @pytest.mark.parametrize("page", TO_RUN, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_the_blocks_of_a_page_run_in_order(
     page: Path,
@@ -81,9 +90,10 @@ def test_the_blocks_of_a_page_run_in_order(
     """Python in one namespace, `$ ort-lite` and `$ python`, in a folder with a `model.onnx`."""
     shutil.copy(model_path("squeezenet_rw"), tmp_path / "model.onnx")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples" / "example_ep")
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks_of(page.read_text("utf-8"), page.name):
-        if block.excused or block.language not in RUN:
+        if block.excused or block.quoted or block.language not in RUN:
             continue
         if block.file:
             Path(block.file).write_text(block.code, encoding="utf-8")

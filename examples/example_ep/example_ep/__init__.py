@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.ep import DeviceInfo, InvalidArgument, Probe
+from ort_lite.ep import DeviceInfo, Probe, read_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +33,7 @@ class _Factory:
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Check the options' values; their names have been checked against `options`."""
-        sum_in = options.get("sum_in", SUMS[0])
-        if sum_in not in SUMS:
-            raise InvalidArgument(f"sum_in is '{sum_in}', expected one of {', '.join(SUMS)}")
+        sum_in = read_choice(options, "sum_in", SUMS)
         from example_ep.provider import ExampleExecutionProvider  # noqa: PLC0415 - not for a probe
 
         return ExampleExecutionProvider(sum_in)

@@ -42,11 +42,6 @@ class Signature(NamedTuple):
     elem_type: int
     dims: tuple[int, ...] | None
 
-    @property
-    def kind(self) -> str:
-        """Without the name, which may change around a payload."""
-        return f"{self.elem_type}{list(self.dims) if self.dims is not None else '[?]'}"
-
 
 class Step(NamedTuple):
     """One operator call."""

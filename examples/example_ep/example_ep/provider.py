@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.errors import Reason
@@ -15,7 +16,10 @@ from ort_lite.ep import (
     EPFail,
     ExecutionProvider,
     InvalidGraph,
+    Port,
+    Ports,
     compare_identities,
+    import_order,
     to_numpy,
 )
 
@@ -68,9 +72,11 @@ class ExampleExecutionProvider(ExecutionProvider):
 
     @property
     def identity(self) -> HardwareIdentity:
+        """The machine and version that payloads are compiled for."""
         return identity()
 
     def get_capability(self, view: GraphView) -> Capability:
+        """Every candidate: supported, or refused with a reason."""
         refused = {index: refusal(view.graph, index) for index in view.candidates}
         return Capability(
             supported=frozenset(index for index, reason in refused.items() if not reason),
@@ -78,6 +84,7 @@ class ExampleExecutionProvider(ExecutionProvider):
         )
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        """One program for each partition."""
         return [ExamplePartition(self._program(one.graph)) for one in fused]
 
     def _program(self, graph: Graph) -> Program:
@@ -92,6 +99,7 @@ class ExampleExecutionProvider(ExecutionProvider):
     # From here on: SupportsEpContext. Leave these four out, and the EP keeps no contexts.
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
+        """Write the program, its constants included."""
         assert isinstance(compiled, ExamplePartition), "the core gives back what compile gave"
         if compiled.program is None:
             raise EPFail("the partition is exported after it was released")
@@ -108,27 +116,25 @@ class ExampleExecutionProvider(ExecutionProvider):
             program = Program.from_bytes(payload, weights)
         except ProgramError as exc:
             raise InvalidGraph(f"no program: {exc}", reason=Reason.VENDOR_REJECTED) from exc
-        declared = [one.kind for one in map(signature, (*io.inputs, *io.outputs))]
-        compiled = [one.kind for one in (*program.inputs, *program.outputs)]
-        if declared != compiled or len(io.inputs) != len(program.inputs):
-            raise InvalidGraph(
-                f"the payload takes and gives {compiled}, its node declares {declared}",
-                reason=Reason.SHAPE,
-            )
-        return ExamplePartition(program)
+        inputs, outputs = in_order(io.inputs, program.inputs), in_order(io.outputs, program.outputs)
+        return ExamplePartition(replace(program, inputs=inputs, outputs=outputs))
 
     def check_compatibility(self, recorded: HardwareIdentity) -> Compatibility:
+        """Every field that both sides report must be equal."""
         return compare_identities(recorded, self.identity)
 
     def compatibility_info(self) -> str:
+        """Text for the model's metadata, in a form of the vendor's choice."""
         return f"{INFO}{self.identity.sdk_version}"
 
     # SupportsPayloadIdentity, for a verdict on what others wrote; without it texts must be equal.
 
-    def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
-        return HardwareIdentity()  # a program does not say who made it
+    def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:  # noqa: ARG002 - a payload says nothing of it
+        """No field: a program does not say who wrote it."""
+        return HardwareIdentity()
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
+        """Read `compatibility_info` back; None for another EP's text."""
         return HardwareIdentity(sdk_version=info[len(INFO) :]) if info.startswith(INFO) else None
 
     # And from here on: SupportsWeightSharing. Without these two, payloads hold their constants.
@@ -136,6 +142,7 @@ class ExampleExecutionProvider(ExecutionProvider):
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
     ) -> bool:
+        """Write the program to `out` and its constants to `weights`."""
         assert isinstance(compiled, ExamplePartition), "the core gives back what compile gave"
         if compiled.program is None or not compiled.program.constants:
             return False
@@ -146,6 +153,7 @@ class ExampleExecutionProvider(ExecutionProvider):
     def import_shared(
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
+        """Load a program whose constants are in a weights file."""
         return self._loaded(payload, weights.data, io)
 
 
@@ -160,6 +168,16 @@ def refusal(graph: Graph, index: int) -> str:
         if (constant.data_type if constant is not None else found) != DataType.FLOAT:
             return f"'{name}' is not known to be float32"
     return ""
+
+
+def in_order(infos: Sequence[ValueInfo], compiled: Sequence[Signature]) -> tuple[Signature, ...]:
+    """A program's inputs or outputs in the order of the node that holds it.
+
+    Raises:
+        InvalidGraph: They are not those that the node declares.
+    """
+    ports = [Port(frozenset((one.name,)), one.elem_type, one.dims) for one in compiled]
+    return tuple(compiled[index] for index in import_order(infos, Ports.by_name(ports)))
 
 
 def signature(info: ValueInfo) -> Signature:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 
 class TestExampleConformance(EpConformance):
+    """Every test of the suite, run with this EP."""
+
     @property
     def factory(self) -> EpFactory:
+        """The factory that the entry point names."""
         return FACTORY
