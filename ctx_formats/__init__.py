@@ -1,1 +1,84 @@
-"""Bytes on disk as frozen values: ONNX models, EPContext nodes, payload containers."""
+"""Reads and writes ONNX models, EPContext nodes and payload containers as frozen values.
+
+The package needs the standard library and blake3: no protobuf, onnx or numpy. It never trusts the
+bytes it reads; what is wrong with a file is a `FormatError` with the field, the value found and the
+value expected. Formats and examples: docs/formats/README.md.
+
+The public names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ctx_formats.adapter_file import Adapter, read_adapter, write_adapter
+    from ctx_formats.container import Container, Entry
+    from ctx_formats.container_reader import read_container
+    from ctx_formats.container_writer import write_container
+    from ctx_formats.ep_context import EpContextNode
+    from ctx_formats.errors import FileChangedError, FormatError, Reason
+    from ctx_formats.identity import HardwareIdentity
+    from ctx_formats.model_reader import read_model
+    from ctx_formats.model_writer import encode_model
+    from ctx_formats.notes import ContextNotes, read_notes
+    from ctx_formats.onnx_model import Model
+    from ctx_formats.safe_path import resolve_payload
+    from ctx_formats.signatures import read_signed
+
+_MODULES = {
+    "Adapter": "adapter_file",
+    "Container": "container",
+    "ContextNotes": "notes",
+    "Entry": "container",
+    "EpContextNode": "ep_context",
+    "FileChangedError": "errors",
+    "FormatError": "errors",
+    "HardwareIdentity": "identity",
+    "Model": "onnx_model",
+    "Reason": "errors",
+    "encode_model": "model_writer",
+    "read_adapter": "adapter_file",
+    "read_container": "container_reader",
+    "read_model": "model_reader",
+    "read_notes": "notes",
+    "read_signed": "signatures",
+    "resolve_payload": "safe_path",
+    "write_adapter": "adapter_file",
+    "write_container": "container_writer",
+}
+
+__all__ = [
+    "Adapter",
+    "Container",
+    "ContextNotes",
+    "Entry",
+    "EpContextNode",
+    "FileChangedError",
+    "FormatError",
+    "HardwareIdentity",
+    "Model",
+    "Reason",
+    "encode_model",
+    "read_adapter",
+    "read_container",
+    "read_model",
+    "read_notes",
+    "read_signed",
+    "resolve_payload",
+    "write_adapter",
+    "write_container",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import the module that defines `name` (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'ctx_formats' has no attribute '{name}'")
+    return getattr(import_module(f"ctx_formats.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)
