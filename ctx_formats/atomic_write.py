@@ -96,8 +96,8 @@ def publish_new(temporary: Path, names: Sequence[Path]) -> Path:
     try:
         for name in names[:-1]:
             with contextlib.suppress(FileExistsError):
-                return _named(temporary, name)
-        return _named(temporary, names[-1])
+                return _link_name(temporary, name)
+        return _link_name(temporary, names[-1])
     finally:
         _discard(temporary)
         sync_folder(temporary.parent)
@@ -135,7 +135,7 @@ def _require_replaceable(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is no regular file and is not replaced", str(path))
 
 
-def _named(temporary: Path, name: Path) -> Path:
+def _link_name(temporary: Path, name: Path) -> Path:
     """Give the file a name that nobody has.
 
     Without hard links the name is claimed with an empty file first, which the file then

@@ -115,7 +115,7 @@ class _Decoder:
     ) -> tuple[BsonValue, int]:
         at, last = span
         if kind in _FIXED:
-            return self._fixed(kind, at, last, field)
+            return self._read_number(kind, at, last, field)
         if kind == _STRING:
             size = self._size(at, last, field, prefix=4, least=1)
             end = at + 4 + size
@@ -133,7 +133,7 @@ class _Decoder:
             return None, at
         raise FormatError(field, f"BSON type 0x{kind:02x}", "one that an index has")
 
-    def _fixed(self, kind: int, at: int, last: int, field: str) -> tuple[BsonValue, int]:
+    def _read_number(self, kind: int, at: int, last: int, field: str) -> tuple[BsonValue, int]:
         width = struct.calcsize(_FIXED[kind])
         if at + width > last:
             raise FormatError(field, f"{last - at} bytes left", str(width))

@@ -100,10 +100,10 @@ def encode_head(
     index: dict[str, Writable] = {
         "version": INDEX_VERSION,
         "producer": producer,
-        "blob_metadata_map": {entry.name: _listed(entry) for entry in entries},
+        "blob_metadata_map": {entry.name: _index_entry(entry) for entry in entries},
     }
     if weights:
-        index[WEIGHTS_KEY] = {entry.name: _listed(entry) for entry in weights}
+        index[WEIGHTS_KEY] = {entry.name: _index_entry(entry) for entry in weights}
     if head_size is not None:
         index[HEAD_KEY] = head_size
     index[CRC_KEY] = 0
@@ -117,7 +117,7 @@ def encode_head(
     return head + bytes((head_size or len(head) + padding(len(head))) - len(head))
 
 
-def _listed(entry: Entry) -> dict[str, Writable]:
+def _index_entry(entry: Entry) -> dict[str, Writable]:
     listed: dict[str, Writable] = {
         "data_offset": entry.offset,
         "size": entry.size,
@@ -129,7 +129,7 @@ def _listed(entry: Entry) -> dict[str, Writable]:
 
 def index_bytes(entry: Entry) -> int:
     """How much a payload or a run of weights adds to the index."""
-    return len(encode_document({entry.name: _listed(entry)})) - len(encode_document({}))
+    return len(encode_document({entry.name: _index_entry(entry)})) - len(encode_document({}))
 
 
 @dataclass(slots=True)

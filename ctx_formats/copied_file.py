@@ -123,7 +123,7 @@ class CopiedFile:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the file."""
         self.close()
 
 

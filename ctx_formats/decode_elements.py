@@ -54,7 +54,7 @@ def packed_elements(
     if wanted in (_FLOAT_DATA, _DOUBLE_DATA):
         views = [piece for piece in pieces if isinstance(piece, memoryview)]
         return views[0] if len(views) == 1 else memoryview(b"".join(views))
-    packed = _narrowed(data_type, pieces)
+    packed = _pack_elements(data_type, pieces)
     if data_type in _SIX_BITS:
         packed = _six_bits(packed, count)
     return memoryview(packed)
@@ -68,7 +68,7 @@ def _chunks(pieces: Sequence[memoryview | int]) -> Iterator[list[int]]:
             yield from read_packed_varints(piece, 0, len(piece))
 
 
-def _narrowed(data_type: int, pieces: Sequence[memoryview | int]) -> bytes:
+def _pack_elements(data_type: int, pieces: Sequence[memoryview | int]) -> bytes:
     """One entry to an element; to a byte of elements for types of 4 and 2 bits."""
     size = max(1, element_bits(data_type) // 8)
     code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]

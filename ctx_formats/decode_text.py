@@ -9,7 +9,7 @@ _KEY, _VALUE = delimited_tag(1), delimited_tag(2)
 
 
 def decode_text(data: bytes | memoryview, start: int, end: int, what: str) -> str:
-    """UTF-8 text.
+    """Decode a protobuf string, which is UTF-8.
 
     Raises:
         FormatError: It is not UTF-8.
@@ -26,7 +26,7 @@ def not_text(exc: UnicodeDecodeError, what: str) -> FormatError:
 
 
 def decode_entry(data: bytes | memoryview, start: int, end: int, what: str) -> tuple[str, str]:
-    """A StringStringEntryProto."""
+    """Decode a StringStringEntryProto to key and value."""
     key = value = ""
     for tag, a, b in read_fields(data, start, end):
         if tag == _KEY:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def encode_value_info(info: ValueInfo) -> Segments:
-    """A ValueInfoProto."""
+    """Encode a ValueInfoProto."""
     out = Segments()
     out.text(1, info.name)
     if info.type is not None:

@@ -106,9 +106,9 @@ def _dataclass(
 
     def made(original: type) -> type:
         own = _own_fields(original, kw_only=kw_only)
-        fields = {one.name: one for one in _inherited(original)} | own
+        fields = {one.name: one for one in _inherited_fields(original)} | own
         table = _Table(tuple(fields.values()), post=hasattr(original, "__post_init__"))
-        cls = _slotted(original, own, _members(table, frozen=frozen, eq=eq))
+        cls = _class_with_slots(original, own, _members(table, frozen=frozen, eq=eq))
         written = cls.__dict__
         for name, one in own.items():
             one.store = written[name].__set__
@@ -161,7 +161,7 @@ def _annotations(cls: type) -> dict[str, str]:
     return found
 
 
-def _inherited(original: type) -> tuple[_Field, ...]:
+def _inherited_fields(original: type) -> tuple[_Field, ...]:
     """The fields of the base.
 
     Raises:
@@ -175,7 +175,9 @@ def _inherited(original: type) -> tuple[_Field, ...]:
     return ()
 
 
-def _slotted(original: type, own: Mapping[str, _Field], members: dict[str, object]) -> type:
+def _class_with_slots(
+    original: type, own: Mapping[str, _Field], members: dict[str, object]
+) -> type:
     """The class made anew with slots, as a class that is there cannot get any.
 
     What is written in it wins over `members`, but for the None that a class with __eq__ has for

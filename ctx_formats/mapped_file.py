@@ -61,7 +61,7 @@ class MappedFile:
     def __init__(
         self, path: PathLike, *, follow_symlink: bool = True, keep_open: bool = False
     ) -> None:
-        """Open and map.
+        """Open and map the file.
 
         Args:
             path: The file.
@@ -80,7 +80,7 @@ class MappedFile:
         self._descriptor: int | None = open_descriptor(path, follow_symlink=follow_symlink)
         try:
             self.stamp = stamp_of(self._descriptor, path)
-            self._map = _mapped(self._descriptor, self.stamp.size, path)
+            self._map = _map_file(self._descriptor, self.stamp.size, path)
         except BaseException:
             self._close_descriptor()
             raise
@@ -144,7 +144,7 @@ class MappedFile:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the file."""
         self.close()
 
 
@@ -162,7 +162,7 @@ def stamp_of(descriptor: int, path: PathLike) -> FileStamp:
     """
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
-        raise _refused(_kind(info.st_mode), path)
+        raise _refusal(_kind(info.st_mode), path)
     return FileStamp.of(info)
 
 
@@ -184,9 +184,9 @@ def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
         if exc.errno in SHORTAGES:
             raise
         if exc.errno == errno.ELOOP:
-            raise _refused("a symlink", path) from exc
+            raise _refusal("a symlink", path) from exc
         if exc.errno == errno.ENXIO:
-            raise _refused("a socket", path) from exc
+            raise _refusal("a socket", path) from exc
         known = exc.errno in (errno.ENOENT, errno.ENOTDIR)
         found = "no such file" if known else os.strerror(exc.errno or 0)
         raise FormatError(
@@ -198,7 +198,7 @@ def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
         ) from exc
 
 
-def _mapped(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
+def _map_file(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
     if not size:
         return None
     try:
@@ -211,7 +211,7 @@ def _mapped(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
         ) from exc
 
 
-def _refused(found: str, path: PathLike) -> FormatError:
+def _refusal(found: str, path: PathLike) -> FormatError:
     return FormatError("path", found, "a regular file", file=str(path), reason=Reason.UNSAFE_PATH)
 
 

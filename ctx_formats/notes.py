@@ -72,7 +72,7 @@ def read_notes(node: EpContextNode) -> ContextNotes | None:
         return None
     if len(node.notes) > MAX_NOTES:
         raise FormatError(where, f"{len(node.notes)} characters", f"at most {MAX_NOTES}")
-    content, spelled = _loaded(node.notes, where)
+    content, spelled = _load_json(node.notes, where)
     version = content.get(KEY, FORMAT)  # first: another version may have other fields
     if type(version) is not int or version != FORMAT:
         raise FormatError(f"{where}.{KEY}", repr(version)[:40], str(FORMAT))
@@ -85,7 +85,7 @@ def read_notes(node: EpContextNode) -> ContextNotes | None:
             "an unedited node",
             reason=Reason.INTEGRITY,
         )
-    return _parsed(content, where)
+    return _parse_notes(content, where)
 
 
 def _is_ours(notes: str) -> bool:
@@ -94,7 +94,7 @@ def _is_ours(notes: str) -> bool:
     return marks[0] or sum(marks) >= len(marks) - 2
 
 
-def _loaded(notes: str, where: str) -> tuple[dict[str, object], str]:
+def _load_json(notes: str, where: str) -> tuple[dict[str, object], str]:
     """The JSON object, and how it is spelled without its seal."""
     try:
         content = json.loads(notes, object_pairs_hook=_object, parse_constant=_no_constant)
@@ -118,7 +118,7 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON")
 
 
-def _parsed(content: Mapping[str, object], where: str) -> ContextNotes:
+def _parse_notes(content: Mapping[str, object], where: str) -> ContextNotes:
     payload = _section(content, "payload", where)
     source = _section(content, "source_model", where)
     digest, size, origin = payload.get("blake3"), payload.get("size"), source.get("blake3")

@@ -41,7 +41,7 @@ class Segments:
             self.data(number, b"".join([write_varint(value) for value in values]))
 
     def single(self, number: int, value: float) -> None:
-        """A float field."""
+        """Append a field of type float."""
         self._put(write_varint(fixed32_tag(number)) + pack_floats([value]))
 
     def text(self, number: int, value: str, *, always: bool = False) -> None:
@@ -62,7 +62,7 @@ class Segments:
             self._append(value)
 
     def message(self, number: int, inner: Segments) -> None:
-        """A nested message."""
+        """Append a field that is a nested message."""
         self._put(_head(number, inner.size))
         if not inner._done:
             self._put(inner._running)

@@ -70,7 +70,7 @@ class SharedContainerWriter:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Payloads so far."""
+        """Names of the payloads that have been added."""
         return tuple(entry.name for entry in self._payloads)
 
     def add_weights(self, data: memoryview) -> int:
@@ -155,7 +155,7 @@ class SharedContainerWriter:
         self._out.truncate()
 
     def finish(self, producer: str) -> tuple[Entry, ...]:
-        """Write the head.
+        """Write header and index, which completes the container.
 
         Raises:
             ValueError: No payload was added.

@@ -74,7 +74,7 @@ class SignedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureRecord:
-    """One signature.
+    """The signature of a model by one key.
 
     Attributes:
         public_key: SubjectPublicKeyInfo in DER of the key that signed.
@@ -147,14 +147,14 @@ def read_signed(data: memoryview) -> SignedModel:
     for tag, a, b in read_fields(data, 0, len(data)):
         if not _is_signature(data, tag, a, b):
             if start is not None:
-                raise _untrusted("other fields of the model follow", "nothing after them")
+                raise _untrusted_error("other fields of the model follow", "nothing after them")
             continue
         name, text = decode_entry(data, a, b, "metadata_props")
-        encoded, begin = _encoded(name, text), _start(data, tag, a, b)
+        encoded, begin = _encode_entry(name, text), _start(data, tag, a, b)
         if data[begin:b] != encoded or not _NAME.fullmatch(name) or name in records:
-            raise _untrusted(f"a malformed entry '{name[:80]}'", f"{PREFIX}<key>, each once")
+            raise _untrusted_error(f"a malformed entry '{name[:80]}'", f"{PREFIX}<key>, each once")
         if len(records) == MAX_RECORDS:
-            raise _untrusted(f"over {MAX_RECORDS}", f"at most {MAX_RECORDS}")
+            raise _untrusted_error(f"over {MAX_RECORDS}", f"at most {MAX_RECORDS}")
         records[name] = _record(name, text)
         start = begin if start is None else start
     return SignedModel(data[:start] if start is not None else data, tuple(records.values()))
@@ -195,7 +195,7 @@ def spans_of(
 def signature_entries(records: Iterable[SignatureRecord]) -> bytes:
     """The fields that follow a model's bytes."""
     named = {f"{PREFIX}{record.key_id[:KEY_SHOWN]}": record.to_text() for record in records}
-    return b"".join(_encoded(name, named[name]) for name in sorted(named))
+    return b"".join(_encode_entry(name, named[name]) for name in sorted(named))
 
 
 def without_signatures(metadata: Mapping[str, str]) -> dict[str, str]:
@@ -220,11 +220,11 @@ def _start(data: memoryview, tag: int, a: int, b: int) -> int:
     """Offset of the field whose content is data[a:b]; protobuf allows longer spellings."""
     head = write_varint(tag) + write_varint(b - a)
     if data[a - len(head) : a] != head:
-        raise _untrusted("an entry with a padded tag or length", "the shortest spelling")
+        raise _untrusted_error("an entry with a padded tag or length", "the shortest spelling")
     return a - len(head)
 
 
-def _encoded(name: str, text: str) -> bytes:
+def _encode_entry(name: str, text: str) -> bytes:
     entry = b"".join(
         write_varint(delimited_tag(number)) + write_varint(len(value)) + value
         for number, value in ((1, name.encode()), (2, text.encode()))
@@ -235,17 +235,17 @@ def _encoded(name: str, text: str) -> bytes:
 def _record(name: str, text: str) -> SignatureRecord:
     """A record whose text is the one that its content is spelled as: nothing else is in it."""
     if len(text) > MAX_RECORD_BYTES:
-        raise _untrusted(f"one of {len(text)} characters", f"at most {MAX_RECORD_BYTES}")
+        raise _untrusted_error(f"one of {len(text)} characters", f"at most {MAX_RECORD_BYTES}")
     try:
-        record = _parsed(json.loads(text))
+        record = _parse_record(json.loads(text))
     except (ValueError, TypeError, KeyError, RecursionError) as exc:
-        raise _untrusted(f"one that cannot be read: {exc}"[:200], "a record") from exc
+        raise _untrusted_error(f"one that cannot be read: {exc}"[:200], "a record") from exc
     if record.to_text() != text or name != f"{PREFIX}{record.key_id[:KEY_SHOWN]}":
-        raise _untrusted("one that is spelled in another way", "the record as it was signed")
+        raise _untrusted_error("one that is spelled in another way", "the record as it was signed")
     return record
 
 
-def _parsed(content: dict[str, object]) -> SignatureRecord:
+def _parse_record(content: dict[str, object]) -> SignatureRecord:
     if content[FIELD] != FORMAT:
         raise ValueError(f"format {str(content[FIELD])[:40]}, this reader knows {FORMAT}")
     model, files = content["model"], content["files"]
@@ -289,10 +289,10 @@ def _dumps(content: object) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def _untrusted(found: str, expected: str) -> FormatError:
+def _untrusted_error(found: str, expected: str) -> FormatError:
     return FormatError("signatures", found, expected, reason=Reason.UNTRUSTED)
 
 
-def shown(records: Sequence[SignatureRecord]) -> str:
-    """The keys of signatures in a message."""
+def describe_keys(records: Sequence[SignatureRecord]) -> str:
+    """Ids of the keys of signatures, for a message."""
     return ", ".join(record.key_id[:KEY_SHOWN] for record in records)

@@ -130,7 +130,7 @@ class StampedFile:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the file."""
         self.close()
 
     def _wait_for_rest(self) -> bool:

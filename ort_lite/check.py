@@ -67,7 +67,7 @@ class NodeVerdict:
     present: HardwareIdentity | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The verdict as JSON values."""
         return {
             **asdict(self),
             "verdict": self.verdict.name,
@@ -129,7 +129,7 @@ def check_compatibility(
             signed_by = described(signatures_of_loaded(loaded))
             results = [(node, *_check_files(checks, *node, signed_by)) for node in nodes]
             sources = tuple(dict.fromkeys(v.source for _, v, checked in results if checked))
-            judge = _Judge(loaded, options, _wanted(loaded, options, providers, sources))
+            judge = _Judge(loaded, options, _provider_requests(loaded, options, providers, sources))
             try:
                 return tuple(
                     verdict if checked is None else judge.verdict(*node, verdict, checked)
@@ -141,7 +141,7 @@ def check_compatibility(
         loaded.close()
 
 
-def _wanted(
+def _provider_requests(
     loaded: LoadedModel,
     options: SessionOptions,
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,

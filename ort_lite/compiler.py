@@ -16,7 +16,7 @@ from ort_lite.context.destinations import Callback
 from ort_lite.context.external_initializers import ExternalInitializers
 from ort_lite.context.keys import PATH_KEY, PREFIX_KEY
 from ort_lite.context.nodes import has_context_nodes
-from ort_lite.context.shared_contexts import membership, staged
+from ort_lite.context.shared_contexts import group_target, membership
 from ort_lite.context.signing import signer_of
 from ort_lite.context.target import ContextTarget, check_target, file_payloads, output_path
 from ort_lite.context.writer import (
@@ -242,7 +242,7 @@ class ModelCompiler:
             open_things.callback(loaded.close)
             self._stop_if_canceled()
             refuse_compiled(loaded)
-            target = open_things.enter_context(staged(target, self._options))
+            target = open_things.enter_context(group_target(target, self._options))
             compiled, provider_options = open_things.enter_context(self._compiled(loaded, target))
             if not context_partitions(compiled.prepared):
                 yield self._plain(compiled, target), target

@@ -160,10 +160,10 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
 
     Exit code 0 for a hit, 1 for a miss.
     """
-    from ort_lite.model_cache.inquiry import inquire
+    from ort_lite.model_cache.lookup import look_up
 
     options = choice.session_options()
-    found = inquire(model, options, choice.providers, cache_of(folder, choice.config))
+    found = look_up(model, options, choice.providers, cache_of(folder, choice.config))
     code = ExitCode.OK if found.hit else ExitCode.DIFFERENT
     if as_json:
         print_json({"model": str(model), **found.to_json(), "exit_code": int(code)})

@@ -49,7 +49,9 @@ def get_compatibility_info_from_model(
     """
     path = os.fspath(model_path)
     if not ep_type:
-        raise _invalid("GetCompatibilityInfoFromModel", "the execution provider's name is empty")
+        raise _invalid_argument(
+            "GetCompatibilityInfoFromModel", "the execution provider's name is empty"
+        )
     if not path or not Path(path).exists():
         raise CompatibilityInfoError(f"Load model {path} failed. File doesn't exist")
     try:
@@ -67,7 +69,7 @@ def get_compatibility_info_from_model_bytes(
     """As `get_compatibility_info_from_model`, of a model in memory."""
     view = memoryview(model_data).cast("B")
     if not ep_type or not len(view):
-        raise _invalid(
+        raise _invalid_argument(
             "GetCompatibilityInfoFromModelBytes", "the model or the execution provider is empty"
         )
     try:
@@ -102,18 +104,18 @@ def get_model_compatibility_for_ep_devices(
     try:
         name, options = chosen_provider(ep_devices, {}, argument=where)
     except InvalidArgument as exc:
-        raise _invalid(where, exc.message) from exc
+        raise _invalid_argument(where, exc.message) from exc
     entry = catalog.entries().get(name)
     if entry is None:
-        raise _invalid(where, f"No valid factory found for execution provider '{name}'.")
+        raise _invalid_argument(where, f"No valid factory found for execution provider '{name}'.")
     ep = catalog.open_provider(entry, options)
     try:
-        return _judged(ep, compatibility_info)
+        return _judge(ep, compatibility_info)
     finally:
         ep.release()
 
 
-def _judged(ep: ExecutionProvider, info: str) -> CompiledModelCompatibility:
+def _judge(ep: ExecutionProvider, info: str) -> CompiledModelCompatibility:
     """An EP that cannot take its own text apart has said all with it: equal or not."""
     if not isinstance(ep, SupportsEpContext):
         return CompiledModelCompatibility.EP_NOT_APPLICABLE
@@ -133,5 +135,5 @@ def _info(data: memoryview, ep_type: str, label: str) -> str | None:
     return read_model(data, file=label).metadata_props.get(METADATA_PREFIX + ep_type)
 
 
-def _invalid(function: str, why: str) -> CompatibilityInfoError:
+def _invalid_argument(function: str, why: str) -> CompatibilityInfoError:
     return CompatibilityInfoError(f"Invalid argument provided to {function}. {why}")

@@ -1,4 +1,4 @@
-"""What the callbacks for EP context data get: onnxruntime's names, payloads by reference."""
+"""Arguments of the callbacks for EP context data, with onnxruntime's names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OrtEpContextData:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size of the payload in bytes."""
         return len(self._data)
 
     def read(self, offset: int = 0, length: int | None = None) -> bytes:
@@ -45,7 +45,7 @@ class OrtEpContextDataBuffer:
 
     @property
     def max_size(self) -> int:
-        """Bytes at most."""
+        """Largest size in bytes that `allocate` accepts."""
         return self._max_size
 
     @property
@@ -85,7 +85,7 @@ class OrtEpContextDataBuffer:
         self._data[offset : offset + len(data)] = data
 
     def take(self) -> memoryview:
-        """What the callback wrote.
+        """The data that the callback wrote.
 
         Raises:
             InvalidArgument: It never called `allocate`.

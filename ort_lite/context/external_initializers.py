@@ -90,7 +90,7 @@ def write_external(
             file.write(tensor.data)
             return replace(tensor, data=where)
 
-        changed = _mapped(graph, moved)
+        changed = _map_initializers(graph, moved)
     try:
         publish(temporary, path, replace=overwrite)
     except FileExistsError as exc:
@@ -100,16 +100,18 @@ def write_external(
     return changed
 
 
-def _mapped(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
+def _map_initializers(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
     """`graph` with every initializer, those of bodies included, passed through `change`."""
     return replace(
         graph,
         initializers={name: change(tensor) for name, tensor in graph.initializers.items()},
-        nodes=tuple(map_bodies(node, lambda body: _mapped(body, change)) for node in graph.nodes),
+        nodes=tuple(
+            map_bodies(node, lambda body: _map_initializers(body, change)) for node in graph.nodes
+        ),
     )
 
 
-def located(
+def place_initializers(
     graph: GraphDef,
     locate: LocationFunc,
     origins: Mapping[str, ExternalData],

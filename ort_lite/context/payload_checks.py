@@ -85,7 +85,7 @@ class PayloadChecks:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the files."""
         self.close()
 
     def start(self) -> None:
@@ -216,7 +216,7 @@ def base_folder(path: str | None, options: SessionOptions) -> str | None:
 
 
 def parse_node(node: Node, file: str) -> EpContextNode:
-    """An EPContext node.
+    """Parse an EPContext node.
 
     Raises:
         InvalidGraph: It is malformed.

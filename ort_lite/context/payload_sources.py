@@ -184,7 +184,7 @@ class ContextFiles:
 
 
 def read_payload_container(data: memoryview, label: str) -> Container:
-    """Parse a container.
+    """Parse the container in a context.
 
     Raises:
         FormatError: It is something else, or malformed.

@@ -136,7 +136,7 @@ class PayloadStore:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the files."""
         self.close()
 
     def mark_taken(self, node: EpContextNode) -> None:

@@ -49,7 +49,7 @@ class SharedContexts:
     """
 
     def __init__(self) -> None:
-        """An empty group."""
+        """Create an empty group."""
         self.id = next(_numbers)
         self._lock = threading.RLock()
         self._stage = Stage()
@@ -177,7 +177,7 @@ def loading(options: SessionOptions) -> Iterator[SharedPayloads]:
 
 
 @contextmanager
-def staged(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
+def group_target(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
     """`target`, with the session's group as the destination where it has one.
 
     A failed session of the process's own group abandons the group, for nothing tells whether

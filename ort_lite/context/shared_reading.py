@@ -111,7 +111,7 @@ class SharedPayloads:
     """Payload files by what they are, not by what they are called: a new file is another one."""
 
     def __init__(self) -> None:
-        """Empty."""
+        """Share no file yet."""
         self._lock = threading.Lock()
         self._files: dict[FileStamp, PayloadFile] = {}
         self._reads = 0

@@ -33,11 +33,11 @@ class Signature:
     trusted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The signature as JSON values."""
         return {"key": self.key, "problem": self.problem, "trusted": self.trusted}
 
     def __str__(self) -> str:
-        """One line."""
+        """Key id and state on one line."""
         state = "trusted" if self.trusted else self.problem or "valid; nobody was asked to trust it"
         return f"{self.key[:KEY_SHOWN]} ({state})".lstrip()
 

@@ -85,7 +85,7 @@ def signature_of(
         public_key=signer.public_key,
         model_blake3=digest.hexdigest(),
         model_size=sum(map(len, pieces)),
-        files=_covered(model, folder),
+        files=_sign_files(model, folder),
     )
     entries = signature_entries([signer.signed(record)])
     if record.model_size + len(entries) > PROTOBUF_LIMIT:
@@ -180,7 +180,7 @@ def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
                 raise refusal_of(seal.in_file(loaded.described), node.onnx_model_filename)
 
 
-def _covered(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
+def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
     """Files that the bytes of a model say nothing of: weights, and payloads without notes."""
     weights = {t.data.location for t in _tensors(model.graph) if isinstance(t.data, ExternalData)}
     payloads = _unproven_payloads(model)

@@ -34,7 +34,7 @@ class WatchedFiles:
             self._files.append((file.duplicate(), file.stamp, str(file.path)))
 
     def require_unchanged(self) -> None:
-        """Compare.
+        """Compare each file with its state when it was opened.
 
         Raises:
             InvalidGraph: Reason integrity; another process has written to a file.

@@ -16,7 +16,7 @@ from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import ContextNotes
 from ctx_formats.signatures import without_signatures
 from ort_lite.context.destinations import Embedded
-from ort_lite.context.external_initializers import located, write_external
+from ort_lite.context.external_initializers import place_initializers, write_external
 from ort_lite.context.graph import context_graph, outputs_swapped
 from ort_lite.context.target import exists_already
 from ort_lite.ep.interface import SupportsEpContext, SupportsMemorySharing
@@ -211,7 +211,7 @@ def signed_pieces(
 
 def _with_initializers(model: Model, source: Source, target: ContextTarget) -> Model:
     if target.locate is not None:
-        graph = located(model.graph, target.locate, source.origins, OrtValue.of_tensor)
+        graph = place_initializers(model.graph, target.locate, source.origins, OrtValue.of_tensor)
         return replace(model, graph=graph)
     if target.initializers is None:
         return model

@@ -15,7 +15,7 @@ from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
 from ort_lite.model_cache.identity import asked_identity, cache_identity
-from ort_lite.model_cache.sources import SourceStamps, read_source, stamped_files
+from ort_lite.model_cache.source_digest import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.session_log import get_logger
 from ort_lite.start.load_request import CacheOutcome
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.entry import Entry
     from ort_lite.model_cache.entry_reader import OpenEntry
     from ort_lite.model_cache.settings import CacheSettings
-    from ort_lite.model_cache.sources import Source
+    from ort_lite.model_cache.source_digest import Source
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadClock, LoadRequest
@@ -121,7 +121,7 @@ class CachedModel:
         )
         key = self.store.guess(self._request)
         try:
-            self._guess = self._entries.opened(key, self._clock) if key else None
+            self._guess = self._entries.open(key, self._clock) if key else None
         except UNUSABLE:
             return None  # it is looked up again once its key is known, and what is wrong is told
         if self._guess is None:
@@ -137,8 +137,8 @@ class CachedModel:
         guess = self._guess
         if guess is not None and guess.entry.key == key:
             self._guess = None
-            return self._entries.reloaded(guess, request)
-        found = self._entries.found(key, request)
+            return self._entries.reload(guess, request)
+        found = self._entries.find(key, request)
         if found is not None:
             self._remember_guess(key)
         return found
@@ -159,22 +159,24 @@ class CachedModel:
             loaded = self.load_plain()
             outcome = CacheOutcome(state="missed", reason=self.unfit())
             return replace(prepare_model(loaded, request), cache=outcome)
-        from ort_lite.model_cache.explanation import miss_reason  # noqa: PLC0415 - lazy: rare
-        from ort_lite.model_cache.keeping import Made, keep  # noqa: PLC0415 - lazy: rare
         from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.miss_reason import miss_reason  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.store_entry import EntryOrigin, store_compiled  # noqa: PLC0415 - lazy: rare
 
         identity = self._identity(request, source)
-        made = Made(identity, source)
+        origin = EntryOrigin(identity, source)
         key = key_of(identity)
         with suppress(OSError):  # what is wrong is told when the result cannot be kept
             self.store.prepare()
         with ExitStack() as flight:
             with self._clock.phase("wait for others"):
                 flight.enter_context(single_flight(self.store.lock_path(key), request.canceled))
-            found = self._entries.found(key, request)
+            found = self._entries.find(key, request)
             if found is not None:
                 return found
-            why = self._entries.trouble or miss_reason(self._known(), identity, self._described)
+            why = self._entries.trouble or miss_reason(
+                self._known_entries(), identity, self._described
+            )
             loaded = self.load_plain()
             model = _compile_or_explain(loaded, request, why)
             if source.files and stamped_files(loaded) != source.files:
@@ -183,7 +185,9 @@ class CachedModel:
                 return replace(model, cache=CacheOutcome(state="missed", reason=reason))
             try:
                 with self._clock.phase("keep in cache"):
-                    problem = keep(self.store, self._settings.quota, model, request, made)
+                    problem = store_compiled(
+                        self.store, self._settings.quota, model, request, origin
+                    )
             except BaseException:
                 model.prepared.release()
                 raise
@@ -233,7 +237,7 @@ class CachedModel:
         path = _path_of(self._given)
         return str(path.absolute()) if path is not None else ""
 
-    def _known(self) -> list[Entry]:
+    def _known_entries(self) -> list[Entry]:
         try:
             return self.store.sound_entries()
         except OSError:

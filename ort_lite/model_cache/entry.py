@@ -69,7 +69,7 @@ class Entry:
 
     @property
     def objects(self) -> tuple[CacheObject, ...]:
-        """All its files."""
+        """The context model and its payload containers."""
         return (self.model, *self.payloads)
 
     @property
@@ -120,11 +120,11 @@ def read_entry(data: bytes, key: str) -> Entry:
     content = _content(data)
     check = content.pop("check", None)
     if check != _check(content) or content.get("key") != key:
-        raise _damaged("digest", "another one")
+        raise _damage_error("digest", "another one")
     texts = {name: content.get(name) for name in _TEXT_FIELDS}
     identity, payloads = content.get("identity"), content.get("payloads")
     if not isinstance(identity, dict) or not isinstance(payloads, list):
-        raise _damaged("identity or payloads", "missing")
+        raise _damage_error("identity or payloads", "missing")
     entry = Entry(
         identity={str(name): str(value) for name, value in identity.items()},
         model=_object(content.get("model")),
@@ -134,19 +134,19 @@ def read_entry(data: bytes, key: str) -> Entry:
         mac=str(content.get("mac", "")),
     )
     if entry.key != key:
-        raise _damaged("identity", f"key {entry.key}")
+        raise _damage_error("identity", f"key {entry.key}")
     return entry
 
 
 def _content(data: bytes) -> dict[str, object]:
     if len(data) > MAX_BYTES:
-        raise _damaged("size", f"{len(data)} bytes")
+        raise _damage_error("size", f"{len(data)} bytes")
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        raise _damaged("JSON", str(exc)) from exc
+        raise _damage_error("JSON", str(exc)) from exc
     if not isinstance(content, dict):
-        raise _damaged("JSON", "no object")
+        raise _damage_error("JSON", "no object")
     written = content.get("format")
     if written != FORMAT:
         newer = type(written) is int and written > FORMAT
@@ -160,12 +160,12 @@ def _object(value: object) -> CacheObject:
     match value:
         case [str() as name, int() as size] if OBJECT_NAME.fullmatch(name) and size >= 0:
             return CacheObject(name, size)
-    raise _damaged("object", repr(value)[:80])
+    raise _damage_error("object", repr(value)[:80])
 
 
 def _check(content: Mapping[str, object]) -> str:
     return blake3(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _damaged(field: str, found: str) -> FormatError:
+def _damage_error(field: str, found: str) -> FormatError:
     return FormatError(f"cache entry.{field}", found, "what was written", reason=Reason.INTEGRITY)

@@ -57,7 +57,7 @@ class OpenEntry:
     def options(self, session: SessionOptions) -> SessionOptions:
         """The session's, with payloads looked for in the cache and nowhere else.
 
-        Where nodes may run is no matter of the entry's: `EntryReader.reloaded` looks at it.
+        Where nodes may run is no matter of the entry's: `EntryReader.reload` looks at it.
         """
         options = session.snapshot()
         options.clear_ep_context_data_read_func()
@@ -91,10 +91,10 @@ class EntryReader:
         self._options = options.without(TRUST_KEY)  # the entry is not what is signed
         self._model = model
 
-    def found(self, key: str, request: LoadRequest) -> PreparedModel | None:
+    def find(self, key: str, request: LoadRequest) -> PreparedModel | None:
         """The model of that key, ready to run; None where there is none of use."""
         try:
-            found = self.opened(key, request.clock)
+            found = self.open(key, request.clock)
         except OSError as exc:
             known, self.trouble = self.trouble, f"the model cache cannot be read: {exc}"
             if known != self.trouble:  # it is asked again before it is compiled
@@ -103,9 +103,9 @@ class EntryReader:
         except (FormatError, *REFUSED) as exc:
             self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)
             return None
-        return self.reloaded(found, replace(request, early=None)) if found is not None else None
+        return self.reload(found, replace(request, early=None)) if found is not None else None
 
-    def opened(self, key: str, clock: LoadClock) -> OpenEntry | None:
+    def open(self, key: str, clock: LoadClock) -> OpenEntry | None:
         """The entry of that key with its context model, in which every byte is what was written.
 
         Raises:
@@ -131,7 +131,7 @@ class EntryReader:
             loaded = replace(loaded, kept_here=self._is_ours())
         return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
 
-    def reloaded(self, found: OpenEntry, request: LoadRequest) -> PreparedModel | None:
+    def reload(self, found: OpenEntry, request: LoadRequest) -> PreparedModel | None:
         """The model ready to run; `found` is its, or closed.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.removal import remove_files
 from ort_lite.model_cache.entry import NewerEntryError
-from ort_lite.model_cache.sources import SourceStamps
+from ort_lite.model_cache.source_digest import SourceStamps
 
 if TYPE_CHECKING:
     from pathlib import Path

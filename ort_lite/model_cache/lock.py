@@ -42,17 +42,17 @@ def single_flight(path: Path, canceled: Callable[[], bool]) -> Iterator[bool]:
         ModelLoadCanceled: `canceled` said so while waiting.
     """
     try:
-        descriptor = _opened(path)
+        descriptor = _open_lock_file(path)
     except OSError:
         yield False
         return
     try:
-        yield _acquired(descriptor, canceled)
+        yield _acquire(descriptor, canceled)
     finally:
         _close(descriptor)
 
 
-def _opened(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     with _opening:
         descriptor = os.open(path, flags, 0o664)
@@ -85,7 +85,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _acquired(descriptor: int, canceled: Callable[[], bool]) -> bool:
+def _acquire(descriptor: int, canceled: Callable[[], bool]) -> bool:
     until = time.monotonic() + PATIENCE
     while True:
         try:

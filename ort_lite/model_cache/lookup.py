@@ -1,4 +1,4 @@
-"""Whether a session would find its model in the cache, without making one."""
+"""Looks a model up in the cache as a session would, without creating one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
-from ort_lite.model_cache.explanation import miss_reason, nearest_entry
 from ort_lite.model_cache.identity import cache_identity, differences
+from ort_lite.model_cache.miss_reason import miss_reason, nearest_entry
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.providers.provider_list import heeded_options, named_in, open_all, wanted_by
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
-    """The answer.
+class CacheLookup:
+    """Result of looking a model up in the cache.
 
     Attributes:
         hit: Whether an entry is there and sound.
@@ -46,7 +46,7 @@ class Inquiry:
     differences: tuple[FieldDifference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The result as JSON values."""
         return {
             "hit": self.hit,
             "reason": self.reason,
@@ -59,12 +59,12 @@ class Inquiry:
         }
 
 
-def inquire(
+def look_up(
     model: Path,
     options: SessionOptions,
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     settings: CacheSettings,
-) -> Inquiry:
+) -> CacheLookup:
     """What a session of these arguments would find, if it uses the cache.
 
     The EPs are opened, for their identity.
@@ -76,19 +76,19 @@ def inquire(
     off = options.config.get(CACHE_KEY) == "0"
     reason = f"{CACHE_KEY} is 0" if off else bypass_reason(options)
     if reason:
-        return Inquiry(hit=False, reason=f"sessions go around the cache: {reason}")
+        return CacheLookup(hit=False, reason=f"sessions go around the cache: {reason}")
     options = options.snapshot()
     cached = CachedModel(settings, model, options, LoadClock())
     try:
         if cached.source is None:
-            return Inquiry(hit=False, reason=cached.unfit())
+            return CacheLookup(hit=False, reason=cached.unfit())
         named = named_in(providers, None)
         wanted = wanted_by(options, named, lambda: ModelMetadata.of(cached.load_plain().model))
         eps = open_all(wanted)
         try:
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
-                return Inquiry(hit=False, reason=f"no compiled model is kept by {names}")
+                return CacheLookup(hit=False, reason=f"no compiled model is kept by {names}")
             given = heeded_options(wanted, eps)
             request = LoadRequest(
                 options=options, eps=eps, provider_options=given, clock=LoadClock()
@@ -97,21 +97,21 @@ def inquire(
         finally:
             for ep in eps:
                 ep.release()
-        return _looked_up(cached, identity, str(model.absolute()))
+        return _look_up_entry(cached, identity, str(model.absolute()))
     finally:
         cached.close()
 
 
-def _looked_up(cached: CachedModel, identity: dict[str, str], path: str) -> Inquiry:
+def _look_up_entry(cached: CachedModel, identity: dict[str, str], path: str) -> CacheLookup:
     store, key = cached.store, key_of(identity)
     try:
         entry = store.entry(key)
         entries = store.sound_entries()
     except (FormatError, OSError) as exc:
-        return Inquiry(hit=False, reason=str(exc), key=key, identity=identity)
+        return CacheLookup(hit=False, reason=str(exc), key=key, identity=identity)
     if entry is None:
         near = nearest_entry(entries, identity, path)
-        return Inquiry(
+        return CacheLookup(
             hit=False,
             reason=miss_reason(entries, identity, path),
             key=key,
@@ -121,6 +121,6 @@ def _looked_up(cached: CachedModel, identity: dict[str, str], path: str) -> Inqu
     try:
         store.require_made(entry)
     except FormatError as exc:
-        return Inquiry(hit=False, reason=str(exc), key=key, identity=identity)
+        return CacheLookup(hit=False, reason=str(exc), key=key, identity=identity)
     problems = [p for p in (object_problem(store, one) for one in entry.objects) if p]
-    return Inquiry(hit=not problems, reason="; ".join(problems), key=key, identity=identity)
+    return CacheLookup(hit=not problems, reason="; ".join(problems), key=key, identity=identity)

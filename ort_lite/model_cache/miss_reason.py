@@ -1,4 +1,4 @@
-"""Why a start found its model in the cache or not, field by field."""
+"""The reason of a cache miss, field by field."""
 
 from __future__ import annotations
 

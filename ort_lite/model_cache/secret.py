@@ -58,7 +58,7 @@ class CacheSecret:
         )
 
     def __repr__(self) -> str:
-        """The name alone."""
+        """Type name without the secret."""
         return f"<CacheSecret {self.name}>"
 
 

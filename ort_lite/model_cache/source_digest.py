@@ -138,7 +138,7 @@ class SourceStamps:
             path: Of the model file.
             weights: The folder that the session takes external data from, or "".
         """
-        source = _read(self._stamp(path, weights), self._secret)
+        source = _read_stamp(self._stamp(path, weights), self._secret)
         if source is None or source.files[0].path != str(path.absolute()):
             return None
         return source if source.is_unchanged() else None
@@ -146,7 +146,7 @@ class SourceStamps:
     def outdated(self) -> list[Path]:
         """Stamps that no start will use: of models that are gone or changed, and damaged ones."""
         stamps = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-        found = [(stamp, _read(stamp)) for stamp in stamps]
+        found = [(stamp, _read_stamp(stamp)) for stamp in stamps]
         return [stamp for stamp, source in found if source is None or not source.is_unchanged()]
 
     def remember(self, source: Source, weights: str, *, now_ns: int) -> None:
@@ -180,7 +180,7 @@ class SourceStamps:
         return self._folder / f"{blake3(name.encode()).hexdigest()[:32]}.json"
 
 
-def _read(stamp: Path, secret: CacheSecret | None = None) -> Source | None:
+def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> Source | None:
     """A remembered digest and its files; None where there is none, or a damaged or forged one."""
     try:
         data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""

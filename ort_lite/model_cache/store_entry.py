@@ -1,4 +1,4 @@
-"""Puts what was just compiled into the cache, and the cache back within its quota."""
+"""Stores a compiled model in the cache, then evicts entries beyond the quota."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ort_lite.status import EPFail, Fail, load_canceled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.model_cache.sources import Source
+    from ort_lite.model_cache.source_digest import Source
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.start.load_request import LoadRequest
     from ort_lite.start.prepare_model import PreparedModel
@@ -27,27 +27,27 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a compiled model was made of: its identity, and the files as they were digested."""
+class EntryOrigin:
+    """Identity and source files of a compiled model, as they were digested."""
 
     identity: Mapping[str, str]
     source: Source
 
 
-def keep(
-    store: CacheStore, quota: int, model: PreparedModel, request: LoadRequest, made: Made
+def store_compiled(
+    store: CacheStore, quota: int, model: PreparedModel, request: LoadRequest, origin: EntryOrigin
 ) -> str:
-    """Keep a compiled model: objects first, then the entry that names them.
+    """Store a compiled model: objects first, then the entry that names them.
 
     Args:
         store: The cache.
         quota: Bytes that it may take.
         model: The compiled model.
         request: The request that it was compiled for.
-        made: Under which identity it is found again.
+        origin: The identity under which it is found again, and its files.
 
     Returns:
-        Why it was not kept, and then nothing is left of it; or "".
+        Why it was not stored, in which case nothing is left of it; else "".
 
     Raises:
         ModelLoadCanceled: The caller asked to stop; nothing is left of it either.
@@ -57,8 +57,8 @@ def keep(
     writer = ObjectWriter(store)
     try:
         store.prepare()
-        entry = _write_entry(writer, model, request, made)
-        problem = _commit(store, quota, entry, made.source)
+        entry = _write_entry(writer, model, request, origin)
+        problem = _commit(store, quota, entry, origin.source)
     except (Fail, EPFail) as exc:
         problem = exc.message
     except OSError as exc:
@@ -69,7 +69,7 @@ def keep(
     if problem:
         writer.withdraw()
     else:
-        _evict(store, quota, key_of(made.identity))
+        _evict(store, quota, key_of(origin.identity))
     return problem
 
 
@@ -86,16 +86,16 @@ def _evict(store: CacheStore, quota: int, newest: str) -> None:
 
 
 def _write_entry(
-    writer: ObjectWriter, model: PreparedModel, request: LoadRequest, made: Made
+    writer: ObjectWriter, model: PreparedModel, request: LoadRequest, origin: EntryOrigin
 ) -> Entry:
     target = ContextTarget(model_path=None, folder=None, payloads=writer)
-    origin, source = source_of(model.loaded), made.source
-    with context_pieces(model.prepared, origin, target, request.provider_options) as pieces:
+    plain, source = source_of(model.loaded), origin.source
+    with context_pieces(model.prepared, plain, target, request.provider_options) as pieces:
         if request.canceled():
             raise load_canceled()
         written_model = writer.write_model(pieces)
     return Entry(
-        identity=made.identity,
+        identity=origin.identity,
         model=written_model,
         payloads=tuple(writer.payloads),
         source=source.files[0].path if source.files else "",

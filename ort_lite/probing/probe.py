@@ -70,18 +70,18 @@ class Prober:
             Fail: No child process can be started here.
         """
         record = self.folder / f"{suspect.key()}.json"
-        known = _remembered(record)
+        known = _read_verdict(record)
         if self.mode is ProbeMode.AUTO:
             if known is not None and known:
-                raise _crashed(suspect, f"{known} (remembered in {record})")
+                raise _crash_error(suspect, f"{known} (remembered in {record})")
             if known is not None and not writable_by_others(self.folder):
                 return
             if suspect.made_here():
                 return
         problem = came_down(suspect, self.limit)
-        _remember(record, problem)
+        _write_verdict(record, problem)
         if problem:
-            raise _crashed(suspect, problem)
+            raise _crash_error(suspect, problem)
 
 
 def probe_of(
@@ -148,8 +148,8 @@ def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober
     return Prober(ProbeMode(value), folder, float(text))
 
 
-def _remembered(record: Path) -> str | None:
-    """How a payload came down, "" where it did not, None where nothing is known."""
+def _read_verdict(record: Path) -> str | None:
+    """Read how a payload crashed; "" where it did not, None where no record exists."""
     try:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -160,7 +160,7 @@ def _remembered(record: Path) -> str | None:
     return problem if isinstance(problem, str) else None
 
 
-def _remember(record: Path, problem: str) -> None:
+def _write_verdict(record: Path, problem: str) -> None:
     """Keep a verdict.
 
     Raises:
@@ -178,7 +178,7 @@ def _remember(record: Path, problem: str) -> None:
         ) from exc
 
 
-def _crashed(suspect: Suspect, problem: str) -> InvalidGraph:
+def _crash_error(suspect: Suspect, problem: str) -> InvalidGraph:
     hint = recompile_hint(suspect.node.onnx_model_filename)
     return InvalidGraph(
         f"EPContext node '{suspect.node.name}': a child process that imported the payload "

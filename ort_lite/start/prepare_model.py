@@ -218,11 +218,11 @@ def compile_plain(loaded: LoadedModel, request: LoadRequest) -> PreparedModel:
     """
     if not request.options.flag(ENABLE_KEY):
         return _compile_and_write(loaded, request, None)
-    from ort_lite.context.shared_contexts import staged  # noqa: PLC0415 - lazy: rare
+    from ort_lite.context.shared_contexts import group_target  # noqa: PLC0415 - lazy: rare
     from ort_lite.context.target import session_target  # noqa: PLC0415 - lazy: rare
 
     with ExitStack() as undo:
-        with staged(session_target(loaded.path, request.options), request.options) as target:
+        with group_target(session_target(loaded.path, request.options), request.options) as target:
             model = _compile_and_write(loaded, request, target)
             undo.callback(model.prepared.release)
         undo.pop_all()

@@ -43,7 +43,7 @@ def is_ed25519(public_key: bytes) -> bool:
     return public_key.startswith(SPKI) and len(public_key) == len(SPKI) + KEY_BYTES
 
 
-def generated() -> Ed25519PrivateKey:
+def generate_key() -> Ed25519PrivateKey:
     """A new private key.
 
     Raises:

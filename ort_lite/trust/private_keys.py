@@ -64,7 +64,7 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
             wrong, missing or not needed.
         Fail: The package cryptography is missing.
     """
-    data = _read(path)
+    data = _read_key_file(path)
     try:
         from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - lazy: rare
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - lazy: rare
@@ -96,7 +96,7 @@ def is_encrypted(path: Path) -> bool:
     Raises:
         InvalidArgument: It cannot be read.
     """
-    return b"ENCRYPTED" in _read(path)
+    return b"ENCRYPTED" in _read_key_file(path)
 
 
 def read_passphrase(path: Path) -> bytes:
@@ -122,7 +122,7 @@ def generate_key(name: Path, passphrase: bytes | None, *, force: bool) -> KeyFil
         InvalidArgument: One of the files is there and `force` is false, or none can be written.
         Fail: The package cryptography is missing.
     """
-    key = ed25519.generated()
+    key = ed25519.generate_key()
     from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - lazy: rare
 
     private, public = name.with_name(f"{name.name}.key"), name.with_name(f"{name.name}.pub")
@@ -169,7 +169,7 @@ def warn_if_shown(path: Path) -> None:
         log.warning("others than its owner can read the secret %s: chmod 600 %s", path, path)
 
 
-def _read(path: Path) -> bytes:
+def _read_key_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_KEY_FILE)

@@ -46,7 +46,7 @@ class PublicKey:
         return key_id(self.der)
 
     def __str__(self) -> str:
-        """For a message."""
+        """The key as messages name it."""
         return f"{self.id[:KEY_SHOWN]} ({self.file})"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
-from ctx_formats.signatures import HEAD, KEY_SHOWN, read_signed, shown
+from ctx_formats.signatures import HEAD, KEY_SHOWN, describe_keys, read_signed
 from ort_lite.options import TRUST_KEY
 from ort_lite.status import InvalidGraph
 from ort_lite.trust.ed25519 import verifies
@@ -47,18 +47,20 @@ class Proof:
         """
         listed = next((f for f in self.record.files if f.location == location), None)
         if listed is None:
-            raise self._refused(location, "the signature does not cover it", "a file that it lists")
+            raise self._mismatch(
+                location, "the signature does not cover it", "a file that it lists"
+            )
         if listed.part == HEAD and head is None:
-            raise self._refused(location, "it holds no digests", "the container that was signed")
+            raise self._mismatch(location, "it holds no digests", "the container that was signed")
         found = signed_file_of(location, pieces, head if listed.part == HEAD else None)
         if found != listed:
-            raise self._refused(
+            raise self._mismatch(
                 location,
                 f"{found.size} bytes, digest {found.blake3[:16]}...",
                 f"{listed.size} bytes with {listed.blake3[:16]}... ({listed.part}), as signed",
             )
 
-    def _refused(self, location: str, found: str, expected: str) -> FormatError:
+    def _mismatch(self, location: str, found: str, expected: str) -> FormatError:
         what = f"file '{location[:200]}' (signature of {self.record.key_id[:KEY_SHOWN]})"
         return FormatError(what, found, expected, reason=Reason.UNTRUSTED)
 
@@ -83,8 +85,12 @@ def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
         raise untrusted(str(exc.in_file(file))) from exc
     known = [record for record in signed.records if record.public_key in keys]
     if not known:
-        found = f"signed by {shown(signed.records)} alone" if signed.records else "not signed"
-        raise untrusted(f"{file}: {found}, expected a signature by {_named(tuple(keys.values()))}")
+        found = (
+            f"signed by {describe_keys(signed.records)} alone" if signed.records else "not signed"
+        )
+        raise untrusted(
+            f"{file}: {found}, expected a signature by {_key_names(tuple(keys.values()))}"
+        )
     problems = []
     digest = signed.digest(data.pieces())
     for record in known:
@@ -121,7 +127,7 @@ def untrusted(message: str) -> InvalidGraph:
     )
 
 
-def _named(keys: Sequence[PublicKey]) -> str:
+def _key_names(keys: Sequence[PublicKey]) -> str:
     return " or ".join(map(str, keys[:4])) + (f" or {len(keys) - 4} more" if len(keys) > 4 else "")
 
 

@@ -40,14 +40,14 @@ from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.report import read_report
 from ort_lite.hw.result import read_results
-from ort_lite.model_cache import sources
+from ort_lite.model_cache import source_digest
 from ort_lite.model_cache.entry import NewerEntryError, read_entry
 from ort_lite.model_cache.eviction import remove_leftovers
-from ort_lite.model_cache.sources import Source, SourceFile, SourceStamps
+from ort_lite.model_cache.source_digest import Source, SourceFile, SourceStamps
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import import_entries
 from ort_lite.model_cache.verification import problems
-from ort_lite.probing.probe import _remembered
+from ort_lite.probing.probe import _read_verdict
 from ort_lite.testing.context_file import ContextFile
 
 if TYPE_CHECKING:
@@ -317,9 +317,9 @@ def test_a_verdict_of_another_version_is_not_known(released: Released) -> None:
     path = released.file("probes/*.json")
     content = json.loads(path.read_bytes())
     path.write_text(json.dumps({**content, "future": 1}), encoding="utf-8")
-    assert _remembered(path) == content["problem"]
+    assert _read_verdict(path) == content["problem"]
     path.write_text(json.dumps({**content, "ort_lite_probe": 2}), encoding="utf-8")
-    assert _remembered(path) is None
+    assert _read_verdict(path) is None
 
 
 def test_a_digest_that_another_version_remembered_is_made_anew(
@@ -329,13 +329,15 @@ def test_a_digest_that_another_version_remembered_is_made_anew(
     (tmp_path / "stamps").mkdir()
     stamps = SourceStamps(tmp_path / "stamps")
     file = SourceFile.of(str(model))
-    stamps.remember(Source("ab", (file,)), "", now_ns=file.ctime_ns + 10 * sources.YOUNG_NS)
+    stamps.remember(Source("ab", (file,)), "", now_ns=file.ctime_ns + 10 * source_digest.YOUNG_NS)
     (stamp,) = (tmp_path / "stamps").iterdir()
     assert stamps.known(model, "") is not None
     content = json.loads(stamp.read_bytes())
     del content["check"]
     content["format"] += 1
-    stamp.write_text(json.dumps({**content, "check": sources._check(content)}), encoding="utf-8")
+    stamp.write_text(
+        json.dumps({**content, "check": source_digest._check(content)}), encoding="utf-8"
+    )
     assert stamps.known(model, "") is None
 
 

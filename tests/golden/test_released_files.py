@@ -28,7 +28,7 @@ from ort_lite.model_cache.entry import Entry
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import import_entries
 from ort_lite.model_cache.verification import problems
-from ort_lite.probing.probe import _remembered
+from ort_lite.probing.probe import _read_verdict
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def test_results_of_trials_are_known(released: Released) -> None:
 
 
 def test_verdicts_on_payloads_are_known(released: Released) -> None:
-    assert _remembered(released.file("probes/*.json")) == "was ended by signal 11"
+    assert _read_verdict(released.file("probes/*.json")) == "was ended by signal 11"
 
 
 def test_an_adapter_has_its_parameters(released: Released) -> None:

@@ -24,7 +24,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
-from ctx_formats.notes import _loaded, _seal, read_notes
+from ctx_formats.notes import _load_json, _seal, read_notes
 from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION, read_payload
 from eps.opencl.tuning.cache import TuningCache
 from ort_lite.cli.arrays import load_arrays
@@ -261,7 +261,7 @@ class NotesTarget(JsonTarget):
     def read(self, data: bytes) -> None:
         text = data.decode(errors="replace")
         try:
-            content, spelled = _loaded(text, "notes")
+            content, spelled = _load_json(text, "notes")
             content["seal"] = _seal(self.node, spelled)
             text = json.dumps(content, ensure_ascii=False)
         except (FormatError, UnicodeEncodeError):

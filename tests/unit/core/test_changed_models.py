@@ -16,7 +16,7 @@ import ort_lite as ort
 from ctx_formats.errors import Reason
 from ctx_formats.stamped_file import StampedFile
 from ort_lite.model import external_file, loader
-from ort_lite.model_cache import sources
+from ort_lite.model_cache import source_digest
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.status import InvalidGraph
 
@@ -190,7 +190,7 @@ def test_the_cache_keeps_no_model_under_the_digest_of_another(
 ) -> None:
     """The digest is known by the file's stamps, and then another file is read."""
     pytest.importorskip("openvino")
-    monkeypatch.setattr(sources, "YOUNG_NS", -(1 << 60))  # remember what was just written
+    monkeypatch.setattr(source_digest, "YOUNG_NS", -(1 << 60))  # remember what was just written
     link, store = tmp_path / "link", CacheStore(tmp_path / "cache")
     for name, value in (("one", 1.0), ("two", 2.0)):
         (tmp_path / name).mkdir()
@@ -228,7 +228,7 @@ def test_the_cache_notices_that_a_link_leads_to_other_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openvino")
-    monkeypatch.setattr(sources, "YOUNG_NS", -(1 << 60))
+    monkeypatch.setattr(source_digest, "YOUNG_NS", -(1 << 60))
     found = []
     for value in (1.0, 2.0):
         path = save(tmp_path, value, external=True)

@@ -14,7 +14,7 @@ from small_models import sandwich
 
 import ort_lite as ort
 from ort_lite.ep.kernels import kernel
-from ort_lite.model_cache.inquiry import inquire
+from ort_lite.model_cache.lookup import look_up
 from ort_lite.model_cache.settings import cache_settings
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_an_inquiry_says_where_nobody_keeps_anything(saved: Path, cache: Path) -
     start(saved, cache)
     made = options(cache)
     settings = cache_settings(made.config, {})
-    found = inquire(saved, made, ["CPUExecutionProvider"], settings)
+    found = look_up(saved, made, ["CPUExecutionProvider"], settings)
     assert (found.hit, found.reason) == (False, "no compiled model is kept by CPUExecutionProvider")
 
 
@@ -125,12 +125,12 @@ def test_an_inquiry_opens_what_the_session_opened(
     made = options(cache)
     choose(made)
     settings = cache_settings(made.config, {})
-    assert not inquire(saved, made, None, settings).hit
+    assert not look_up(saved, made, None, settings).hit
     with ort.InferenceSession(saved, made) as session:
         assert session.load_report().cache.state == "stored"
-    found = inquire(saved, made, None, settings)
+    found = look_up(saved, made, None, settings)
     assert (found.hit, found.reason) == (True, "")
-    assert not inquire(saved, options(cache), [OPENVINO], settings).hit
+    assert not look_up(saved, options(cache), [OPENVINO], settings).hit
     assert made.has_providers() == (choose is by_threads)
 
 
@@ -164,6 +164,6 @@ def test_what_has_no_digest_goes_around_the_cache(cache: Path) -> None:
     with ort.InferenceSession(model, options(cache), providers=[OPENVINO]) as session:
         np.testing.assert_allclose(session.run(None, x)[0], [np.e, np.e], rtol=1e-6)
         assert session.load_report().cache.state == "stored"
-    told = inquire(cache, made, [OPENVINO], cache_settings(made.config, {}))
+    told = look_up(cache, made, [OPENVINO], cache_settings(made.config, {}))
     assert not told.hit
     assert "kernels are registered" in told.reason

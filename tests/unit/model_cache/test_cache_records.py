@@ -10,7 +10,7 @@ from system_limits import needs_change_time
 
 import ort_lite as ort
 from ort_lite.model import loader
-from ort_lite.model_cache import sources
+from ort_lite.model_cache import source_digest
 from ort_lite.model_cache.entry import CacheObject, Entry, key_of, read_entry
 
 if TYPE_CHECKING:
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 class TestSourceStamps:
     """A digest is taken again without reading, and never for another content."""
 
-    def source(self, path: Path) -> sources.Source:
+    def source(self, path: Path) -> source_digest.Source:
         loaded = ort_lite_load(path)
         try:
-            found = sources.read_source(loaded)
+            found = source_digest.read_source(loaded)
         finally:
             loaded.close()
         assert found is not None
         return found
 
-    def remembered(self, saved: Path, folder: Path) -> sources.SourceStamps:
+    def remembered(self, saved: Path, folder: Path) -> source_digest.SourceStamps:
         folder.mkdir()
-        stamps = sources.SourceStamps(folder)
-        later = saved.stat().st_ctime_ns + 10 * sources.YOUNG_NS
+        stamps = source_digest.SourceStamps(folder)
+        later = saved.stat().st_ctime_ns + 10 * source_digest.YOUNG_NS
         stamps.remember(self.source(saved), "", now_ns=later)
         return stamps
 
@@ -53,7 +53,7 @@ class TestSourceStamps:
 
     def test_a_file_that_is_young_is_not_remembered(self, saved: Path, cache: Path) -> None:
         cache.mkdir()
-        stamps = sources.SourceStamps(cache)
+        stamps = source_digest.SourceStamps(cache)
         stamps.remember(self.source(saved), "", now_ns=saved.stat().st_ctime_ns)
         assert stamps.known(saved, "") is None
 

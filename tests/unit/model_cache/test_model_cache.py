@@ -14,7 +14,7 @@ from small_models import mlp, sandwich
 import ort_lite as ort
 from ctx_formats import atomic_write
 from ctx_formats.removal import remove_file
-from ort_lite.model_cache import keeping
+from ort_lite.model_cache import store_entry
 from ort_lite.model_cache.store import CacheStore
 
 if TYPE_CHECKING:
@@ -258,14 +258,14 @@ def test_a_model_over_the_quota_is_told_and_leaves_nothing(saved: Path, cache: P
 def test_a_model_that_changes_while_it_is_compiled_is_not_kept(
     saved: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = keeping.source_of
+    real = store_entry.source_of
 
     def meddling(loaded: Any) -> Any:
         found = real(loaded)
         saved.write_bytes(with_other_weights())
         return found
 
-    monkeypatch.setattr(keeping, "source_of", meddling)
+    monkeypatch.setattr(store_entry, "source_of", meddling)
     state, reason, _ = start(saved, cache)
     assert (state, reason) == ("missed", "the model changed while it was compiled")
     assert store(cache).entry_keys() == []

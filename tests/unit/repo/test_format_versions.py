@@ -15,7 +15,7 @@ from eps.openvino.payload import identity
 from eps.openvino.support import table
 from ort_lite.cli import output
 from ort_lite.hw import cross_result, report, result
-from ort_lite.model_cache import entry, sources, store, transfer
+from ort_lite.model_cache import entry, source_digest, store, transfer
 from ort_lite.probing import probe
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "compatibility.md"
@@ -29,7 +29,7 @@ VERSIONS = {
     "folder of the model cache": store.LAYOUT,
     "entry of the model cache": entry.FORMAT,
     "archive of `ort-lite cache export`": transfer.FORMAT,
-    "remembered digest of a model": sources.FORMAT,
+    "remembered digest of a model": source_digest.FORMAT,
     "verdict of `session.ep_context_probe`": probe.FORMAT,
     "tuned OpenCL tilings": tuning_cache.FORMAT,
     "trial of an OpenCL device": trial_record.FORMAT,
