@@ -1,8 +1,8 @@
-"""Looks for GPUs and NPUs as the kernel shows them, down to why one cannot be opened.
+"""Checks GPUs and NPUs from the PCI bus to their drivers.
 
-The steps at which an Intel NPU gets lost on Linux, in this order: no such chip, the kernel has no
-driver for it (intel_vpu, Linux 6.3), its node in /dev belongs to a group that the user is not
-in, the user-mode driver (libze_intel_npu) or its loader (libze_loader) is not installed.
+Reasons why an Intel NPU is not usable on Linux, in order: there is no such chip; the kernel has no
+driver for it (intel_vpu, Linux 6.3); the user is not in the group of its node in /dev; its
+user-mode driver (libze_intel_npu) or the loader (libze_loader) is not installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib", "usr/loca
 
 
 def check_npu(root: Path) -> tuple[Check, ...]:
-    """The NPU, from the chip to its user-mode driver.
+    """Check the NPU, from the chip to its user-mode driver.
 
     Args:
         root: Of the file system, "/" but in tests.
@@ -40,7 +40,7 @@ def check_npu(root: Path) -> tuple[Check, ...]:
             Check(
                 name="NPU",
                 state=State.BROKEN,
-                found=f"{', '.join(chips)}, but the kernel shows no /dev/accel",
+                found=f"{', '.join(chips)}, but there is no /dev/accel",
                 fix="load the driver (modprobe intel_vpu); it needs Linux 6.3 or newer",
             ),
         )
@@ -48,7 +48,7 @@ def check_npu(root: Path) -> tuple[Check, ...]:
 
 
 def check_gpu(root: Path) -> tuple[Check, ...]:
-    """The GPU's render node, and the OpenCL drivers that are registered."""
+    """Check the GPU's render node and the registered OpenCL drivers."""
     chips = _pci_devices(root, PCI_DISPLAY)
     nodes = sorted((root / "dev/dri").glob("renderD*"))
     if not nodes:

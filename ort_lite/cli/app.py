@@ -1,4 +1,4 @@
-"""The group of commands, and how an error of any of them is told."""
+"""The group of commands, and how their errors are reported."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EPILOG = (
-    "Exit codes: 0 ok, 1 a comparison failed, 2 usage, 3 hardware not here, 4 INVALID_GRAPH, "
-    "5 compile failed, 7 vendor code crashed, 130 interrupted."
+    "Exit codes: 0 success, 1 comparison failed, 2 usage error, 3 hardware missing, "
+    "4 INVALID_GRAPH, 5 compilation failed, 7 vendor code crashed, 130 interrupted."
 )
 
 
@@ -38,7 +38,7 @@ EPILOG = (
 @click.version_option(VERSION, prog_name="ort-lite")
 @click.pass_context
 def root(context: click.Context) -> None:
-    """Compile ONNX models for the accelerator at hand, keep them, reload them fast."""
+    """Compile ONNX models for this machine's accelerators, and reload them fast."""
     problem = baseline_problem()
     if problem and context.invoked_subcommand != doctor.name:
         raise CommandError(ExitCode.NO_HARDWARE, problem)
@@ -63,15 +63,15 @@ def run_command(arguments: Sequence[str]) -> int:
         click.echo(exc.format_message(), err=True)
         return ExitCode.USAGE
     except click.UsageError as exc:
-        return _tell(ExitCode.USAGE, exc.format_message(), _help(exc), as_json=as_json)
+        return _report(ExitCode.USAGE, exc.format_message(), _help(exc), as_json=as_json)
     except click.ClickException as exc:
-        return _tell(ExitCode.USAGE, exc.format_message(), "", as_json=as_json)
+        return _report(ExitCode.USAGE, exc.format_message(), "", as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
-        return _tell(ExitCode.INTERRUPTED, "interrupted", "", as_json=as_json)
+        return _report(ExitCode.INTERRUPTED, "interrupted", "", as_json=as_json)
     except CommandError as exc:
-        return _tell(exc.exit_code, exc.message, exc.hint, as_json=as_json)
+        return _report(exc.exit_code, exc.message, exc.hint, as_json=as_json)
     except OrtLiteError as exc:
-        return _tell_status(exc, as_json=as_json)
+        return _report_status(exc, as_json=as_json)
     return int(result) if isinstance(result, int) else ExitCode.OK
 
 
@@ -79,10 +79,10 @@ def _help(exc: click.UsageError) -> str:
     return f"{exc.ctx.command_path} --help" if exc.ctx is not None else "ort-lite --help"
 
 
-def _tell_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
+def _report_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
     reason = exc.reason if isinstance(exc, InvalidGraph) else None
     hint = exc.hint if isinstance(exc, InvalidGraph) else ""
-    return _tell(
+    return _report(
         exit_code_of(exc),
         exc.message,
         "" if hint in exc.message else hint,
@@ -92,7 +92,7 @@ def _tell_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
     )
 
 
-def _tell(
+def _report(
     code: ExitCode, message: str, hint: str, *, as_json: bool, status: str = "", reason: str = ""
 ) -> ExitCode:
     line = " ".join(message.split())

@@ -1,4 +1,4 @@
-"""Arrays in and out of a command: random feeds, .npy and .npz files."""
+"""Reads, writes and generates arrays: .npy and .npz files, random inputs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ RANDOM_BELOW_ELSE = 10
 def random_feed(
     inputs: Sequence[NodeArg], shapes: Mapping[str, tuple[int, ...]], seed: int
 ) -> dict[str, Array]:
-    """One seeded array per input; a dimension that the model leaves open is 1.
+    """Random array for each input; a dynamic dimension is 1.
 
     Raises:
-        CommandError: An input that is no tensor, or a shape for an input that is not there.
+        CommandError: An input is not a tensor, or a shape names an unknown input.
     """
     unknown = sorted(set(shapes) - {arg.name for arg in inputs})
     if unknown:
@@ -70,13 +70,13 @@ def dtype_of(arg: NodeArg) -> np.dtype[Any]:
     """The element type of an input.
 
     Raises:
-        CommandError: The input is no tensor.
+        CommandError: The input is not a tensor.
     """
     for data_type in DataType:
         if arg.type == f"tensor({element_text(data_type)})":
             return numpy_dtype(data_type)
     raise CommandError(
-        ExitCode.USAGE, f"input {arg.name} is a {arg.type}; only tensors can be given here"
+        ExitCode.USAGE, f"input {arg.name} is a {arg.type}; only tensors are supported"
     )
 
 
@@ -84,7 +84,7 @@ def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:
     """The arrays of a .npz file by input name.
 
     Raises:
-        CommandError: No such file, no .npz file, or Python objects in it.
+        CommandError: The file is missing, is not a .npz file, or contains Python objects.
     """
     arrays = load_arrays(path)
     # numpy writes types that it does not know, such as bfloat16, as raw bytes of their size.
@@ -108,17 +108,17 @@ def load_array(path: Path, arg: NodeArg) -> Array:
     """The array of a .npy file, for one input.
 
     Raises:
-        CommandError: No such file, no .npy file, or Python objects in it.
+        CommandError: The file is missing, is not a .npy file, or contains Python objects.
     """
     require_regular(path, ".npy")
     try:
         with path.open("rb") as file:
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except FileNotFoundError as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+        raise CommandError(ExitCode.USAGE, f"{path} does not exist") from exc
     except _BROKEN as exc:
         raise CommandError(
-            ExitCode.USAGE, f"{path} is no .npy file of a plain array: {exc}"
+            ExitCode.USAGE, f"{path} is not a .npy file with a plain array: {exc}"
         ) from exc
     return array.view(dtype_of(arg)) if array.dtype.kind == "V" else array
 
@@ -127,7 +127,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
     """Every array of a .npz file.
 
     Raises:
-        CommandError: No such file, no .npz file, or Python objects in it.
+        CommandError: The file is missing, is not a .npz file, or contains Python objects.
     """
     require_regular(path, ".npz")
     try:
@@ -136,10 +136,10 @@ def load_arrays(path: Path) -> dict[str, Array]:
                 name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()
             }
     except FileNotFoundError as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+        raise CommandError(ExitCode.USAGE, f"{path} does not exist") from exc
     except _BROKEN as exc:
         raise CommandError(
-            ExitCode.USAGE, f"{path} is no .npz file of plain arrays: {exc}"
+            ExitCode.USAGE, f"{path} is not a .npz file with plain arrays: {exc}"
         ) from exc
 
 
@@ -147,7 +147,7 @@ def require_regular(path: Path, kind: str) -> None:
     """Refuse a FIFO or a device, which may never end.
 
     Raises:
-        CommandError: Something else than a regular file is there.
+        CommandError: The path exists and is not a regular file.
     """
     if path.exists() and not path.is_file():
         raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a {kind} file")
@@ -163,13 +163,13 @@ def _member(archive: zipfile.ZipFile, name: str) -> Array:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
-    """Write arrays as .npz, whole or not at all.
+    """Write arrays as .npz, atomically.
 
     The elements of a list get their position after the name. numpy's own savez
     cannot write an array called "file".
 
     Raises:
-        CommandError: The file cannot be written, or a value is no array.
+        CommandError: The file cannot be written, or a value is not an array.
     """
     flat = {name: array for key, value in arrays.items() for name, array in _flat(key, value)}
     try:
@@ -177,7 +177,7 @@ def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
             _write_archive(out, flat)
         publish(temporary, path, replace=True)
     except OSError as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} cannot be written: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot write {path}: {exc}") from exc
 
 
 def _write_archive(out: BinaryIO, arrays: Mapping[str, Array]) -> None:

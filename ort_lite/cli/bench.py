@@ -1,4 +1,4 @@
-"""`ort-lite bench`: how long a model takes to compile, to reload and to run."""
+"""`ort-lite bench`: measures the time to compile, reload and run a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Timing:
     """Seconds of one phase.
 
     Attributes:
-        p90: Nine of ten were at most this long.
+        p90: The 90th percentile.
     """
 
     phase: str
@@ -49,19 +49,19 @@ class Timing:
     count: int
 
 
-@click.command(short_help="Measure compile, reload and run.")
+@click.command(short_help="Measure compile, reload and run times.")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(*("-n", "--runs"), default=50, show_default=True, help="Runs to measure.")
-@click.option("--loads", default=3, show_default=True, help="Sessions to make of each kind.")
-@click.option("--warmup", default=5, show_default=True, help="Runs before measuring.")
+@click.option(*("-n", "--runs"), default=50, show_default=True, help="Number of measured runs.")
+@click.option("--loads", default=3, show_default=True, help="Number of sessions of each kind.")
+@click.option("--warmup", default=5, show_default=True, help="Number of runs before measuring.")
 @click.option(
     *("-i", "--inputs"), multiple=True, metavar="[NAME=]FILE",
-    help="As of ort-lite run. Default: random.",
+    help="Input file, as for ort-lite run. Default: random.",
 )  # fmt: skip
 @click.option("--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
               help="Shape of a random input.")  # fmt: skip
-@click.option("--against", type=click.Choice(["onnxruntime", "cpu"]), help="Measure it as well.")
-@click.option("--startup", is_flag=True, help="Measure whole processes instead, phase by phase.")
+@click.option("--against", type=click.Choice(["onnxruntime", "cpu"]), help="Also measure this one.")
+@click.option("--startup", is_flag=True, help="Measure whole processes, phase by phase.")
 @session_choice
 @json_option
 def bench(  # noqa: PLR0913 - one parameter an option
@@ -79,13 +79,13 @@ def bench(  # noqa: PLR0913 - one parameter an option
 ) -> ExitCode:
     """Measure MODEL: session, context export, session from context, first run, run.
 
-    Everything in one process; medians. A peer's runs alternate with ours, so that a busy machine
-    slows both.
+    Measures in one process and prints medians. With --against, runs alternate between the two, so
+    that a busy machine slows both.
 
-    With --startup: so many processes as --loads says, each from its start to its first answer.
+    With --startup, measures --loads processes, each from its start to its first output.
     """
     if min(runs, loads) < 1 or warmup < 0:
-        raise click.UsageError("--runs and --loads start at 1, --warmup at 0")
+        raise click.UsageError("--runs and --loads must be at least 1, --warmup at least 0")
     asked = FeedChoice(files=tuple(inputs), shapes=parse_shapes(shapes))
     if startup:
         from ort_lite.cli.startup import bench_startup
@@ -111,17 +111,17 @@ def bench(  # noqa: PLR0913 - one parameter an option
 
 def _measure_loads(model: Path, choice: SessionChoice, loads: int) -> Sequence[Timing]:
     plain = _times(loads, lambda: open_session(model, choice).close())
-    found = [_timing("session from model", plain)]
+    found = [_summarize("session from model", plain)]
     with temporary_folder("ort-lite-bench-") as folder:
         context = Path(folder) / "bench_ctx.onnx"
         entries = {"ep.context_enable": "1", "ep.context_file_path": str(context)}
         if _has_context(model):
             return found
         export = _times(1, lambda: open_session(model, choice, entries).close())
-        found.append(_timing("session and context written", export))
+        found.append(_summarize("session and context written", export))
         if context.exists():
             reload = _times(loads, lambda: open_session(context, choice).close())
-            found.append(_timing(RELOAD, reload))
+            found.append(_summarize(RELOAD, reload))
     return found
 
 
@@ -134,18 +134,20 @@ def _has_context(model: Path) -> bool:
 def _measure_runs(
     runners: Mapping[str, Callable[[], object]], runs: int, warmup: int
 ) -> Sequence[Timing]:
-    found = [_timing(f"first {name}", _times(1, call)) for name, call in runners.items()]
+    found = [_summarize(f"first {name}", _times(1, call)) for name, call in runners.items()]
     for call in runners.values():
         _times(warmup, call)
     times: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(runs):
         for name, call in runners.items():
             times[name] += _times(1, call)
-    return [*found, *(_timing(name, seconds) for name, seconds in times.items())]
+    return [*found, *(_summarize(name, seconds) for name, seconds in times.items())]
 
 
 def _measure_peer_loads(peer: str, model: Path, loads: int) -> Sequence[Timing]:
-    return [_timing(f"session from model, {peer}", _times(loads, lambda: open_peer(peer, model)))]
+    return [
+        _summarize(f"session from model, {peer}", _times(loads, lambda: open_peer(peer, model)))
+    ]
 
 
 def _times(count: int, call: Callable[[], object]) -> list[float]:
@@ -157,7 +159,7 @@ def _times(count: int, call: Callable[[], object]) -> list[float]:
     return found
 
 
-def _timing(phase: str, seconds: Sequence[float]) -> Timing:
+def _summarize(phase: str, seconds: Sequence[float]) -> Timing:
     many = len(seconds) > 1
     return Timing(
         phase=phase,
@@ -178,7 +180,7 @@ def _show(model: Path, report: SessionReport, timings: Sequence[Timing], *, as_j
         (t.phase, time_text(t.median), time_text(t.p90), time_text(t.best), str(t.count))
         for t in timings
     ]
-    columns = ("phase", "median", "90 %", "best", "times")
+    columns = ("phase", "median", "p90", "best", "count")
     print_table(columns, rows, right=columns[1:])
     print_line(ran_on(report))
 

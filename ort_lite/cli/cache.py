@@ -1,4 +1,4 @@
-"""`ort-lite cache`: what the model cache holds, why a start found nothing in it, and upkeep."""
+"""`ort-lite cache`: lists the model cache, explains misses, and maintains it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ort_lite.cli.cache_entries import (
 )
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
-    counted,
+    count_text,
     json_option,
     print_json,
     print_line,
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.store import CacheStore
 
 
-@click.group(cls=CacheGroup, short_help="Look at the model cache and keep it in order.")
+@click.group(cls=CacheGroup, short_help="Inspect and maintain the model cache.")
 def cache() -> None:
-    """The model cache: plain models compiled once and reloaded after that.
+    """Inspect and maintain the model cache, which keeps compiled models for later sessions.
 
-    A session uses it with `session.ep_context_cache=1` or where ORT_LITE_CACHE_DIR is set.
+    A session uses it if `session.ep_context_cache=1` or ORT_LITE_CACHE_DIR is set.
     """
 
 
@@ -49,11 +49,11 @@ for command in (verify, export, import_, keygen):
     cache.add_command(command)
 
 
-@cache.command("ls", short_help="List what is in it.")
+@cache.command("ls", short_help="List the cache's entries.")
 @folder_option
 @json_option
 def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
-    """List entries, the most recently used first."""
+    """List entries, most recently used first."""
     from ort_lite.model_cache.entry import Entry
 
     store = store_of(folder)
@@ -79,15 +79,15 @@ def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
     columns = ("key", "size", "last used", "", "providers", "model")
     print_table(columns, rows, right=("size",))
     if damaged:
-        print_note(f"{len(damaged)} more cannot be read; ort-lite cache verify says why.")
+        print_note(f"{len(damaged)} more cannot be read; run ort-lite cache verify to see why.")
     return ExitCode.OK
 
 
-@cache.command("du", short_help="Say how much it takes.")
+@cache.command("du", short_help="Show the cache's size.")
 @folder_option
 @json_option
 def disk_usage(*, folder: Path | None, as_json: bool) -> ExitCode:
-    """Say how many bytes entries take, of how many they may, and what is of no entry."""
+    """Show cache size, quota, and space used by unreferenced files."""
     from ort_lite.model_cache.eviction import distinct_size, unnamed_size
 
     settings, store = cache_of(folder), store_of(folder)
@@ -98,47 +98,60 @@ def disk_usage(*, folder: Path | None, as_json: bool) -> ExitCode:
         print_json({**found, "quota_bytes": settings.quota, "unnamed_bytes": loose})
         return ExitCode.OK
     print_line(
-        f"{store.folder}: {counted(len(entries), 'entry')}, {size_text(used)} of "
+        f"{store.folder}: {count_text(len(entries), 'entry')}, {size_text(used)} of "
         f"{size_text(settings.quota)}"
-        + (f"; {size_text(loose)} of no entry, which go after an hour" if loose else "")
+        + (f"; {size_text(loose)} unreferenced, removed after one hour" if loose else "")
     )
     return ExitCode.OK
 
 
-@cache.command(short_help="Remove what was not used for longest.")
-@click.option("--max-bytes", type=click.IntRange(min=0), help="Default: the quota.")
+@cache.command(short_help="Remove the least recently used entries.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(min=0),
+    help="Size to shrink the cache to. Default: the quota.",
+)
 @folder_option
 @json_option
 def prune(*, max_bytes: int | None, folder: Path | None, as_json: bool) -> ExitCode:
-    """Remove leftovers and damaged entries, then entries until the rest fits. Pinned ones stay."""
+    """Remove unreferenced files and damaged entries, then the least recently used ones.
+
+    Stops once the cache fits its quota. Pinned entries stay.
+    """
     from ort_lite.model_cache.eviction import evict, remove_leftovers
 
     store = store_of(folder)
     quota = max_bytes if max_bytes is not None else cache_of(folder).quota
     leftovers = remove_leftovers(store, now=datetime.now(UTC).timestamp())
     dropped = evict(store, quota)
-    return _told_removed(dropped, len(leftovers), as_json=as_json)
+    return _print_removed(dropped, len(leftovers), as_json=as_json)
 
 
-@cache.command(short_help="Remove everything.")
+@cache.command(short_help="Remove all entries.")
 @folder_option
 @json_option
 def clear(*, folder: Path | None, as_json: bool) -> ExitCode:
-    """Remove every entry, pinned ones too, and all digests. Sessions that run are not touched."""
+    """Remove all entries, including pinned ones, and all digests.
+
+    Running sessions are not affected.
+    """
     store = store_of(folder)
     entries = store.sound_entries()
     for key in store.entry_keys():
         store.drop(key)
-    return _told_removed(entries, store.clear_files(), as_json=as_json)
+    return _print_removed(entries, store.clear_files(), as_json=as_json)
 
 
-@cache.command(short_help="Keep entries whatever the quota says.")
+@cache.command(short_help="Protect entries from removal.")
 @click.argument("which", nargs=-1, required=True)
-@click.option("--off", is_flag=True, help="Leave them to the quota again.")
+@click.option("--off", is_flag=True, help="Unpin them.")
 @folder_option
 @json_option
 def pin(which: Sequence[str], *, off: bool, folder: Path | None, as_json: bool) -> ExitCode:
-    """Pin entries: WHICH is the beginning of a key, or the path of a model."""
+    """Pin entries, so that the quota does not remove them.
+
+    WHICH is a prefix of an entry's key, or the path of its model.
+    """
     store = store_of(folder)
     entries = chosen_entries(store, which)
     for entry in entries:
@@ -146,17 +159,19 @@ def pin(which: Sequence[str], *, off: bool, folder: Path | None, as_json: bool) 
     if as_json:
         print_json({"pinned": not off, "keys": [entry.key for entry in entries]})
     else:
-        print_line(f"{counted(len(entries), 'entry')} {'not pinned any more' if off else 'pinned'}")
+        print_line(f"{count_text(len(entries), 'entry')} {'unpinned' if off else 'pinned'}")
     return ExitCode.OK
 
 
-@cache.command(short_help="Say why a start finds MODEL or not.")
+@cache.command(short_help="Explain why a session hits or misses the cache.")
 @click.argument("model", type=click.Path(path_type=Path))
 @folder_option
 @session_choice
 @json_option
 def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json: bool) -> ExitCode:
-    """Say whether a session with these options would reload MODEL, and if not, what differs.
+    """Tell whether a session with these options would reload MODEL from the cache.
+
+    On a miss, show what differs.
 
     Exit code 0 for a hit, 1 for a miss.
     """
@@ -175,14 +190,14 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
     return code
 
 
-def _told_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> ExitCode:
+def _print_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> ExitCode:
     size = sum(entry.size for entry in entries)
     if as_json:
         keys = [entry.key for entry in entries]
         print_json({"removed": keys, "bytes": size, "other_files": files})
     else:
-        removed = f"{counted(len(entries), 'entry')} removed, {size_text(size)}"
-        print_line(f"{removed}; {counted(files, 'other file')}")
+        removed = f"{count_text(len(entries), 'entry')} removed, {size_text(size)}"
+        print_line(f"{removed}; {count_text(files, 'other file')}")
     return ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""`ort-lite cache verify`, `export` and `import`: commands that read every byte of entries."""
+"""`ort-lite cache verify`, `export` and `import`: commands that read entries in full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ort_lite.cli.cache_entries import (
 )
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
-    counted,
+    count_text,
     json_option,
     print_json,
     print_line,
@@ -30,16 +30,19 @@ if TYPE_CHECKING:
 
     from ort_lite.model_cache.entry import Entry
 
-MEND = "ort-lite cache verify --fix removes what is damaged, and the next start compiles it again"
+REMEDY = "ort-lite cache verify --fix removes damaged entries, which are then compiled again"
 
 
-@click.command(short_help="Read every byte and compare digests.")
-@click.option("--fix", is_flag=True, help="Remove what is damaged; it is compiled again.")
+@click.command(short_help="Verify the digests of all entries.")
+@click.option("--fix", is_flag=True, help="Remove damaged entries; they will be compiled again.")
 @folder_option
 @secret_option
 @json_option
 def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool) -> ExitCode:
-    """Check every entry and its files. Sessions do this for what they load; 1 if one is bad."""
+    """Verify every entry and its files, as sessions do for those they load.
+
+    Exit code 1 if an entry is damaged.
+    """
     from ort_lite.model_cache.verification import problems
 
     store = store_of(folder, secret)
@@ -54,27 +57,27 @@ def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool
                 "entries": len(store.entry_keys()),
                 "damaged": [{"key": key, "problem": problem} for key, problem in found],
                 "removed": fix,
-                "hint": MEND if found and not fix else "",
+                "hint": REMEDY if found and not fix else "",
             }
         )
     else:
         for key, problem in found:
             print_line(f"{key[:KEY_SHOWN]}: {problem}{' (removed)' if fix else ''}")
-        print_line(f"{len(found)} damaged" if found else "every byte is what was written")
+        print_line(f"{len(found)} damaged" if found else "all entries are intact")
         if found and not fix:
-            print_note(f"Hint: {MEND}.")
+            print_note(f"Hint: {REMEDY}.")
     return ExitCode.DIFFERENT if found and not fix else ExitCode.OK
 
 
-@click.command("export", short_help="Write entries into a file.")
+@click.command("export", short_help="Export entries to a file.")
 @click.argument("target", type=click.Path(path_type=Path))
 @click.argument("which", nargs=-1)
 @folder_option
 @json_option
 def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: bool) -> ExitCode:
-    """Write entries into TARGET, a tar file: those that WHICH names (key or model), or all.
+    """Export entries to TARGET, a tar file: those named by WHICH (key or model), or all.
 
-    A machine with the same SDK, device and driver imports them and compiles nothing.
+    A machine with the same SDK, device and driver can import them instead of compiling.
     """
     from ctx_formats.errors import FormatError
     from ort_lite.model_cache.transfer import export_entries
@@ -82,7 +85,7 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
     store = store_of(folder)
     entries = chosen_entries(store, which) if which else store.sound_entries()
     if not entries:
-        raise CommandError(ExitCode.USAGE, f"there is no entry in {store.folder}")
+        raise CommandError(ExitCode.USAGE, f"{store.folder} has no entries")
     try:
         export_entries(store, entries, target)
     except FileExistsError as exc:
@@ -90,19 +93,20 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
             ExitCode.USAGE, f"{target} exists already", hint="name another file, or remove it first"
         ) from exc
     except FormatError as exc:
-        raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=MEND) from exc
-    return _told_moved("exported", entries, as_json=as_json)
+        raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=REMEDY) from exc
+    return _print_entries("exported", entries, as_json=as_json)
 
 
-@click.command("import", short_help="Take entries from a file.")
+@click.command("import", short_help="Import entries from a file.")
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @folder_option
 @secret_option
 @json_option
 def import_(source: Path, *, folder: Path | None, secret: Path | None, as_json: bool) -> ExitCode:
-    """Take the entries of SOURCE. Each is checked; but compiled code is code: mind who made it.
+    """Import the entries of SOURCE, a file written by `ort-lite cache export`.
 
-    A file that holds more than the quota is refused; entries not used for long give way.
+    Every entry is verified, but compiled models are executable code: import only from sources
+    you trust. A file larger than the quota is refused; least recently used entries make room.
     """
     from ctx_formats.errors import FormatError
     from ort_lite.model_cache.transfer import import_entries
@@ -111,15 +115,18 @@ def import_(source: Path, *, folder: Path | None, secret: Path | None, as_json: 
         entries = import_entries(store_of(folder, secret), source, cache_of(folder).quota)
     except FormatError as exc:
         raise CommandError(ExitCode.INVALID_GRAPH, f"{source}: {exc}") from exc
-    return _told_moved("imported", entries, as_json=as_json)
+    return _print_entries("imported", entries, as_json=as_json)
 
 
-@click.command(short_help="Make a key for a cache.")
+@click.command(short_help="Create a key for a cache.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Replace a file that is there: its key is lost.")
+@click.option("--force", is_flag=True, help="Replace an existing file, whose key is lost.")
 @json_option
 def keygen(file: Path, *, force: bool, as_json: bool) -> ExitCode:
-    """Write a new secret to FILE, for session.ep_context_cache_key; its owner alone can read it."""
+    """Write a new secret to FILE, for session.ep_context_cache_key.
+
+    Only the file's owner can read it.
+    """
     from secrets import token_hex
 
     from ort_lite.model_cache.secret import SECRET_BYTES, read_secret
@@ -139,10 +146,10 @@ def keygen(file: Path, *, force: bool, as_json: bool) -> ExitCode:
     return ExitCode.OK
 
 
-def _told_moved(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCode:
+def _print_entries(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCode:
     if as_json:
         print_json({verb: [entry.key for entry in entries]})
     else:
         size = size_text(sum(entry.size for entry in entries))
-        print_line(f"{counted(len(entries), 'entry')} {verb}, {size}")
+        print_line(f"{count_text(len(entries), 'entry')} {verb}, {size}")
     return ExitCode.OK

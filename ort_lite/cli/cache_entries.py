@@ -1,4 +1,4 @@
-"""What the commands of `ort-lite cache` have in common: the folder, entries by name, errors."""
+"""Shared by the commands of `ort-lite cache`: the folder, entries by name, errors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEY_SHOWN = 12
 
 folder_option = click.option(
     "--dir", "folder", type=click.Path(path_type=Path),
-    help="The cache's folder. Default: ORT_LITE_CACHE_DIR, or ort_lite in the user's caches.",
+    help="Folder of the cache. Default: ORT_LITE_CACHE_DIR, or ort_lite in the user's caches.",
 )  # fmt: skip
 
 secret_option = click.option(
     "--key", "secret", type=click.Path(path_type=Path),
-    help="The cache's key: entries that were not made with it are no good.",
+    help="File with the cache's key; entries made without it count as damaged.",
 )  # fmt: skip
 
 
@@ -69,9 +69,9 @@ def store_of(folder: Path | None, secret: Path | None = None) -> CacheStore:
 
     settings = cache_of(folder, {CACHE_SECRET_KEY: str(secret)} if secret is not None else {})
     store = CacheStore(settings.folder, settings.secret)
-    given = Path(store.folder)
-    if given.exists() and not given.is_dir():
-        raise CommandError(ExitCode.USAGE, f"{given} is not a folder, and a model cache is one")
+    path = Path(store.folder)
+    if path.exists() and not path.is_dir():
+        raise CommandError(ExitCode.USAGE, f"{path} is not a folder")
     return store
 
 
@@ -89,8 +89,8 @@ def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[Entry]:
         if not named:
             raise CommandError(
                 ExitCode.USAGE,
-                f"'{text}' is no entry's key and no cached model's path",
-                hint="ort-lite cache ls lists them",
+                f"'{text}' matches neither an entry's key nor a cached model's path",
+                hint="run ort-lite cache ls to list them",
             )
         found |= named
     return list(found.values())

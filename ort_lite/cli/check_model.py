@@ -1,4 +1,4 @@
-"""`ort-lite check`: whether a compiled model may run here, without making a session."""
+"""`ort-lite check`: tells whether a compiled model may run here, without a session."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ort_lite.cli.session_choice import SessionChoice
 
 
-@click.command(short_help="Say whether a compiled model may run here.")
+@click.command(short_help="Check whether a compiled model may run here.")
 @click.argument("model", type=click.Path(path_type=Path))
 @session_choice
 @json_option
 def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
-    """Say whether the compiled MODEL may run here; exit code 4 (INVALID_GRAPH) if not.
+    """Check whether the compiled MODEL may run here; exit code 4 (INVALID_GRAPH) if not.
 
-    Damaged, missing and misplaced payloads are found before any vendor's SDK is imported,
-    and no payload is given to one, except in a child process where session.ep_context_probe
-    asks for that: exit code 7 if it comes down.
+    Finds damaged, missing and misplaced payloads before any vendor SDK is imported. No payload is
+    passed to an SDK, except in a child process if session.ep_context_probe is set: exit code 7 if
+    that process crashes.
     """
     from ort_lite.check import check_compatibility
 
@@ -40,7 +40,7 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
         print_json({"model": str(model), "nodes": nodes, "exit_code": int(code)})
         return code
     if not verdicts:
-        print_line(f"{model}: no EPContext nodes, nothing was compiled ahead")
+        print_line(f"{model}: no EPContext nodes; this is not a compiled model")
     for verdict in verdicts:
         _print(verdict)
     return code
@@ -68,7 +68,7 @@ def _print(verdict: NodeVerdict) -> None:
         ("integrity", verdict.integrity),
         ("signed by", verdict.signed_by),
         ("why", verdict.message),
-        ("to mend it", "" if verdict.hint in verdict.message else verdict.hint),
+        ("remedy", "" if verdict.hint in verdict.message else verdict.hint),
     ]
     for name, text in rows:
         if text:

@@ -1,4 +1,4 @@
-"""One thing that `ort-lite doctor` looked at."""
+"""A check of `ort-lite doctor` and its outcome."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """What came of a check."""
+    """Outcome of a check."""
 
     OK = "ok"
     ABSENT = "absent"
-    """Not here, and nothing needs it."""
+    """Absent and not required."""
     BROKEN = "broken"
-    """Here, and in a state in which it cannot be used."""
+    """Present but not usable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,8 @@ class Check:
     """The result of one check.
 
     Attributes:
-        found: What is there, or why not.
-        fix: The command or step that mends it; "" where nothing is to be done.
+        found: What was found, or why nothing was.
+        fix: The command or step that fixes it; "" if none is needed.
     """
 
     name: str

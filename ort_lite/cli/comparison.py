@@ -1,4 +1,4 @@
-"""How far two sets of outputs are apart."""
+"""Compares two sets of outputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Difference:
     """One output against its reference.
 
     Attributes:
-        absolute: Largest difference of two elements; inf where they cannot be compared.
+        absolute: Largest difference of two elements; inf if they cannot be compared.
         relative: `absolute` over the reference's largest magnitude.
-        identical: Equal bit for bit, NaNs included.
+        identical: Whether all bits are equal, including those of NaN.
         problem: Why they cannot be compared, or "".
     """
 

@@ -1,4 +1,4 @@
-"""`ort-lite compile`: a plain model into a context model, ready to be reloaded."""
+"""`ort-lite compile`: writes a model as a context model, which reloads fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import compiled_for, devices_of
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
-    counted,
+    count_text,
     json_option,
     print_json,
     print_line,
@@ -33,25 +33,27 @@ if TYPE_CHECKING:
     from ort_lite.planning.explain import SessionReport
 
 
-@click.command("compile", short_help="Write a model as a context model.")
+@click.command("compile", short_help="Compile a model to a context model.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     *("-o", "--output"),
     type=click.Path(path_type=Path),
-    help="The context model to write. Default: MODEL with _ctx before its suffix.",
+    help="Path of the context model. Default: MODEL with _ctx before its suffix.",
 )
 @click.option(
-    "--embed/--no-embed", default=False, help="Payloads inside the model instead of beside it."
+    "--embed/--no-embed",
+    default=False,
+    help="Store payloads inside the model instead of in a file next to it.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing context model.")
 @click.option(
     "--npu-platform", "platforms", default="", metavar="4000[,5010,...]",
-    help="Compile for these Intel NPUs, whether they are here or not; a context model for each. "
+    help="Compile for these Intel NPUs, present or not; writes one context model for each. "
     "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
 )  # fmt: skip
 @click.option(
     "--sign", "key", type=click.Path(path_type=Path), metavar="KEY",
-    help="Sign the context model with this private key as it is written.",
+    help="Sign the context model with this private key.",
 )  # fmt: skip
 @passphrase_option
 @session_choice
@@ -70,7 +72,7 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
 ) -> ExitCode:
     """Compile MODEL and write it as a context model.
 
-    An existing file is replaced with --force only, and not before the new one is whole.
+    An existing file is replaced only with --force, once the new one is complete.
     """
     signing = signing_entries(key, passphrase_file)
     choice = dataclasses.replace(choice, config={**choice.config, **signing})
@@ -138,9 +140,9 @@ def _compile(
         if not place.exists():
             raise CommandError(
                 ExitCode.COMPILE_FAILED,
-                f"nothing in {model} was compiled for an execution provider that keeps contexts, "
+                f"no execution provider with contexts compiled anything of {model}, "
                 f"so {target} was not written",
-                hint=f"ort-lite explain {model} says why",
+                hint=f"run ort-lite explain {model} to see why",
             )
     return _Written([target, *_payload_files(target)], report, perf_counter() - began)
 
@@ -186,7 +188,7 @@ def _payload_files(target: Path) -> list[Path]:
 def _print(found: _Written) -> None:
     for path in found.files:
         print_line(f"{path}  {size_text(path.stat().st_size)}")
-    parts = counted(len(found.report.partitions), "partition")
+    parts = count_text(len(found.report.partitions), "partition")
     print_line(f"{compiled_for(found.report)}; {parts}; {time_text(found.seconds)} with loading")
 
 

@@ -40,11 +40,13 @@ def with_device(providers: Providers | None, text: str) -> Providers | None:
     if kind not in KINDS or (dot and not number.isdecimal()):
         raise click.UsageError(f"--device {text}: expected cpu, gpu or npu, or gpu.1 for a second")
     if providers is None:
-        return _found(kind, number)
+        return _find_provider(kind, number)
     name, options = providers[0]
     chosen = _on(name, kind, number)
     if chosen is None or (chosen[1] and _OPTIONS[name] in options):
-        raise click.UsageError(f"--device {text} is not for {name}, or its options name a device")
+        raise click.UsageError(
+            f"--device {text} does not apply to {name}, or conflicts with its options"
+        )
     return ((name, {**options, **chosen[1]}), *providers[1:])
 
 
@@ -76,11 +78,11 @@ def for_npu_platform(providers: Providers | None, platform: str) -> Providers:
     return ((name, chosen), *others)
 
 
-def _found(kind: str, number: str) -> Providers:
+def _find_provider(kind: str, number: str) -> Providers:
     """The first installed execution provider that lists a device of the kind.
 
-    NPUs are OpenVINO's alone: its own error says what is missing, and it can compile for one
-    that is not here.
+    Only OpenVINO has NPUs: its own error tells what is missing, and it can compile for an
+    absent one.
     """
     from ort_lite.cli.devices import probe_installed
 
@@ -94,9 +96,9 @@ def _found(kind: str, number: str) -> Providers:
             continue
         if any(device.kind == kind for device in probe.devices):
             return (chosen,)
-    here = sorted({device.kind for probe in probes.values() for device in probe.devices})
+    present = sorted({device.kind for probe in probes.values() for device in probe.devices})
     raise CommandError(
         ExitCode.NO_HARDWARE,
-        f"no device of kind {kind} is found on this machine; it has {', '.join(here)}",
-        hint="ort-lite doctor says what is missing",
+        f"this machine has no {kind} device; found: {', '.join(present)}",
+        hint="run ort-lite doctor to see what is missing",
     )

@@ -1,4 +1,4 @@
-"""Which devices a session's nodes ran on."""
+"""Text on the devices that a session's nodes ran on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def devices_of(report: SessionReport) -> dict[str, str]:
-    """Execution provider to its device, for those that run something.
+    """Execution provider to its device, for those that run nodes.
 
-    A device that is compiled for without being here has an architecture alone.
+    An absent device that was compiled for has only an architecture.
     """
     return {part.ep: _device(part.identity) for part in report.partitions if part.nodes}
 
@@ -24,12 +24,12 @@ def _device(identity: Mapping[str, str]) -> str:
 
 
 def ran_on(report: SessionReport) -> str:
-    """A line: each execution provider, its device and how many nodes it ran."""
+    """Line with each execution provider, its device and its number of nodes."""
     return f"ran on: {_places(report)}"
 
 
 def compiled_for(report: SessionReport) -> str:
-    """The same of what was compiled."""
+    """Line with each execution provider, its device and its number of compiled nodes."""
     return f"compiled for: {_places(report)}"
 
 

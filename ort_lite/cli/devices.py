@@ -1,4 +1,4 @@
-"""`ort-lite devices`: which execution providers and devices are here, and why not the rest."""
+"""`ort-lite devices`: lists execution providers and devices, and why others are missing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import DeviceInfo, Probe
 
 
-@click.command(short_help="Show execution providers and devices.")
+@click.command(short_help="List execution providers and devices.")
 @json_option
 def devices(*, as_json: bool) -> ExitCode:
-    """Show execution providers and their devices, and why others are not here."""
+    """List execution providers and their devices, and why others are missing."""
     with progress("looking for devices"):
         probes, broken = probe_installed()
     if as_json:
@@ -39,7 +39,7 @@ def devices(*, as_json: bool) -> ExitCode:
 
 
 def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
-    """What each installed execution provider finds, and those that cannot be imported."""
+    """Probe of each installed execution provider, and import errors of broken ones."""
     from ort_lite.providers.catalog import entries
     from ort_lite.status import EPFail
 
@@ -54,7 +54,7 @@ def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
 
 
 def _lines(device: DeviceInfo) -> Iterator[str]:
-    """A device's name, and below it what else is known of it."""
+    """Lines for a device: its name, then its architecture, driver and SDK."""
     yield f"  {device.name:<5} {device.description}"
     identity = device.identity
     facts = {

@@ -1,4 +1,4 @@
-"""`ort-lite doctor`: is this machine set up, and if not, what to do."""
+"""`ort-lite doctor`: checks this machine's setup and suggests fixes."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ PACKAGES: Mapping[str, str] = {
     "pyopencl": "opencl",
     "cryptography": "sign",
 }
-"""Package to the extra that brings it; "" for what everybody has."""
+"""Package to the extra that installs it; "" for packages that are always installed."""
 
 ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
 
 
-@click.command(short_help="Look for what is wrong on this machine.")
+@click.command(short_help="Check this machine's setup.")
 @json_option
 def doctor(*, as_json: bool) -> ExitCode:
-    """Look at this machine from Python to the devices, and say what would mend what is broken.
+    """Check this machine from Python to its devices, and suggest fixes.
 
-    Exit code 3 if something is broken; what is merely absent is no fault.
+    Exit code 3 if something is broken; absent devices and packages are not errors.
     """
-    with progress("looking at this machine"):
+    with progress("checking this machine"):
         checks = tuple(_checks())
     code = ExitCode.NO_HARDWARE if _any_broken(checks) else ExitCode.OK
     if as_json:
@@ -102,12 +102,12 @@ def _providers() -> Iterator[Check]:
         found = "; ".join(part for part in (names, probe.reason) if part)
         yield Check(name=ep, state=state, found=found)
     for ep, problem in broken.items():
-        fix = "install again what provides it"
+        fix = "reinstall the package that provides it"
         yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)
 
 
 def _cpu(root: Path) -> str:
-    """Name, cores and the instruction sets that matter, as Linux tells them."""
+    """CPU name, cores and relevant instruction sets, as Linux reports them."""
     name, flags = platform.machine(), ""
     try:
         lines = (root / "proc/cpuinfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What a command's exit code says, and which error gives which."""
+"""Exit codes of the commands, and the errors that lead to them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class ExitCode(IntEnum):
     DIFFERENT = 1
     """A comparison failed."""
     USAGE = 2
-    """The arguments are wrong, or name a file that is not there."""
+    """The arguments are wrong, or name a missing file."""
     NO_HARDWARE = 3
     """The execution provider, its SDK or its device is not on this machine."""
     INVALID_GRAPH = 4
-    """The file is no valid model, or a compiled model that must not run here."""
+    """The file is not a valid model, or a compiled model that must not run here."""
     COMPILE_FAILED = 5
     """The model could not be compiled, written or run."""
     VENDOR_CRASHED = 7
-    """A child process with the vendor's code in it crashed or ran out of time."""
+    """A child process with vendor code crashed or exceeded its time limit."""
     INTERRUPTED = 130
 
 
 class CommandError(Exception):
-    """A command cannot go on.
+    """A command cannot continue.
 
     Attributes:
-        hint: What mends it, or "".
+        hint: How to fix it, or "".
     """
 
     def __init__(self, exit_code: ExitCode, message: str, *, hint: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`ort-lite explain`: which node runs where, and why not elsewhere."""
+"""`ort-lite explain`: shows where each node runs, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from ort_lite.cli.session_choice import SessionChoice
 
 
-@click.command(short_help="Show which node runs where, and why.")
+@click.command(short_help="Show where each node runs, and why.")
 @click.argument("model", type=click.Path(path_type=Path))
 @session_choice
 @json_option
 def explain(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
-    """Load MODEL and show which node runs where, and why not elsewhere."""
+    """Load MODEL and show where each node runs, and why not elsewhere."""
     with open_session(model, choice) as session:
         report = session.explain()
     if as_json:

@@ -1,4 +1,4 @@
-"""The inputs of a run: out of files, and random where no file gives one."""
+"""The inputs of a run: from files, or random."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-KINDS = ".npz, .npy, .json or a picture"
+KINDS = ".npz, .npy, .json or an image"
 MAX_JSON = 256 << 20
-"""Bytes of a .json file that are read; more is for .npy."""
+"""Largest .json file, in bytes; larger inputs belong in .npy files."""
 
 
 def feed_of_files(
@@ -33,7 +33,7 @@ def feed_of_files(
     metadata: Mapping[str, str],
     form: PixelForm,
 ) -> dict[str, Array]:
-    """Arrays by input name out of files.
+    """Read arrays by input name from files.
 
     Args:
         files: `FILE`, or `NAME=FILE` for one input. A .npz file, and a .json file with an
@@ -45,32 +45,33 @@ def feed_of_files(
     Raises:
         CommandError: A file cannot be read, or fits no input.
     """
-    found: dict[str, Array] = {}
+    feed: dict[str, Array] = {}
     for text in files:
-        name, path = _named(text, inputs)
+        name, path = _split_name(text, inputs)
         require_regular(path, KINDS)
         if path.suffix == ".npz" and not name:
-            found |= load_feed(path, inputs)
+            feed |= load_feed(path, inputs)
             continue
         if path.suffix == ".json":
-            content = _json(path)
+            content = _read_json(path)
             if isinstance(content, dict) and not name:
-                found |= {
-                    key: _array(value, _arg(key, inputs), path) for key, value in content.items()
+                feed |= {
+                    key: _to_array(value, _input_of(key, inputs), path)
+                    for key, value in content.items()
                 }
                 continue
-            arg = _arg(name, inputs) if name else _next(inputs, found, text)
-            found[arg.name] = _array(content, arg, path)
+            arg = _input_of(name, inputs) if name else _next_input(inputs, feed, text)
+            feed[arg.name] = _to_array(content, arg, path)
             continue
-        arg = _arg(name, inputs) if name else _next(inputs, found, text)
+        arg = _input_of(name, inputs) if name else _next_input(inputs, feed, text)
         if path.suffix == ".npy":
-            found[arg.name] = load_array(path, arg)
+            feed[arg.name] = load_array(path, arg)
         elif path.suffix.lower() in SUFFIXES:
-            found[arg.name], told = load_image(path, arg, metadata, form)
-            print_note(f"note: {told}")
+            feed[arg.name], note = load_image(path, arg, metadata, form)
+            print_note(f"note: {note}")
         else:
             raise CommandError(ExitCode.USAGE, f"{path}: expected {KINDS} as an input")
-    return found
+    return feed
 
 
 def guessed_feed(
@@ -79,10 +80,10 @@ def guessed_feed(
     seed: int,
     metadata: Mapping[str, str],
 ) -> dict[str, Array]:
-    """One seeded array per input, in the shape given or one that is guessed, which is told.
+    """Random array for each input, in the given or a guessed shape; guesses are reported.
 
     Raises:
-        CommandError: An input that is no tensor, or a shape for an input that is not there.
+        CommandError: An input is not a tensor, or a shape names an unknown input.
     """
     guessed = {
         arg.name: guessed_shape(arg, metadata)
@@ -92,56 +93,57 @@ def guessed_feed(
     feed = random_feed(inputs, {**guessed, **shapes}, seed)
     if guessed:
         text = " ".join(f"--shape {n}={'x'.join(map(str, dims))}" for n, dims in guessed.items())
-        print_note(f"note: the model leaves sizes open; random inputs are as with {text}")
+        print_note(f"note: the model has dynamic sizes; random inputs use {text}")
     return feed
 
 
-def _named(text: str, inputs: Sequence[NodeArg]) -> tuple[str, Path]:
-    """`NAME=FILE` taken apart; a name that no input has is part of the file's."""
+def _split_name(text: str, inputs: Sequence[NodeArg]) -> tuple[str, Path]:
+    """Split `NAME=FILE`; a NAME that no input has belongs to the file's name."""
     for arg in inputs:
         if text.startswith(f"{arg.name}="):
             return arg.name, Path(text[len(arg.name) + 1 :])
     return "", Path(text)
 
 
-def _arg(name: str, inputs: Sequence[NodeArg]) -> NodeArg:
+def _input_of(name: str, inputs: Sequence[NodeArg]) -> NodeArg:
     for arg in inputs:
         if arg.name == name:
             return arg
-    known = ", ".join(arg.name for arg in inputs)
-    raise CommandError(ExitCode.USAGE, f"the model has no input {name}; it has {known}")
+    names = ", ".join(arg.name for arg in inputs)
+    raise CommandError(ExitCode.USAGE, f"the model has no input {name}; it has {names}")
 
 
-def _next(inputs: Sequence[NodeArg], found: Mapping[str, Array], text: str) -> NodeArg:
-    """The first input that no file has given yet."""
+def _next_input(inputs: Sequence[NodeArg], feed: Mapping[str, Array], text: str) -> NodeArg:
+    """The first input without an array."""
     for arg in inputs:
-        if arg.name not in found:
+        if arg.name not in feed:
             return arg
-    known = ", ".join(arg.name for arg in inputs)
+    names = ", ".join(arg.name for arg in inputs)
     raise CommandError(
-        ExitCode.USAGE, f"{text} is one file too many; the model's inputs are {known}"
+        ExitCode.USAGE, f"{text}: no input is left for it; the model's inputs are {names}"
     )
 
 
-def _json(path: Path) -> object:
+def _read_json(path: Path) -> object:
     try:
         if path.stat().st_size > MAX_JSON:
             raise CommandError(
-                ExitCode.USAGE, f"{path} has over {MAX_JSON >> 20} MB; give arrays as .npy"
+                ExitCode.USAGE,
+                f"{path} is larger than {MAX_JSON >> 20} MB; use .npy for large arrays",
             )
         return json.loads(path.read_bytes())
     except FileNotFoundError as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+        raise CommandError(ExitCode.USAGE, f"{path} does not exist") from exc
     except (OSError, ValueError, RecursionError) as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is not JSON that can be read: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot read {path} as JSON: {exc}") from exc
 
 
-def _array(value: object, arg: NodeArg, path: Path) -> Array:
+def _to_array(value: object, arg: NodeArg, path: Path) -> Array:
     """Nested lists as an array of the input's type."""
     try:
         array: Array = np.asarray(value)
         if array.dtype.kind not in "biufU":
-            raise ValueError("lists of different lengths, or something that is no number")  # noqa: TRY301 - one text for what numpy and we refuse
+            raise ValueError("lists of different lengths, or values that are not numbers")  # noqa: TRY301 - one text for what numpy and we refuse
         dtype = dtype_of(arg)
         return array.astype(object if dtype.kind == "O" else dtype)
     except (ValueError, TypeError, OverflowError) as exc:

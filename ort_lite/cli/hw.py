@@ -1,4 +1,4 @@
-"""`ort-lite hw`: the commands about hw_matrix.yaml."""
+"""`ort-lite hw`: commands for hw_matrix.yaml."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ort_lite.cli.hw_report import report
 from ort_lite.cli.hw_run import run
 
 NEEDED = {"msgspec": "msgspec", "yaml": "pyyaml"}
-"""Module to the distribution that has it."""
+"""Module to the distribution that contains it."""
 
 
-@click.group(short_help="Plan, run and report a matrix of hardware.")
+@click.group(short_help="Plan, run and report a hardware matrix.")
 def hw() -> None:
-    """Which hardware runs what, and which context loads where: hw_matrix.yaml."""
+    """Test models across hardware, and contexts across machines, as hw_matrix.yaml plans it."""
     missing = [package for module, package in NEEDED.items() if find_spec(module) is None]
     if missing:
         raise CommandError(

@@ -1,4 +1,4 @@
-"""`ort-lite hw crossload`: which row's contexts load on which row."""
+"""`ort-lite hw crossload`: tests which row's contexts load on which row."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ SIGNS = {
     "error": "ERROR",
     "not_built": "none",
 }
-"""Verdicts in a table on a terminal."""
+"""Verdict to its text in a table on a terminal."""
 
 
-@click.command(short_help="Build contexts on every row, and load them on every other.")
+@click.command(short_help="Build contexts on every row and load them on every other.")
 @click.argument("rows", nargs=-1)
 @file_option
 @out_option
 @cache_option
 @click.option(
     "--contexts", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
-    help="Contexts built elsewhere, by --build-only; loaded here too.",
+    help="Folder of contexts built elsewhere with --build-only, to load here.",
 )  # fmt: skip
-@click.option("--build-only", is_flag=True, help="Build contexts and load none.")
+@click.option("--build-only", is_flag=True, help="Build contexts without loading any.")
 @json_option
 def crossload(  # noqa: PLR0913 - one parameter an option
     rows: Sequence[str],
@@ -55,17 +55,17 @@ def crossload(  # noqa: PLR0913 - one parameter an option
     build_only: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Let ROWS load each other's contexts, and hold what happens to what the matrix expects.
+    """Load contexts of ROWS on each other, and compare the outcomes with the matrix.
 
-    Without ROWS, all of `cross_load` that this machine can run. Exit code 1 if a cell is not as
-    expected, 3 if a row's hardware is not here.
+    Default: all rows of `cross_load` that this machine can run. Exit code 1 if an outcome is not
+    as expected, 3 if a row's hardware is missing.
     """
     from ort_lite.hw.cross_load import cross_load
 
     project = read_project(file, outdated=True)
     chosen = cross_rows(project, rows)
     run_env = run_environment(project, out / "crossload", cache, chosen)
-    with _telling() as tell, usage_errors():
+    with _report_progress() as tell, usage_errors():
         result = cross_load(chosen, run_env, contexts, tell, build_only=build_only)
     code = exit_code(result)
     if as_json:
@@ -78,7 +78,7 @@ def crossload(  # noqa: PLR0913 - one parameter an option
 
 
 def cross_rows(project: Project, names: Sequence[str]) -> list[ExpandedRow]:
-    """The rows that take part: those named, or all of cross_load's that this machine can run."""
+    """The participating rows: those named, or all of cross_load that this machine can run."""
     from ort_lite.hw.facts import read_facts
     from ort_lite.hw.patterns import fits
     from ort_lite.hw.plan import make_plan, required_libraries
@@ -103,7 +103,7 @@ def exit_code(result: CrossResult) -> ExitCode:
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
+def _report_progress() -> Iterator[Callable[[str], None]]:
     if sys.stderr.isatty():
         with row_progress("crossload") as tell:
             yield tell
@@ -129,9 +129,9 @@ def _print(result: CrossResult, out: Path) -> None:
             print_line(f"{row.row}: {row.status.replace('_', '-')}: {lack}")
     for cell in result.cells:
         if not cell.as_expected:
-            expected = f"expected {cell.expected}" if cell.expected else "nothing is expected"
-            told = " ".join(cell.message.split())
-            print_line(f"{cell.builder} on {cell.loader}: {cell.found}, {expected}: {told}")
+            expected = f"expected {cell.expected}" if cell.expected else "no expectation"
+            message = " ".join(cell.message.split())
+            print_line(f"{cell.builder} on {cell.loader}: {cell.found}, {expected}: {message}")
     good = sum(cell.as_expected for cell in result.cells)
     print_line(f"{good} of {len(result.cells)} loads as expected; results are in {out}")
 

@@ -1,4 +1,4 @@
-"""`ort-lite hw plan`, `probe` and `schema`: what the matrix says, and what this machine is."""
+"""`ort-lite hw plan`, `probe` and `schema`: the matrix's rows, this machine, and the format."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "gha", "gitlab", "buildkite", "azure")
 
 
-@click.command(short_help="Show the rows, and which of them this machine can run.")
+@click.command(short_help="Show the rows and whether this machine can run them.")
 @click.argument("rows", nargs=-1)
 @file_option
 @click.option("--lane", default="", help="Only rows of this lane.")
 @click.option("--here", is_flag=True, help="Only rows that this machine can run.")
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True,
-    help="table and json for people and programs; jobs for a CI.",
+    help="Output: a table, JSON, or jobs for a CI.",
 )  # fmt: skip
 @json_option
 def plan(
     rows: Sequence[str], *, file: Path, lane: str, here: bool, form: str, as_json: bool
 ) -> ExitCode:
-    """Check the matrix, expand its axes, and say what runs here and why the rest does not.
+    """Check the matrix, expand its axes, and show which rows can run here.
 
-    ROWS are ids, names before the brackets, or patterns with `*`; all rows without any.
+    ROWS are ids, names without brackets, or patterns with `*`. Default: all rows.
     """
     from ort_lite.hw.facts import read_facts
     from ort_lite.hw.plan import FORMATS as CI_FORMATS
@@ -76,14 +76,14 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
     print_line(f"{count} of {len(planned)} rows can run on this machine")
 
 
-@click.command(short_help="Show this machine in the words of the matrix's requirements.")
+@click.command(short_help="Show this machine in terms of the matrix's requirements.")
 @json_option
 def probe(*, as_json: bool) -> ExitCode:
-    """Show what rows can require of this machine: CPU, chips, device files, drivers, devices."""
+    """Show the properties that rows can require: CPU, chips, device files, drivers, devices."""
     from ort_lite.hw.facts import read_facts
     from ort_lite.hw.requirements import NPU_CHIPS
 
-    with progress("looking at this machine"):
+    with progress("examining this machine"):
         facts = read_facts()
         probes, broken = probe_installed()
     if as_json:
@@ -94,21 +94,21 @@ def probe(*, as_json: bool) -> ExitCode:
                 "name": device.name,
                 **device.identity.to_mapping(),
             }
-            for ep, found in probes.items()
-            for device in found.devices
+            for ep, probed in probes.items()
+            for device in probed.devices
         ]
-        missing = {ep: found.reason for ep, found in probes.items() if found.reason}
+        missing = {ep: probed.reason for ep, probed in probes.items() if probed.reason}
         npus = {chip: asdict(NPU_CHIPS[chip]) for chip in facts.pci if chip in NPU_CHIPS}
-        told = {"npus": npus, "devices": devices, "missing": {**missing, **broken}}
-        print_json({**asdict(facts), **told})
+        more = {"npus": npus, "devices": devices, "missing": {**missing, **broken}}
+        print_json({**asdict(facts), **more})
         return ExitCode.OK
     print_table(("requirement", "this machine"), _fact_lines(facts))
     columns = ("execution provider", "device", "vendor", "architecture", "driver", "sdk")
     lines = [
         (ep, d.kind, d.identity.vendor, d.identity.architecture, d.identity.driver_version,
          d.identity.sdk_version)
-        for ep, found in probes.items()
-        for d in found.devices
+        for ep, probed in probes.items()
+        for d in probed.devices
     ]  # fmt: skip
     print_table(columns, lines)
     for ep, reason in {**{e: f.reason for e, f in probes.items()}, **broken}.items():
@@ -117,7 +117,7 @@ def probe(*, as_json: bool) -> ExitCode:
     return ExitCode.OK
 
 
-TOLD_ISA = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
+SHOWN_ISA = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
 
 
 def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
@@ -126,10 +126,10 @@ def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
         ("os", facts.os),
         ("machine", facts.machine),
         ("CPU", f"{facts.cpu}, {facts.cores} logical cores"),
-        ("isa", ", ".join(flag for flag in TOLD_ISA if flag in facts.isa)),
+        ("isa", ", ".join(flag for flag in SHOWN_ISA if flag in facts.isa)),
         ("pci", ", ".join(_chip_lines(facts)) or "none"),
         ("device files", ", ".join(nodes) or "no /dev/dri/renderD*, no /dev/accel"),
-        *((f"library {name}", path or "not found") for name, path in facts.libraries.items()),
+        *((f"library {name}", path or "not probed") for name, path in facts.libraries.items()),
         ("python", ", ".join(facts.pythons)),
     ]
 

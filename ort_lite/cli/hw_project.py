@@ -1,4 +1,4 @@
-"""The matrix file that a command of `ort-lite hw` is about, and its rows."""
+"""The matrix file of an `ort-lite hw` command, and its rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 file_option = click.option(
     *("-f", "--file", "file"), type=click.Path(path_type=Path), default=Path("hw_matrix.yaml"),
-    show_default=True, help="The matrix.",
+    show_default=True, help="The matrix file.",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A matrix and where it lies; its paths are relative to its folder."""
+    """A matrix and its file; paths in it are relative to the file's folder."""
 
     file: Path
     matrix: Matrix
@@ -51,7 +51,7 @@ class Project:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What is wrong with the matrix, as an error of the command.
+    """Turn errors of the matrix into errors of the command.
 
     Raises:
         CommandError: In place of MatrixError.
@@ -68,18 +68,18 @@ def read_project(file: Path, *, outdated: bool = False) -> Project:
     """Read and check a matrix.
 
     Args:
-        file: Where it lies.
-        outdated: Take evidence that no longer answers to its row.
+        file: Path of the matrix.
+        outdated: Accept evidence that no longer matches its row.
 
     Raises:
-        CommandError: There is none, or it is wrong.
+        CommandError: It does not exist, or is invalid.
     """
     from ort_lite.hw.read_matrix import read_matrix
     from ort_lite.hw.rows import expand
 
     if not file.is_file():
         raise CommandError(
-            ExitCode.USAGE, f"{file} is not there", hint="ort-lite hw init writes one"
+            ExitCode.USAGE, f"{file} does not exist", hint="run ort-lite hw init to create one"
         )
     with usage_errors():
         matrix = read_matrix(file, outdated=outdated)

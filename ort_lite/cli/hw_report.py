@@ -1,4 +1,4 @@
-"""`ort-lite hw report`: results as one HTML page, Markdown and JUnit XML."""
+"""`ort-lite hw report`: writes results as an HTML page, Markdown and JUnit XML."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--previous", type=click.Path(path_type=Path), metavar="DIR",
-    help="An earlier report, for what changed since.",
+    help="Earlier report to compare with.",
 )  # fmt: skip
 @click.option(
     "--markdown",
     "print_markdown",
     is_flag=True,
-    help="Print the Markdown, for a CI's step summary.",
+    help="Print the report as Markdown, for example as a CI step summary.",
 )
 @json_option
 def report(
@@ -44,8 +44,8 @@ def report(
 ) -> ExitCode:
     """Report the RESULTS (folders; default hw-results) of `hw run` and `hw crossload`.
 
-    Writes index.html (one page that needs no network), report.md, junit.xml and report.json.
-    Exit code 1 if a row or a load is not as it should be.
+    Writes index.html (one self-contained page), report.md, junit.xml and report.json. Exit code 1
+    if a row failed or a load is not as expected.
     """
     import msgspec
 
@@ -57,28 +57,28 @@ def report(
     project = read_project(file, outdated=True)
     folders = results or [Path("hw-results")]
     with usage_errors():
-        made = make_report(project.matrix, folders, previous)
-    text = markdown(made)
+        content = make_report(project.matrix, folders, previous)
+    text = markdown(content)
     files = {
-        "index.html": html_page(made).encode(),
+        "index.html": html_page(content).encode(),
         "report.md": text.encode(),
-        "junit.xml": junit_xml(made.results, made.cross),
-        REPORT_FILE: msgspec.json.format(msgspec.json.encode(made), indent=1),
+        "junit.xml": junit_xml(content.results, content.cross),
+        REPORT_FILE: msgspec.json.format(msgspec.json.encode(content), indent=1),
     }
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
+        for name, data in files.items():
+            (out / name).write_bytes(data)
     except OSError as exc:
-        raise CommandError(ExitCode.USAGE, f"{out} cannot be written: {exc}") from exc
-    now = made.history[-1]
+        raise CommandError(ExitCode.USAGE, f"cannot write {out}: {exc}") from exc
+    now = content.history[-1]
     good = now.rows_passed == now.rows and now.loads_as_expected == now.loads
     code = ExitCode.OK if good else ExitCode.DIFFERENT
     if as_json:
-        changes = [msgspec.to_builtins(change) for change in made.changes]
+        changes = [msgspec.to_builtins(change) for change in content.changes]
         counts = msgspec.to_builtins(now)
-        told = {"out": str(out), "files": list(files), "counts": counts, "changes": changes}
-        print_json({**told, "exit_code": int(code)})
+        summary = {"out": str(out), "files": list(files), "counts": counts, "changes": changes}
+        print_json({**summary, "exit_code": int(code)})
         return code
     if print_markdown:
         print_line(text)

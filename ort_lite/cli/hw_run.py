@@ -1,4 +1,4 @@
-"""`ort-lite hw run`: run rows of the matrix on this machine."""
+"""`ort-lite hw run`: runs rows of the matrix on this machine or a fleet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CODES = {
     "lost": ExitCode.VENDOR_CRASHED,
     "wrong_hardware": ExitCode.NO_HARDWARE,
 }
-"""A row's status to the exit code, the first that any row has."""
+"""Exit code by row status; the first status that any row has decides."""
 
 out_option = click.option(
     *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-results"),
@@ -44,7 +44,7 @@ out_option = click.option(
 )  # fmt: skip
 cache_option = click.option(
     "--environments", "cache", type=click.Path(path_type=Path), default=Path(".hw-environments"),
-    show_default=True, help="Folder in which rows' environments are kept.",
+    show_default=True, help="Folder that caches the rows' environments.",
 )  # fmt: skip
 
 
@@ -54,15 +54,22 @@ cache_option = click.option(
 @out_option
 @cache_option
 @click.option("--lane", default="", help="Only rows of this lane.")
-@click.option("--shard", default="1/1", metavar="I/N", help="Only every Nth row, from the Ith on.")
-@click.option("--suite", "suites", multiple=True, help="Only these suites. Default: the row's.")
+@click.option(
+    "--shard", default="1/1", metavar="I/N", help="Only every Nth row, starting with the Ith."
+)
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    help="Only this suite. May be repeated. Default: all suites of the row.",
+)
 @click.option(
     "--scheduler", default="", metavar="dask://HOST:PORT",
-    help="Run on the workers of this Dask scheduler instead of here.",
+    help="Run on the workers of this Dask scheduler.",
 )  # fmt: skip
 @click.option(
     "--artifacts", default="", metavar="URL",
-    help="Where a fleet's workers store rows' files, as fsspec takes it. Default: --out.",
+    help="fsspec URL where a fleet's workers store the rows' files. Default: --out.",
 )  # fmt: skip
 @json_option
 def run(  # noqa: PLR0913 - one parameter an option
@@ -78,34 +85,34 @@ def run(  # noqa: PLR0913 - one parameter an option
     artifacts: str,
     as_json: bool,
 ) -> ExitCode:
-    """Run ROWS: build each one's environment from its pins, and its suites in child processes.
+    """Run ROWS, each in its own environment and its suites in child processes.
 
-    Without ROWS, all that are not unsupported. A row whose machine, device, driver or SDK is not
-    what it requires is wrong-hardware (exit code 3). Each row leaves result.json, junit.xml and
-    log.txt in a folder of its own.
+    Default: all supported rows. A row whose requirements this machine does not meet gets the
+    status wrong-hardware (exit code 3). Writes result.json, junit.xml and log.txt to a folder for
+    each row.
     """
     project = read_project(file, outdated=True)
     chosen = shard_of(chosen_rows(project, rows, lane), shard)
-    wanted = known_suites(project, suites)
+    selected = known_suites(project, suites)
     if scheduler:
         from ort_lite.hw.fleet import FleetJob
 
         job = FleetJob(
             file=str(project.file.resolve()),
             cache=str(cache.resolve()),
-            suites=wanted,
+            suites=selected,
             artifacts=artifacts or str(out.resolve()),
         )
         running = _on_fleet(project, chosen, scheduler, job, out)
     else:
-        running = _here(chosen, run_environment(project, out, cache, chosen), wanted)
+        running = _here(chosen, run_environment(project, out, cache, chosen), selected)
     results = []
     try:
         for result in running:
             results.append(result)
             print_note(one_line(result))
     except OSError as exc:
-        raise CommandError(ExitCode.USAGE, f"a folder cannot be written: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot write the results: {exc}") from exc
     show_results(results, out, as_json=as_json)
     return exit_code(results)
 
@@ -151,18 +158,18 @@ def shard_of(rows: Sequence[ExpandedRow], shard: str) -> Sequence[ExpandedRow]:
 
 
 def known_suites(project: Project, names: Sequence[str]) -> tuple[str, ...]:
-    """The suites asked for; all of the file's without any."""
+    """The requested suites; all of the matrix without any."""
     unknown = [name for name in names if name not in project.matrix.suites]
     if unknown:
-        known = ", ".join(project.matrix.suites)
-        raise click.UsageError(f"--suite {unknown[0]}: the matrix has {known}")
+        names_text = ", ".join(project.matrix.suites)
+        raise click.UsageError(f"--suite {unknown[0]}: the matrix has {names_text}")
     return tuple(names or project.matrix.suites)
 
 
 def run_environment(
     project: Project, out: Path, cache: Path, rows: Sequence[ExpandedRow]
 ) -> RunEnvironment:
-    """Where the rows run: this machine."""
+    """This machine, as the environment of the rows' runs."""
     from ort_lite.hw.facts import read_facts
     from ort_lite.hw.plan import required_libraries
     from ort_lite.hw.row_setup import RunEnvironment
@@ -194,12 +201,12 @@ def row_progress(row: str) -> Iterator[Callable[[str], None]]:
 
 
 def one_line(result: RowResult) -> str:
-    """A row's result for a person."""
+    """A row's result as one line."""
     from ort_lite.hw.result import counts_text
 
-    told = counts_text(result.cases) or " ".join("; ".join(result.lacks).split())
+    summary = counts_text(result.cases) or " ".join("; ".join(result.lacks).split())
     status = result.status.replace("_", "-")
-    return f"{result.row}: {status} in {time_text(result.seconds)} ({told[:300]})"
+    return f"{result.row}: {status} in {time_text(result.seconds)} ({summary[:300]})"
 
 
 def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> None:
@@ -221,10 +228,10 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
     for cause in causes(results):
         count = f"{len(cause.places)} times: " if len(cause.places) > 1 else ""
         print_line(f"{count}{cause.message}\n  {cause.where()}")
-    print_line(f"results are in {out}")
+    print_line(f"results: {out}")
 
 
 def exit_code(results: Sequence[RowResult]) -> ExitCode:
-    """The worst of all rows."""
+    """Exit code of the worst row."""
     statuses = {result.status for result in results}
     return next((code for status, code in CODES.items() if status in statuses), ExitCode.OK)

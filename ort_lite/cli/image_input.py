@@ -1,4 +1,4 @@
-"""A picture as the tensor that a model takes."""
+"""Converts an image to a model's input tensor."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 def load_image(
     path: Path, arg: NodeArg, metadata: Mapping[str, str], form: PixelForm
 ) -> tuple[Array, str]:
-    """A picture in the shape and type of the input `arg`, and what was done to it.
+    """Load an image in the shape and type of the input `arg`.
 
     Args:
-        path: Of a file that Pillow reads.
+        path: File in a format that Pillow reads.
         arg: An input of rank 3 or 4 with 1 or 3 channels, before or after height and width.
-        metadata: The model's, which may name the size of its images.
+        metadata: The model's metadata, which may name the size of its images.
         form: For floating-point inputs; integers take the values 0 to 255 as they are.
 
     Returns:
-        The array, [1, channels, height, width] in the layout of `arg`, and a line for a person.
+        The array, [1, channels, height, width] in the layout of `arg`, and a line that describes
+        the conversion.
 
     Raises:
-        CommandError: Pillow is not installed, the file is no picture, or the input takes none.
+        CommandError: Pillow is not installed, the file is not an image, or the input cannot be one.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -52,23 +53,24 @@ def load_image(
             before = opened.size
             picture = opened.convert("L" if channels.size == 1 else "RGB").resize((width, height))
     except FileNotFoundError as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is not there") from exc
+        raise CommandError(ExitCode.USAGE, f"{path} does not exist") from exc
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} is no picture that can be read: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot read {path} as an image: {exc}") from exc
     pixels = np.asarray(picture).reshape(height, width, channels.size)
     if form.bgr:
         pixels = pixels[:, :, ::-1]
-    told = f"{path.name}: {before[0]}x{before[1]} resized to {width}x{height}"
+    note = f"{path.name}: {before[0]}x{before[1]} resized to {width}x{height}"
     if arg.type in ("tensor(float)", "tensor(float16)", "tensor(double)"):
-        pixels = _normalized(pixels, form)
-        told += f", {form.told()}"
+        pixels = _normalize(pixels, form)
+        note += f", {form.text()}"
     elif arg.type != "tensor(uint8)":
         raise CommandError(
-            ExitCode.USAGE, f"input {arg.name} is a {arg.type}; a picture gives floats or uint8"
+            ExitCode.USAGE,
+            f"input {arg.name} is a {arg.type}; an image converts to floats or uint8 only",
         )
     if channels.axis < len(shape) - 1:
         pixels = pixels.transpose(2, 0, 1)
-    return np.ascontiguousarray(pixels.reshape(shape), dtype=_DTYPES[arg.type]), told
+    return np.ascontiguousarray(pixels.reshape(shape), dtype=_DTYPES[arg.type]), note
 
 
 _DTYPES: Mapping[str, type[np.generic]] = {
@@ -97,13 +99,13 @@ def _layout(arg: NodeArg, shape: tuple[int, ...], path: Path) -> tuple[_Channels
     dims = "x".join("?" if dim is None else str(dim) for dim in arg.shape)
     raise CommandError(
         ExitCode.USAGE,
-        f"{path} cannot be input {arg.name}, a {arg.type} of {dims or 'no dimensions'}: pictures "
-        "are for one image with 1 or 3 channels, before or after height and width",
-        hint=f"give {arg.name} as .npy",
+        f"{path} cannot be input {arg.name}, a {arg.type} of {dims or 'no dimensions'}: an "
+        "image input has batch size 1 and 1 or 3 channels, before or after height and width",
+        hint=f"provide {arg.name} as .npy",
     )
 
 
-def _normalized(pixels: Array, form: PixelForm) -> Array:
+def _normalize(pixels: Array, form: PixelForm) -> Array:
     scaled = pixels.astype(np.float32) * np.float32(form.scale)
     normalized: Array = (scaled - np.asarray(form.mean, np.float32)) / np.asarray(
         form.std, np.float32

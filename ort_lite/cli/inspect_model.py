@@ -1,4 +1,4 @@
-"""`ort-lite inspect`: what a model file holds, with its compiled parts."""
+"""`ort-lite inspect`: shows the contents of a model file and its compiled parts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 SHOWN_OPERATORS = 12
 SHOWN_CHARACTERS = 100
-"""Of one value of the model's metadata."""
+"""Characters shown of one metadata value."""
 
 
-@click.command(short_help="Show what a model file holds.")
+@click.command(short_help="Show the contents of a model file.")
 @click.argument("model", type=click.Path(path_type=Path))
 @json_option
 def inspect(model: Path, *, as_json: bool) -> ExitCode:
-    """Show what MODEL holds: inputs, operators, and each EPContext node with its payload.
+    """Show MODEL's inputs, outputs and operators, and each EPContext node with its payload.
 
-    Needs no SDK and no device. Payload bytes are not compared with their digests: `check` does.
+    Needs no SDK and no device. Does not verify the digests of payloads: use `ort-lite check`.
     """
     from ort_lite.cli.model_facts import read_facts
 
@@ -58,13 +58,13 @@ def _lines(facts: ModelFacts) -> Iterator[str]:
     )
     yield f"  weights     {facts.weights}, {size_text(facts.weight_bytes)}"
     for key, value in facts.metadata.items():
-        yield f"  metadata    {key}: {_shortened(value)}"
+        yield f"  metadata    {key}: {_shorten(value)}"
     for context in facts.contexts:
         yield from _context_lines(context)
 
 
 def _context_lines(context: ContextFacts) -> Iterator[str]:
-    yield f"{context.node}: EPContext of {context.source or 'nobody'}"
+    yield f"{context.node}: EPContext of {context.source or 'an unnamed provider'}"
     where = "in the model" if context.embed_mode else context.payload
     if not context.main_context:
         where = "with the main context"
@@ -74,7 +74,7 @@ def _context_lines(context: ContextFacts) -> Iterator[str]:
         "payload": ", ".join(part for part in (where, size) if part),
         "digest": context.digest and f"{context.digest[:16]}... (BLAKE3)",
         "producer": context.producer,
-        "compiled of": context.onnx_model_filename,
+        "compiled from": context.onnx_model_filename,
         "options": _pairs(context.options, "="),
         **{key.replace("_", " "): value for key, value in context.identity.items()},
         "problem": context.problem,
@@ -84,8 +84,8 @@ def _context_lines(context: ContextFacts) -> Iterator[str]:
             yield f"  {key:<14} {value}"
 
 
-def _shortened(value: str) -> str:
-    """A value in one line; an alphabet of an OCR model has thousands."""
+def _shorten(value: str) -> str:
+    """A metadata value on one line; an OCR model's alphabet has thousands of characters."""
     line = value[:SHOWN_CHARACTERS].replace("\n", "\\n").replace("\t", "\\t")
     if len(value) <= SHOWN_CHARACTERS:
         return line

@@ -1,7 +1,7 @@
-"""Ctrl-C: an answer at once, wherever the program is, and an end at once the second time.
+"""Handles Ctrl-C: reports it immediately; a second Ctrl-C ends the process.
 
-Python raises KeyboardInterrupt when its own code runs again, which is after a vendor's compiler has
-come back. So a thread hears of the signal first and says so. Once Python ends, vendors' libraries
+Python raises KeyboardInterrupt only once a vendor's compiler has returned. So a thread receives the
+signal first and reports it. Once Python ends, vendors' libraries
 take some tenths of a second to unload; Ctrl-C is then ignored, as the command has answered already.
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 INTERRUPTED = 130
-STOPPING = "stopping (Ctrl-C again ends it at once)"
+STOPPING = "stopping (press Ctrl-C again to quit immediately)"
 WAITING = (
-    "still stopping: the vendor's code that runs now ends first (Ctrl-C again ends it at once)"
+    "still stopping: waiting for vendor code to return (press Ctrl-C again to quit immediately)"
 )
 PATIENCE = 2.0
-"""Seconds after which the user hears what is waited for."""
+"""Seconds after which the message names what is waited for."""
 
 
 def answer_interrupts() -> None:

@@ -1,4 +1,4 @@
-"""What a model file says about itself, read without any SDK and without onnx."""
+"""Facts about a model file, read without any SDK and without onnx."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ContextFacts:
 
     Attributes:
         payload: File name of the payload; "" where it is in the model.
-        payload_bytes: Size of this partition's payload; None where it cannot be found out.
+        payload_bytes: Size of this partition's payload; None where it cannot be facts out.
         container_bytes: Size of what the payload lies in.
         identity: What it was compiled for.
         digest: BLAKE3 of the payload as recorded, or "".
@@ -137,7 +137,7 @@ def _context(raw: Node, path: Path) -> ContextFacts:
         node = EpContextNode.from_node(raw)
     except FormatError as exc:
         return ContextFacts(node=raw.name, problem=str(exc))
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "node": node.name,
         "source": node.source,
         "partition_name": node.partition_name,
@@ -151,16 +151,16 @@ def _context(raw: Node, path: Path) -> ContextFacts:
     try:
         notes = read_notes(node)
         if notes is not None:
-            found["identity"] = recorded_identity(node, notes).to_mapping()
-            found["options"] = dict(notes.options)
-            found["producer"] = notes.producer
-            found["digest"] = notes.payload_blake3
-            found["payload_bytes"] = notes.payload_size
+            facts["identity"] = recorded_identity(node, notes).to_mapping()
+            facts["options"] = dict(notes.options)
+            facts["producer"] = notes.producer
+            facts["digest"] = notes.payload_blake3
+            facts["payload_bytes"] = notes.payload_size
         if node.main_context:
-            found.update(_container_facts(node, path))
+            facts.update(_container_facts(node, path))
     except FormatError as exc:
-        found["problem"] = str(exc)
-    return ContextFacts(**found)
+        facts["problem"] = str(exc)
+    return ContextFacts(**facts)
 
 
 def _container_facts(node: EpContextNode, path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SCHEMA_VERSION = 1
-"""Of every `--json` output; grows when a field goes or changes its meaning."""
+"""Version of every `--json` output; grows when a field is removed or changes its meaning."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
@@ -28,13 +28,13 @@ json_option = click.option(
 
 @contextmanager
 def result_writing() -> Iterator[None]:
-    """Around what writes to stdout.
+    """Guard for code that writes to stdout.
 
     Raises:
-        CommandError: stdout takes no more; a pipe that nobody reads is left to click.
+        CommandError: stdout cannot be written; click handles a pipe without a reader.
     """
     if sys.stdout is None:  # closed by whoever started the process
-        raise CommandError(ExitCode.USAGE, "the result cannot be written to stdout: it is closed")
+        raise CommandError(ExitCode.USAGE, "cannot write the result to stdout: it is closed")
     try:
         yield
         sys.stdout.flush()
@@ -43,7 +43,7 @@ def result_writing() -> Iterator[None]:
             raise
         _drop_unwritten()
         raise CommandError(
-            ExitCode.USAGE, f"the result cannot be written to stdout: {exc.strerror}"
+            ExitCode.USAGE, f"cannot write the result to stdout: {exc.strerror}"
         ) from exc
 
 
@@ -64,28 +64,28 @@ def _drop_unwritten() -> None:
 
 
 def print_json(fields: Mapping[str, Any]) -> None:
-    """One object with a `schema_version`."""
+    """Print one JSON object with a `schema_version`."""
     with result_writing():
         click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **fields}, indent=2))
 
 
 def print_line(text: str) -> None:
-    """One line of a result."""
+    """Print one line of a result to stdout."""
     with result_writing():
         click.echo(printable(text))
 
 
 def print_note(text: str) -> None:
-    """One line that is no result: to stderr."""
+    """Print one line that is not part of the result to stderr."""
     click.echo(printable(text), err=True)
 
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
-    """A table without frames; columns named in `right` hold numbers.
+    """Print a table without frames; columns named in `right` are right-aligned.
 
-    A pipe or a file gets each row in one line, as wide as it is, for the next program.
+    In a pipe or a file each row is one line of any width, for the next program.
     """
     if not sys.stdout.isatty():
         _print_plain_table(columns, rows, right)
@@ -121,11 +121,10 @@ def _print_plain_table(
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show on a terminal what is going on and for how long.
+    """Show on a terminal the current activity and its duration.
 
     Yields:
-        What takes (partition, how many are done, how many there are) and shows a bar; None
-        where nothing is shown.
+        A function of (partition, number done, total) that shows a bar; None without a terminal.
     """
     if not sys.stderr.isatty():
         yield None
@@ -166,10 +165,10 @@ def printable(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
@@ -178,7 +177,7 @@ def finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def counted(number: int, thing: str) -> str:
+def count_text(number: int, thing: str) -> str:
     """A number with its noun: `1 entry`, `2 entries`."""
     if number == 1:
         return f"1 {thing}"

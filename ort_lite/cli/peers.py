@@ -1,4 +1,4 @@
-"""Who a model's outputs and times are compared with."""
+"""Sessions to compare a model's outputs and times with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PEERS = ("onnxruntime", "cpu")
-"""ONNX Runtime on its CPU execution provider; ort_lite on its own."""
+"""onnxruntime and ort_lite, each on its CPU execution provider."""
 
 
 def open_peer(peer: str, model: Path) -> Any:  # noqa: ANN401 - a session of either library
@@ -43,7 +43,7 @@ def open_peer(peer: str, model: Path) -> Any:  # noqa: ANN401 - a session of eit
         raise CommandError(
             ExitCode.USAGE,
             f"onnxruntime cannot load {model}: {exc}",
-            hint="for a context model name the plain one with --reference",
+            hint="for a context model, name the plain model with --reference",
         ) from exc
 
 
@@ -56,7 +56,7 @@ def run_named(session: Any, feed: Mapping[str, object]) -> dict[str, object]:  #
     """
     names = [arg.name for arg in session.get_outputs()]
     try:
-        found = session.run(names, dict(feed))
+        outputs = session.run(names, dict(feed))
     except OrtLiteError:
         raise
     # onnxruntime's exceptions derive from Exception and have no common base.
@@ -64,6 +64,6 @@ def run_named(session: Any, feed: Mapping[str, object]) -> dict[str, object]:  #
         raise CommandError(
             ExitCode.DIFFERENT,
             f"onnxruntime fails on these inputs: {exc}",
-            hint="random inputs do not suit every model: give arrays with --inputs FILE.npz",
+            hint="random inputs do not suit every model; provide arrays with --inputs FILE.npz",
         ) from exc
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, outputs, strict=True))

@@ -1,4 +1,4 @@
-"""How the pixels of a picture become a model's numbers: --scale, --mean, --std, --bgr."""
+"""How pixels become a model's numbers: --scale, --mean, --std, --bgr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHITE = 255.0
 
 @dataclass(frozen=True, slots=True)
 class PixelForm:
-    """What is done to the pixels of a picture for a model that takes floating-point numbers.
+    """How an image's pixels are converted for a floating-point input.
 
     Attributes:
         scale: Each value, 0 to 255, is multiplied by it first.
@@ -33,10 +33,11 @@ class PixelForm:
     std: tuple[float, ...] = (1.0,)
     bgr: bool = False
 
-    def told(self) -> str:
-        """The form in a message."""
+    def text(self) -> str:
+        """The conversion as text for a message."""
         order = "BGR" if self.bgr else "RGB"
-        return f"{order}, (value * {self.scale:.6g} - {_listed(self.mean)}) / {_listed(self.std)}"
+        mean, std = _join_numbers(self.mean), _join_numbers(self.std)
+        return f"{order}, (value * {self.scale:.6g} - {mean}) / {std}"
 
 
 def pixel_options(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
@@ -44,11 +45,11 @@ def pixel_options(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
     @click.option(
         "--scale", type=float, default=1 / WHITE, metavar="FACTOR",
-        help="A picture's values, 0 to 255, times this. Default: 1/255.",
+        help="Multiply an image's values (0 to 255) by this. Default: 1/255.",
     )  # fmt: skip
-    @click.option("--mean", default="0", metavar="M[,M,M]", help="Subtracted after --scale.")
-    @click.option("--std", default="1", metavar="S[,S,S]", help="Divided by after --mean.")
-    @click.option("--bgr", is_flag=True, help="Blue is the first channel of a picture.")
+    @click.option("--mean", default="0", metavar="M[,M,M]", help="Subtract this after --scale.")
+    @click.option("--std", default="1", metavar="S[,S,S]", help="Divide by this after --mean.")
+    @click.option("--bgr", is_flag=True, help="Use BGR channel order instead of RGB.")
     @wraps(command)
     def wrapper(
         *args: Any,  # noqa: ANN401 - click's
@@ -60,7 +61,7 @@ def pixel_options(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     ) -> ExitCode:
         divisors = _numbers(std, "--std")
         if 0 in divisors:
-            raise click.UsageError(f"--std {std}: nothing is divided by 0")
+            raise click.UsageError(f"--std {std}: must not be 0")
         form = PixelForm(scale, _numbers(mean, "--mean"), divisors, bgr)
         return command(*args, form=form, **kwargs)
 
@@ -69,15 +70,15 @@ def pixel_options(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
 def _numbers(text: str, option: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(part) for part in text.split(","))
+        numbers = tuple(float(part) for part in text.split(","))
     except ValueError:
-        found = ()
-    if len(found) not in (1, 3) or not all(map(isfinite, found)):
+        numbers = ()
+    if len(numbers) not in (1, 3) or not all(map(isfinite, numbers)):
         raise click.UsageError(
             f"{option} {text}: expected one number, or three such as 0.5,0.5,0.5"
         )
-    return found
+    return numbers
 
 
-def _listed(values: tuple[float, ...]) -> str:
+def _join_numbers(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:g}" for value in values).join("()" if len(values) > 1 else ("", ""))

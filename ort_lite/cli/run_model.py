@@ -1,4 +1,4 @@
-"""`ort-lite run`: a model on given or random inputs, compared with a peer if asked to."""
+"""`ort-lite run`: runs a model on given or random inputs; can compare the outputs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedChoice:
-    """The inputs that a command runs a model on.
+    """The inputs on which a command runs a model.
 
     Attributes:
         files: `[NAME=]FILE`; random inputs without any.
         shapes: Of random inputs, by name.
-        form: Of pictures' pixels.
+        form: How pixels of images become numbers.
     """
 
     files: tuple[str, ...] = ()
@@ -52,32 +52,32 @@ class FeedChoice:
     form: PixelForm | None = None
 
 
-@click.command(short_help="Run a model, and compare its outputs.")
+@click.command(short_help="Run a model and compare its outputs.")
 @click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...")
 @click.option(
     *("-m", "--model", "named_model"), type=click.Path(path_type=Path),
-    help="The model; every argument is an input then.",
+    help="The model; all arguments are then inputs.",
 )  # fmt: skip
 @click.option(
     *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE",
-    help="An input too: .npz or .json with arrays by name, .npy, or a picture. Default: random.",
+    help="An input file: .npz or .json with arrays by name, .npy, or an image. Default: random.",
 )  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Of random inputs.")
+@click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
-    help="Shape of a random input. Sizes that the model leaves open are guessed without it.",
+    help="Shape of a random input. Default: the model's, with dynamic sizes guessed.",
 )  # fmt: skip
 @pixel_options
 @click.option("--labels", type=click.Path(path_type=Path),
-              help="Class names, a line each or JSON. Default: the model's metadata.")  # fmt: skip
+              help="Class names, one per line or JSON. Default: the model's metadata.")  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(min=0), metavar="K",
-    help="Print the K largest numbers of each vector. Default: 5 where it has labels.",
+    help="Print the K largest values of each vector. Default: 5 if it has labels.",
 )  # fmt: skip
 @click.option(
     "--compare", metavar="onnxruntime|cpu|FILE.npz",
-    help="Compare the outputs with those of onnxruntime's CPU provider, of ort_lite's, or of "
-    "a file.",
+    help="Compare the outputs with onnxruntime's CPU provider, ort_lite's CPU provider, or a "
+    "file.",
 )  # fmt: skip
 @click.option(
     "--reference", type=click.Path(path_type=Path),
@@ -107,7 +107,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
-    r"""Run MODEL once; exit code 1 if a comparison was asked for and fails.
+    r"""Run MODEL once; exit code 1 if a requested comparison fails.
 
     \b
     ort-lite run model.onnx
@@ -130,7 +130,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         asked = FeedChoice(files=(*files, *more), shapes=parse_shapes(shapes), seed=seed, form=form)
         feed = make_feed(session, asked)
         ready = perf_counter()
-        with progress(f"running {model.name}"), _guesses_told(session, asked):
+        with progress(f"running {model.name}"), _explain_guesses(session, asked):
             found = run_named(session, feed)
         seconds = {"load": opened - began, "run": perf_counter() - ready}
         report = session.explain()
@@ -139,7 +139,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     differences: tuple[Difference, ...] | None = None
     if compare is not None:
         with progress(f"running {compare}"):
-            expected = _expected(compare, reference or model, feed)
+            expected = _reference_outputs(compare, reference or model, feed)
         differences = compare_outputs(found, expected)
     ok = all(d.relative <= tolerance for d in differences or ())
     if as_json:
@@ -155,11 +155,11 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 
 @contextmanager
-def _guesses_told(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
-    """Say, where a run fails, that its shapes were guessed.
+def _explain_guesses(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
+    """Add to a failed run's error that its shapes were guessed.
 
     Raises:
-        CommandError: It failed, and they were.
+        CommandError: The run failed on guessed shapes.
     """
     from ort_lite.cli.shape_guess import is_open
 
@@ -174,8 +174,8 @@ def _guesses_told(session: InferenceSession, asked: FeedChoice) -> Iterator[None
         raise CommandError(
             exit_code_of(exc),
             exc.message,
-            hint="sizes that the model leaves open were guessed; give those that it is made for, "
-            f"such as --shape {guessed[0]}=1x3x48x320",
+            hint="dynamic sizes were guessed; name the sizes that the model expects, "
+            f"for example --shape {guessed[0]}=1x3x48x320",
         ) from exc
 
 
@@ -213,7 +213,7 @@ def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]
     if not asked.files:
         return {**guessed_feed(inputs, asked.shapes, asked.seed, metadata)}
     if asked.shapes:
-        raise click.UsageError("--shape is for random inputs, not for those of a file")
+        raise click.UsageError("--shape applies to random inputs only, not to those of a file")
     feed = feed_of_files(asked.files, inputs, metadata, asked.form or PixelForm())
     missing = [arg.name for arg in inputs if arg.name not in feed]
     if missing:
@@ -225,7 +225,7 @@ def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]
     return {**feed}
 
 
-def _expected(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str, object]:
+def _reference_outputs(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str, object]:
     from ort_lite.cli.arrays import load_arrays
     from ort_lite.cli.peers import PEERS, open_peer, run_named
 
@@ -259,7 +259,7 @@ def _print_json(
     *,
     ok: bool,
 ) -> None:
-    from ort_lite.cli.shown_values import described
+    from ort_lite.cli.shown_values import type_text
 
     compared = [
         {
@@ -276,7 +276,7 @@ def _print_json(
             "model": str(model),
             "nodes": report.node_counts(),
             "devices": devices_of(report),
-            "outputs": {name: described(value) for name, value in found.items()},
+            "outputs": {name: type_text(value) for name, value in found.items()},
             "seconds": {key: round(value, 6) for key, value in seconds.items()},
             "comparison": compared if differences is not None else None,
             "ok": ok,

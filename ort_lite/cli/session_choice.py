@@ -1,4 +1,4 @@
-"""The options by which a command is told which session to make."""
+"""Command-line options that choose a session."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from ort_lite.cli.device_choice import with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import print_note, progress
+from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,24 +25,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SUFFIX = "ExecutionProvider"
-POLICIES = (
-    *("DEFAULT", "PREFER_CPU", "PREFER_NPU", "PREFER_GPU"),
-    *("MAX_PERFORMANCE", "MAX_EFFICIENCY", "MIN_OVERALL_POWER"),
-)
-"""Names of OrtExecutionProviderDevicePolicy, whose module is not imported for a name's sake."""
+POLICIES = tuple(policy.name for policy in OrtExecutionProviderDevicePolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionChoice:
-    """A session to be made.
+    """The session that a command is to create.
 
     Attributes:
-        providers: Names with options, in order of preference; None for all that are installed.
+        providers: Names with options, in order of preference; None for all installed ones.
         config: Session configuration entries.
         dimensions: Sizes of symbolic dimensions.
-        group: The session group that it is to be in.
-        policy: By which devices are chosen where no provider is named, as
-            OrtExecutionProviderDevicePolicy spells it; "" for none.
+        group: The session group to join.
+        policy: Name in OrtExecutionProviderDevicePolicy by which devices are chosen if no
+            provider is named; "" for none.
     """
 
     providers: tuple[tuple[str, Mapping[str, str]], ...] | None = None
@@ -51,7 +48,7 @@ class SessionChoice:
     policy: str = ""
 
     def session_options(self, extra: Mapping[str, str] | None = None) -> SessionOptions:
-        """The chosen options, with `extra` entries besides."""
+        """The chosen session options, with `extra` configuration entries."""
         from ort_lite.options import SessionOptions
 
         options = SessionOptions()
@@ -60,8 +57,6 @@ class SessionChoice:
         for name, size in self.dimensions.items():
             options.add_free_dimension_override_by_name(name, size)
         if self.policy:
-            from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
-
             chosen = OrtExecutionProviderDevicePolicy[self.policy]
             options.set_provider_selection_policy(chosen)
         return self.group.join(options) if self.group is not None else options
@@ -72,20 +67,20 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
     @click.option(
         *("-e", "--ep", "eps"), multiple=True, metavar="EP",
-        help="Execution provider, in order of preference: openvino, cpu, or a full name. "
-        "Default: all that are installed.",
+        help="Execution provider: openvino, opencl, cpu, or a full name. Repeat it in order of "
+        "preference. Default: all installed ones.",
     )  # fmt: skip
     @click.option(
         *("-O", "--ep-option", "ep_options"), multiple=True, metavar="[EP.]KEY=VALUE",
-        help="Option of an execution provider, such as device_type=NPU.",
+        help="Execution-provider option, for example device_type=NPU.",
     )  # fmt: skip
     @click.option(
         "--device", default="", metavar="cpu|gpu|npu[.N]",
-        help="Run on this kind of device: OpenVINO's, or a GPU of OpenCL where OpenVINO has none.",
+        help="Device to run on. OpenVINO is preferred; a GPU that it lacks runs through OpenCL.",
     )  # fmt: skip
     @click.option(
         *("-c", "--config", "config"), multiple=True, metavar="KEY=VALUE",
-        help="Session configuration entry, such as session.disable_cpu_ep_fallback=1.",
+        help="Session configuration entry, for example session.disable_cpu_ep_fallback=1.",
     )  # fmt: skip
     @click.option(
         "--dim", "dims", multiple=True, metavar="NAME=SIZE",
@@ -93,7 +88,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     )  # fmt: skip
     @click.option(
         "--policy", type=click.Choice(POLICIES, case_sensitive=False),
-        help="Choose execution providers by their devices, where none is named.",
+        help="Choose execution providers by their devices if no --ep is given.",
     )  # fmt: skip
     @wraps(command)
     def wrapper(
@@ -107,11 +102,11 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         **kwargs: Any,  # noqa: ANN401 - click's
     ) -> ExitCode:
         if device and policy:
-            raise click.UsageError("--device names the device, so --policy has none to choose")
+            raise click.UsageError("--device and --policy cannot be combined")
         choice = SessionChoice(
-            providers=with_device(_providers(eps, ep_options), device),
+            providers=with_device(_parse_providers(eps, ep_options), device),
             config=dict(key_value(text, "--config") for text in config),
-            dimensions=dict(_dimension(text) for text in dims),
+            dimensions=dict(_parse_dimension(text) for text in dims),
             policy=policy or "",
         )
         return command(*args, choice=choice, **kwargs)
@@ -120,7 +115,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:
-    """`KEY=VALUE` taken apart."""
+    """Split `KEY=VALUE` into key and value."""
     key, sign, value = text.partition("=")
     if not sign or not key:
         raise click.UsageError(f"{option} {text}: expected KEY=VALUE")
@@ -128,7 +123,7 @@ def key_value(text: str, option: str) -> tuple[str, str]:
 
 
 def full_name(ep: str) -> str:
-    """The installed execution provider that `ep` means; `ep` itself if none does.
+    """Full name of the installed execution provider `ep`; `ep` itself if none matches.
 
     Raises:
         UsageError: It is the name of a kind of device.
@@ -140,7 +135,7 @@ def full_name(ep: str) -> str:
             return name
     if ep.lower() in ("gpu", "npu"):
         raise click.UsageError(
-            f"-e {ep}: a {ep} is a device, not an execution provider; say --device {ep.lower()}"
+            f"-e {ep}: {ep} is a device, not an execution provider; use --device {ep.lower()}"
         )
     return ep
 
@@ -148,10 +143,10 @@ def full_name(ep: str) -> str:
 def open_session(
     model: Path, choice: SessionChoice, extra: Mapping[str, str] | None = None
 ) -> InferenceSession:
-    """The chosen session.
+    """Create the chosen session.
 
     Raises:
-        CommandError: NO_HARDWARE; an execution provider asked for has no device here.
+        CommandError: NO_HARDWARE; a requested execution provider has no device here.
         OrtLiteError: Anything else that a session refuses.
     """
     from ort_lite.session import InferenceSession
@@ -166,44 +161,46 @@ def open_session(
                 model, options, providers=choice.providers, enable_fallback=0
             )
     except EPFail as exc:
-        if _opens(options, choice):
+        if _devices_open(options, choice):
             raise
         raise CommandError(
-            ExitCode.NO_HARDWARE, exc.message, hint="ort-lite devices lists what is here"
+            ExitCode.NO_HARDWARE,
+            exc.message,
+            hint="run ort-lite devices to list the available ones",
         ) from exc
-    _tell_of(session, model, options, choice)
+    _report_session(session, model, options, choice)
     return session
 
 
-def _tell_of(
+def _report_session(
     session: InferenceSession, model: Path, options: SessionOptions, choice: SessionChoice
 ) -> None:
-    """What the user should know of a session that was made: on stderr."""
+    """Report on stderr what the user should know of a new session."""
     for line in str(session.load_report()).splitlines():
         log.info("%s: %s", model.name, line.strip())
     if choice.config or choice.dimensions:
         from ort_lite.cli.unheeded import note_unheeded
 
         note_unheeded(model, options, choice.config, choice.dimensions)
-    wanted = choice.policy.removeprefix("PREFER_")
-    if wanted != choice.policy:
-        _note_missing_kind(session, wanted)
+    kind = choice.policy.removeprefix("PREFER_")
+    if kind != choice.policy:
+        _note_missing_kind(session, kind)
 
 
-def _note_missing_kind(session: InferenceSession, wanted: str) -> None:
+def _note_missing_kind(session: InferenceSession, kind: str) -> None:
     used = {part.identity.get("device", "")[:3] for part in session.explain().partitions}
-    if wanted not in used:
+    if kind not in used:
         print_note(
-            f"note: nothing runs on the preferred {wanted}; ort-lite devices lists what is here"
+            f"note: nothing runs on the preferred {kind}; run ort-lite devices to list devices"
         )
 
 
 def _require_named(choice: SessionChoice) -> None:
-    """Check that what the user named is installed; a session would go on without it.
+    """Check that the named execution providers are installed; a session would skip them.
 
     Raises:
         UnknownProvider: No execution provider of that name is installed.
-        EPFail: Its SDK or driver is not.
+        EPFail: Its SDK or driver is not installed.
     """
     from ort_lite.providers.catalog import require_present
 
@@ -211,8 +208,8 @@ def _require_named(choice: SessionChoice) -> None:
         require_present(name)
 
 
-def _opens(options: SessionOptions, choice: SessionChoice) -> bool:
-    """Whether the devices are there, so that what failed came after them."""
+def _devices_open(options: SessionOptions, choice: SessionChoice) -> bool:
+    """Whether the devices can be opened, so that a failure has another cause."""
     from ort_lite.providers.provider_list import named_in, open_all, requested
     from ort_lite.status import EPFail
 
@@ -225,14 +222,14 @@ def _opens(options: SessionOptions, choice: SessionChoice) -> bool:
     return True
 
 
-def _dimension(text: str) -> tuple[str, int]:
+def _parse_dimension(text: str) -> tuple[str, int]:
     name, value = key_value(text, "--dim")
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise click.UsageError(f"--dim {text}: expected a size of at least 1")
     return name, int(value)
 
 
-def _providers(
+def _parse_providers(
     eps: Sequence[str], texts: Sequence[str]
 ) -> tuple[tuple[str, Mapping[str, str]], ...] | None:
     names = [full_name(ep) for ep in eps]
@@ -246,7 +243,7 @@ def _providers(
             options[names[0]][key] = value
         else:
             raise click.UsageError(
-                f"--ep-option {text}: say whose option it is, as in "
+                f"--ep-option {text}: which execution provider is it for? Use "
                 f"-e openvino -O {text} or -e openvino -e cpu -O openvino.{text}"
             )
     return tuple(options.items()) or None

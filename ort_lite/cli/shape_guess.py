@@ -1,4 +1,4 @@
-"""Sizes for the dimensions of an input that its model leaves open."""
+"""Guesses sizes for the dynamic dimensions of an input."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from ort_lite.model.info import NodeArg
 
 IMAGE_SIZE = 224
-"""Height and width of an image where the model names none: what ImageNet's classifiers take."""
+"""Height and width of an image if the model names none, as ImageNet classifiers expect."""
 SEQUENCE_LENGTH = 16
 _SEQUENCE_WORDS = ("seq", "length", "tokens", "time", "frames")
 _CHANNELS = (1, 3)
 
 
 def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
-    """The shape of `arg`, with a guess for each dimension that is open.
+    """The shape of `arg`, with a guess for each dynamic dimension.
 
     Height and width of what looks like an image (rank 4 with 1 or 3 channels) are those of the
     model's metadata, as Ultralytics writes them (`imgsz`), else 224. A dimension named like a
@@ -32,7 +32,7 @@ def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def is_open(arg: NodeArg) -> bool:
-    """Whether the model leaves a dimension of `arg` open."""
+    """Whether `arg` has a dynamic dimension."""
     return not all(isinstance(dim, int) for dim in arg.shape)
 
 

@@ -1,4 +1,4 @@
-"""`ort-lite share`: several models into context models over one payload file."""
+"""`ort-lite share`: compiles several models to context models that share a payload file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORCED = {"ep.context_enable": "1", "ep.context_embed_mode": "0"}
 @click.argument("models", nargs=-1, required=True)
 @click.option(
     *("-i", "--provider-options"), "provider_pairs", default="", metavar='"KEY|VALUE ..."',
-    help="Options of the one execution provider, as ep_weight_sharing_ctx_gen takes them.",
+    help="Execution-provider options, in the form of ep_weight_sharing_ctx_gen.",
 )  # fmt: skip
 @click.option(
     *("-C", "--config-entries"), "config_pairs", default="", metavar='"KEY|VALUE ..."',
@@ -41,15 +41,15 @@ def share(
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
-    """Compile MODELS, named apart or separated by commas, as one session group.
+    """Compile MODELS, separated by spaces or commas, as one session group.
 
-    Each gives MODEL_ctx.onnx beside it; all payloads go to one file for each execution
-    provider, named after the first model. The files appear together or not at all.
+    Writes MODEL_ctx.onnx next to each model, and one payload file per execution provider, named
+    after the first model. The files appear together or not at all.
     """
     paths = [Path(name) for text in models for name in text.split(",") if name]
     if not paths:
-        raise click.UsageError("no model is named")
-    chosen = _merged(choice, provider_pairs, config_pairs)
+        raise click.UsageError("no model named")
+    chosen = _merge_options(choice, provider_pairs, config_pairs)
     targets = _compile_group(paths, chosen)
     files = _files(targets)
     if as_json:
@@ -76,9 +76,9 @@ def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
         if missing:
             raise CommandError(
                 ExitCode.COMPILE_FAILED,
-                f"nothing in {', '.join(map(str, missing))} was compiled for an execution "
-                "provider that keeps contexts; nothing was written",
-                hint=f"ort-lite explain {missing[0]} says why",
+                f"no execution provider with contexts compiled anything of "
+                f"{', '.join(map(str, missing))}; nothing was written",
+                hint=f"run ort-lite explain {missing[0]} to see why",
             )
     return [_target(path) for path in paths]
 
@@ -100,17 +100,19 @@ def _files(targets: Sequence[Path]) -> list[Path]:
     return [*targets, *payloads]
 
 
-def _merged(choice: SessionChoice, provider_pairs: str, config_pairs: str) -> SessionChoice:
+def _merge_options(choice: SessionChoice, provider_pairs: str, config_pairs: str) -> SessionChoice:
     options = _pairs(provider_pairs, "-i")
     providers = choice.providers
     if options:
         if providers is None or len(providers) != 1:
-            raise click.UsageError("-i gives options of one execution provider; name it with -e")
-        ((name, known),) = providers
-        providers = ((name, {**known, **options}),)
+            raise click.UsageError("-i sets options of one execution provider; name it with -e")
+        ((name, named),) = providers
+        providers = ((name, {**named, **options}),)
     config = {**choice.config, **_pairs(config_pairs, "-C")}
     if NOT_ALLOWED in config:
-        raise click.UsageError(f"{NOT_ALLOWED} is not for a group: each model has its own")
+        raise click.UsageError(
+            f"{NOT_ALLOWED} cannot be set for a group: each model has its own path"
+        )
     changed = [key for key, value in FORCED.items() if config.get(key, value) != value]
     if changed:
         raise click.UsageError(f"{changed[0]} is always {FORCED[changed[0]]} for a group")
@@ -118,13 +120,13 @@ def _merged(choice: SessionChoice, provider_pairs: str, config_pairs: str) -> Se
 
 
 def _pairs(text: str, option: str) -> Mapping[str, str]:
-    """`k|v k|v` taken apart."""
+    """Parse `key|value key|value`."""
     found: dict[str, str] = {}
     for pair in text.split():
         key, bar, value = pair.partition("|")
         if not key or not bar or not value:
             raise click.UsageError(f'{option} "{pair}": expected KEY|VALUE')
         if key in found:
-            raise click.UsageError(f"{option}: {key} is given twice")
+            raise click.UsageError(f"{option}: {key} is set twice")
         found[key] = value
     return found

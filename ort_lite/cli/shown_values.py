@@ -1,4 +1,4 @@
-"""Outputs for a person: type, shape, a few values, and the likeliest classes by name."""
+"""Formats outputs: type, shape, a few values, and the likeliest classes by name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 SHOWN = 8
-"""Elements of an array that are printed in full."""
+"""Largest number of elements printed in full."""
 TOP = 5
 MAX_LABELS = 1 << 20
-"""Bytes of metadata that are taken for class names."""
+"""Largest metadata text, in bytes, that is parsed for class names."""
 
 
-def described(value: object) -> str:
+def type_text(value: object) -> str:
     """Type and shape of an output: `float32[1, 1000]`."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
@@ -34,18 +34,18 @@ def described(value: object) -> str:
 def value_lines(
     name: str, value: object, labels: Sequence[str] = (), top: int | None = None
 ) -> Iterator[str]:
-    """One output, in a line or a few.
+    """Lines that describe one output.
 
     Args:
         name: The output's.
         value: An array, or what else ONNX has: a list of arrays, a dict, None.
-        labels: Class names; used where the output has one number for each.
-        top: How many of the largest numbers are listed. None lists five where `labels` fit.
+        labels: Class names; used if the output has one number for each.
+        top: Number of largest values to list. None lists five if `labels` fit.
     """
     if not isinstance(value, np.ndarray):
-        yield f"{name}: {described(value)}"
+        yield f"{name}: {type_text(value)}"
         return
-    yield f"{name}: {described(value)}{_summary(value)}"
+    yield f"{name}: {type_text(value)}{_summary(value)}"
     classes = value.reshape(-1)
     if value.dtype.kind not in "iuf" or classes.size != max(value.shape, default=0):
         return
@@ -72,7 +72,7 @@ def _summary(array: Array) -> str:
 
 
 def read_labels(path: Path) -> list[str]:
-    """Class names out of a file: one on each line, a JSON list, or a JSON object by number.
+    """Read class names from a file: one on each line, a JSON list, or a JSON object by number.
 
     Raises:
         CommandError: The file cannot be read, or is none of these.
@@ -84,11 +84,11 @@ def read_labels(path: Path) -> list[str]:
             return text.splitlines()
         return _names(json.loads(text))
     except (OSError, ValueError, RecursionError) as exc:
-        raise CommandError(ExitCode.USAGE, f"{path} has no class names: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot read class names from {path}: {exc}") from exc
 
 
 def labels_of(metadata: Mapping[str, str]) -> list[str]:
-    """Class names out of a model's metadata, as Ultralytics writes them; none where it has none."""
+    """Class names from a model's metadata, as Ultralytics writes them; may be empty."""
     text = metadata.get("names", "")
     if not text or len(text) > MAX_LABELS:
         return []

@@ -1,4 +1,4 @@
-"""`ort-lite keygen`, `sign` and `verify`: who made a model, and whether it is as they made it."""
+"""`ort-lite keygen`, `sign` and `verify`: signatures that tell who made a model."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 passphrase_option = click.option(
     "--passphrase-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="A file whose first line is the private key's passphrase.",
+    help="File whose first line is the private key's passphrase.",
 )  # fmt: skip
 
 
-@click.command(short_help="Make a pair of keys to sign models with.")
+@click.command(short_help="Create a key pair for signing models.")
 @click.argument("name", type=click.Path(path_type=Path))
 @passphrase_option
-@click.option("--ask-passphrase", is_flag=True, help="Ask for a passphrase and encrypt the key.")
-@click.option("--force", is_flag=True, help="Replace keys that are there: they are lost.")
+@click.option("--ask-passphrase", is_flag=True, help="Prompt for a passphrase and encrypt the key.")
+@click.option("--force", is_flag=True, help="Replace existing keys, which are lost.")
 @json_option
 def keygen(
     name: Path, *, passphrase_file: Path | None, ask_passphrase: bool, force: bool, as_json: bool
 ) -> ExitCode:
-    """Make an Ed25519 key: NAME.key (private, its owner alone can read it) and NAME.pub.
+    """Create an Ed25519 key pair: NAME.key, readable only by its owner, and NAME.pub.
 
-    Machines that load models get NAME.pub, in session.ep_context_trust.
+    Machines that load models need NAME.pub, named in session.ep_context_trust.
     """
     from ort_lite.trust.private_keys import generate_key, read_passphrase
     from ort_lite.trust.public_keys import PublicKey
 
     if ask_passphrase and passphrase_file is not None:
-        raise click.UsageError("--ask-passphrase and --passphrase-file: expected one of them")
+        raise click.UsageError("--ask-passphrase and --passphrase-file cannot be combined")
     secret = read_passphrase(passphrase_file) if passphrase_file is not None else None
     if ask_passphrase:
         asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
@@ -54,21 +54,21 @@ def keygen(
     return ExitCode.OK
 
 
-@click.command(short_help="Sign a model and the files that it names.")
+@click.command(short_help="Sign a model and its payload and weight files.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), required=True, help="The private key.")
 @passphrase_option
 @click.option(
     *("-o", "--output"), type=click.Path(path_type=Path),
-    help="Where the signed model goes. Default: MODEL itself, replaced in one step.",
+    help="Path of the signed model. Default: MODEL, replaced atomically.",
 )  # fmt: skip
 @json_option
 def sign(
     model: Path, *, key: Path, passphrase_file: Path | None, output: Path | None, as_json: bool
 ) -> ExitCode:
-    """Sign MODEL, a context model or a plain one, and its payload and weight files.
+    """Sign MODEL, plain or compiled, and its payload and weight files.
 
-    Payloads are compared with their digests first. Valid signatures by other keys stay.
+    Verifies the digests of payloads first. Keeps valid signatures by other keys.
     """
     from ort_lite.context.signing import sign_file
     from ort_lite.options import SessionOptions
@@ -85,17 +85,17 @@ def sign(
     return ExitCode.OK
 
 
-@click.command(short_help="Say whether a model is signed by somebody you trust.")
+@click.command(short_help="Verify a model's signature against trusted keys.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "--trust", multiple=True, required=True, metavar="PUBLIC_KEY",
-    help="A public-key file, or a folder of them; may be given several times.",
+    help="A public-key file, or a folder of them. May be repeated.",
 )  # fmt: skip
 @json_option
 def verify(model: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
-    """Verify the signature of MODEL, its payloads and weights; exit code 4 if they are not right.
+    """Verify the signature of MODEL, its payloads and weights; exit code 4 if it fails.
 
-    No vendor's SDK is imported. `ort-lite check` says whether the model fits this machine.
+    Imports no vendor SDK. `ort-lite check` tells whether the model fits this machine.
     """
     from ort_lite.context.signatures_shown import signatures_of
     from ort_lite.context.signing import verify_file
@@ -120,7 +120,7 @@ def verify(model: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
 
 
 def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str, str]:
-    """The session's entries for what it writes; none where nothing is to be signed."""
+    """Session configuration entries for signing; empty if nothing is to be signed."""
     from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
 
     named = {SIGN_KEY: key, PASSPHRASE_KEY: passphrase_file}
@@ -128,11 +128,11 @@ def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str,
 
 
 def _signer(key: Path, passphrase_file: Path | None) -> Signer:
-    """The private key; on a terminal its passphrase is asked for where there is no file with it.
+    """Open the private key; prompts for its passphrase on a terminal if no file has it.
 
     Raises:
         InvalidArgument: As `read_signer`.
-        CommandError: The terminal gave no passphrase.
+        CommandError: No passphrase was entered.
     """
     from ort_lite.trust.private_keys import is_encrypted, read_passphrase, read_signer
 

@@ -1,4 +1,4 @@
-"""`ort-lite bench --startup`: from the start of a process to its first answer, phase by phase."""
+"""`ort-lite bench --startup`: times a process from its start to its first output, by phase."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def bench_startup(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Start `starts` processes one after the other; each makes the session and runs it once.
+    """Start `starts` processes in turn; each creates the session and runs it once.
 
     Args:
         model: Plain or compiled.
-        choice: Of the session.
-        starts: How many.
-        feed: What each runs on.
-        as_json: Print the whole of every report.
+        choice: The session to create.
+        starts: Number of processes.
+        feed: Inputs of each run.
+        as_json: Print every report in full.
     """
     with temporary_folder("ort-lite-bench-") as folder:
         inputs = _saved_feed(model, choice, feed, Path(folder))
@@ -56,7 +56,7 @@ def bench_startup(
         return ExitCode.OK
     names = dict.fromkeys(name for report in reports for name in report["phases_s"])
     rows = [(name, *_cells([r["phases_s"].get(name, 0.0) for r in reports])) for name in names]
-    rows.append(("all, to the first answer", *_cells([r["ready_s"] for r in reports])))
+    rows.append(("total, to the first output", *_cells([r["ready_s"] for r in reports])))
     columns = ("phase", "median", "best", "worst")
     print_table(columns, rows, right=columns[1:])
     last = reports[-1]
@@ -65,10 +65,10 @@ def bench_startup(
         f"model {size_text(last['model_bytes'])}, payloads {size_text(last['payload_bytes'])}, "
         f"peak memory {size_text(peak) if peak else 'unknown'}; {starts} processes"
     )
-    print_line(f"model cache, last start: {_told(last['cache'])}")
-    behind = _told(last["background"])
-    if behind != "off":
-        print_line(f"background compile, last start, at its first answer: {behind}")
+    print_line(f"model cache, last start: {_outcome_text(last['cache'])}")
+    background = _outcome_text(last["background"])
+    if background != "off":
+        print_line(f"background compile, last start, at its first output: {background}")
     return ExitCode.OK
 
 
@@ -106,8 +106,8 @@ def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
     return report
 
 
-def _told(outcome: Mapping[str, str]) -> str:
-    """State and reason."""
+def _outcome_text(outcome: Mapping[str, str]) -> str:
+    """Text of a state and its reason."""
     return ": ".join(part for part in (outcome["state"], outcome["reason"]) if part)
 
 

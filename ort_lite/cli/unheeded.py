@@ -1,4 +1,4 @@
-"""What a user asked of a session that nothing heeds: told, for a session takes it in silence."""
+"""Reports configuration entries and dimensions that have no effect on a session."""
 
 from __future__ import annotations
 
@@ -54,34 +54,34 @@ ENTRIES = frozenset(
         "session.save_model_format",
     }
 )
-"""Configuration entries of a session that some part of ort_lite reads."""
+"""Session configuration entries that ort_lite reads."""
 
 
 def note_unheeded(
     model: Path, options: SessionOptions, entries: Collection[str], sizes: Mapping[str, int]
 ) -> None:
-    """Say on stderr which of `entries` and `sizes` have no effect.
+    """Report on stderr which of `entries` and `sizes` have no effect.
 
     Args:
         model: The session's model, which has been loaded once already.
         options: The session's.
-        entries: Keys that the user gave.
-        sizes: Symbolic dimensions that the user gave.
+        entries: Keys that the user set.
+        sizes: Symbolic dimensions that the user set.
     """
     for key in sorted(set(entries) - ENTRIES):
-        print_note(f"note: -c {key} has no effect: ort_lite reads no such entry{_meant(key)}")
+        print_note(f"note: -c {key} has no effect: unknown entry{_suggestion(key)}")
     if not sizes:
         return
     with closing(load(model, options)) as loaded:
-        known = sorted(set(_symbols(loaded.model.graph)))
-    for name in sorted(set(sizes) - set(known)):
+        symbols = sorted(set(_symbols(loaded.model.graph)))
+    for name in sorted(set(sizes) - set(symbols)):
         print_note(
             f"note: --dim {name} has no effect: the model has "
-            f"{', '.join(known) or 'no symbolic dimensions'}"
+            f"{', '.join(symbols) or 'no symbolic dimensions'}"
         )
 
 
-def _meant(key: str) -> str:
+def _suggestion(key: str) -> str:
     close = get_close_matches(key, ENTRIES, n=1, cutoff=0.8)
     return f"; did you mean {close[0]}?" if close else ""
 

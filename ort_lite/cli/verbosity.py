@@ -14,7 +14,7 @@ def add_verbose_option(command: click.Command) -> None:
     command.params.append(
         click.Option(
             ["-v", "--verbose"], count=True, expose_value=False, callback=_log_more,
-            help="Log more to stderr; twice for all decisions.",
+            help="Log more to stderr; -vv logs every decision.",
         )
     )  # fmt: skip
     if isinstance(command, click.Group):

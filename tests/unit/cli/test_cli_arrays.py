@@ -100,12 +100,12 @@ def test_a_value_that_is_no_array_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"gone.* cannot be written"):
+    with pytest.raises(CommandError, match=r"cannot write .*gone"):
         save_arrays(tmp_path / "gone" / "a.npz", {"y": np.zeros(1)})
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"a\.npz is not there"):
+    with pytest.raises(CommandError, match=r"a\.npz does not exist"):
         load_arrays(tmp_path / "a.npz")
 
 

@@ -206,7 +206,7 @@ def test_a_closed_stdout_is_one_line() -> None:
         check=False,
     )
     assert done.returncode == ExitCode.USAGE
-    assert done.stderr == "error: the result cannot be written to stdout: it is closed\n"
+    assert done.stderr == "error: cannot write the result to stdout: it is closed\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
@@ -223,5 +223,5 @@ def test_a_full_disk_behind_stdout_is_one_line(form: list[str]) -> None:
             check=False,
         )
     assert done.returncode == ExitCode.USAGE
-    assert done.stderr.startswith("error: the result cannot be written to stdout: No space left")
+    assert done.stderr.startswith("error: cannot write the result to stdout: No space left")
     assert done.stderr.count("\n") == 1

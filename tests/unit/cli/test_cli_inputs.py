@@ -98,9 +98,9 @@ def test_what_was_done_to_a_picture_is_told(invoke, tmp_path: Path, picture: Pat
 @pytest.mark.parametrize(
     ("shape", "data_type", "text"),
     [
-        ([1, 10], TensorProto.FLOAT, "pictures are for one image with 1 or 3 channels"),
-        ([2, 3, 4, 4], TensorProto.FLOAT, "pictures are for one image"),
-        ([1, 3, 4, 4], TensorProto.INT64, "a picture gives floats or uint8"),
+        ([1, 10], TensorProto.FLOAT, "an image input has batch size 1 and 1 or 3 channels"),
+        ([2, 3, 4, 4], TensorProto.FLOAT, "an image input has batch size 1"),
+        ([1, 3, 4, 4], TensorProto.INT64, "an image converts to floats or uint8"),
     ],
 )
 def test_a_picture_that_fits_no_input_is_refused(
@@ -133,8 +133,8 @@ def test_npy_npz_and_json_give_the_same(invoke, model: Path, tmp_path: Path) -> 
         ("x.json", b"{", "is not JSON"),
         ("x.json", b"[[1, 2], [3]]", "the value for input x, a tensor"),
         ("x.json", b'{"z": [1]}', "the model has no input z; it has x"),
-        ("x.png", b"text", "pictures are for one image"),
-        ("x.wav", b"text", "expected .npz, .npy, .json or a picture"),
+        ("x.png", b"text", "an image input has batch size 1"),
+        ("x.wav", b"text", "expected .npz, .npy, .json or an image"),
     ],
 )
 def test_a_bad_input_file_is_named(
@@ -150,7 +150,7 @@ def test_a_bad_input_file_is_named(
 def test_a_picture_that_is_none_is_named(invoke, tmp_path: Path) -> None:
     model = write_mean_of_image(tmp_path / "m.onnx", [1, 3, 8, 8])
     (tmp_path / "x.png").write_bytes(b"text")
-    for name, text in (("x.png", "is no picture that can be read"), ("y.png", "is not there")):
+    for name, text in (("x.png", "as an image"), ("y.png", "does not exist")):
         result = invoke("run", model, tmp_path / name, "-e", "cpu")
         assert (result.code, result.out) == (ExitCode.USAGE, "")
         assert text in result.err

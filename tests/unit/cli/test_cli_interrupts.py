@@ -162,7 +162,7 @@ def test_vendor_code_does_not_keep_the_answer_and_a_second_interrupt_ends_it(
     with terminal(code, COMPILE, place, TMPDIR=str(place / "tmp")) as shown:
         shown.until("READY")
         shown.press_ctrl_c()
-        shown.until("stopping (Ctrl-C again ends it at once)")
+        shown.until("stopping (press Ctrl-C again to quit immediately)")
         shown.until("still stopping: the vendor's code that runs now ends first")
         shown.press_ctrl_c()
         assert shown.end() == 130

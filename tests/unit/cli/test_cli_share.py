@@ -82,11 +82,11 @@ def test_the_old_name_is_a_command(two: tuple[Path, Path]) -> None:
     ("arguments", "text"),
     [
         (["-e", "openvino", "-i", "device_type"], "expected KEY|VALUE"),
-        (["-e", "openvino", "-i", "a|1 a|2"], "-i: a is given twice"),
+        (["-e", "openvino", "-i", "a|1 a|2"], "-i: a is set twice"),
         (["-i", "a|1"], "options of one execution provider; name it with -e"),
         (["-C", "ep.context_file_path|x.onnx"], "each model has its own"),
         (["-C", "ep.context_embed_mode|1"], "ep.context_embed_mode is always 0"),
-        (["-C", "k|1 k|2"], "-C: k is given twice"),
+        (["-C", "k|1 k|2"], "-C: k is set twice"),
     ],
 )
 def test_wrong_usage_is_told(

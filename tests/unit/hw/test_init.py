@@ -30,7 +30,7 @@ def test_a_project_of_one_s_own_begins_with_one_command(
     assert matrix.suites["models"].models == ("dense",)  # type: ignore[union-attr] # of this kind
     assert run_command(["hw", "plan"]) == 0
     assert run_command(["hw", "init", "models/dense.onnx"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_a_model_that_is_not_there_is_told(
@@ -38,7 +38,7 @@ def test_a_model_that_is_not_there_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_command(["hw", "init", "dense.onnx"]) == 2
-    assert "dense.onnx is not there" in capsys.readouterr().err
+    assert "dense.onnx does not exist" in capsys.readouterr().err
     assert not (tmp_path / "hw_matrix.yaml").exists()
 
 

@@ -109,7 +109,7 @@ def test_a_folder_that_cannot_be_written_is_told(odd: Make) -> None:
     project = odd()
     project.results.write_text("a file")
     code, told = project.call("run", "cpu", "--out", project.results / "deeper")
-    assert (code, "a folder cannot be written" in told["error"]["message"]) == (2, True)
+    assert (code, "cannot write the results" in told["error"]["message"]) == (2, True)
 
 
 def test_an_unsupported_row_runs_only_when_it_is_named(odd: Make) -> None:
