@@ -140,7 +140,7 @@ def _compile(
         if not place.exists():
             raise CommandError(
                 ExitCode.COMPILE_FAILED,
-                f"no execution provider with contexts compiled anything of {model}, "
+                f"no execution provider that supports contexts compiled a node of {model}, "
                 f"so {target} was not written",
                 hint=f"run ort-lite explain {model} to see why",
             )

@@ -76,7 +76,7 @@ def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
         if missing:
             raise CommandError(
                 ExitCode.COMPILE_FAILED,
-                f"no execution provider with contexts compiled anything of "
+                f"no execution provider that supports contexts compiled a node of "
                 f"{', '.join(map(str, missing))}; nothing was written",
                 hint=f"run ort-lite explain {missing[0]} to see why",
             )

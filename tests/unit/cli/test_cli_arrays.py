@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_python_objects_in_a_file_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, x=np.array([object()], dtype=object))
-    with pytest.raises(CommandError, match=r"no \.npz file of plain arrays"):
+    with pytest.raises(CommandError, match=r"not a \.npz file with plain arrays"):
         load_arrays(path)
 
 
@@ -120,7 +120,7 @@ def test_python_objects_in_a_file_are_not_loaded(tmp_path: Path) -> None:
 def test_bytes_that_are_no_archive_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.npz"
     path.write_bytes(content)
-    with pytest.raises(CommandError, match=r"no \.npz file of plain arrays"):
+    with pytest.raises(CommandError, match=r"not a \.npz file with plain arrays"):
         load_arrays(path)
 
 
@@ -128,7 +128,7 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(CommandError, match=r"no \.npz file of plain arrays"):
+    with pytest.raises(CommandError, match=r"not a \.npz file with plain arrays"):
         load_arrays(path)
 
 

@@ -59,16 +59,20 @@ def test_a_device_is_named_by_its_kind(invoke, model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (["-e", "NPU"], ExitCode.USAGE, "say --device npu"),
+        (["-e", "NPU"], ExitCode.USAGE, "use --device npu"),
         (["--device", "tpu"], ExitCode.USAGE, "expected cpu, gpu or npu"),
         (["--device", "gpu.x"], ExitCode.USAGE, "expected cpu, gpu or npu"),
-        (["--device", "npu", "-e", "cpu"], ExitCode.USAGE, "not for CPUExecutionProvider"),
-        (["--device", "npu", "-e", "opencl"], ExitCode.USAGE, "not for OpenCLExecutionProvider"),
+        (["--device", "npu", "-e", "cpu"], ExitCode.USAGE, "not apply to CPUExecutionProvider"),
+        (
+            ["--device", "npu", "-e", "opencl"],
+            ExitCode.USAGE,
+            "not apply to OpenCLExecutionProvider",
+        ),
         (["--device", "cpu", "--policy", "prefer_npu"], ExitCode.USAGE, "--policy"),
         (
             ["--device", "gpu", "-e", "openvino", "-O", "device_type=CPU"],
             ExitCode.USAGE,
-            "its options name a device",
+            "conflicts with its options",
         ),
     ],
 )

@@ -129,8 +129,8 @@ def test_npy_npz_and_json_give_the_same(invoke, model: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("x.npy", b"text", "is no .npy file"),
-        ("x.json", b"{", "is not JSON"),
+        ("x.npy", b"text", "is not a .npy file"),
+        ("x.json", b"{", "as JSON"),
         ("x.json", b"[[1, 2], [3]]", "the value for input x, a tensor"),
         ("x.json", b'{"z": [1]}', "the model has no input z; it has x"),
         ("x.png", b"text", "an image input has batch size 1"),
@@ -171,7 +171,7 @@ def test_a_file_too_many_is_refused(invoke, model: Path, tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", np.zeros((1, 3), np.float32))
     result = invoke("run", model, tmp_path / "x.npy", tmp_path / "x.npy", "-e", "cpu")
     assert result.code == ExitCode.USAGE
-    assert "one file too many" in result.err
+    assert "no input is left for it" in result.err
 
 
 @pytest.mark.parametrize(

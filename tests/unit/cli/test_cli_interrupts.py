@@ -163,7 +163,7 @@ def test_vendor_code_does_not_keep_the_answer_and_a_second_interrupt_ends_it(
         shown.until("READY")
         shown.press_ctrl_c()
         shown.until("stopping (press Ctrl-C again to quit immediately)")
-        shown.until("still stopping: the vendor's code that runs now ends first")
+        shown.until("still stopping: waiting for vendor code to return")
         shown.press_ctrl_c()
         assert shown.end() == 130
         assert "Traceback" not in shown.seen

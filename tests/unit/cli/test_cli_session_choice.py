@@ -62,7 +62,7 @@ def test_an_option_without_a_name_belongs_to_the_only_provider() -> None:
 
 
 def test_an_option_of_one_of_two_providers_must_say_whose() -> None:
-    with pytest.raises(click.UsageError, match="say whose option it is"):
+    with pytest.raises(click.UsageError, match="which execution provider is it for"):
         chosen("-e", "openvino", "-e", "cpu", "-O", "device_type=CPU")
 
 

@@ -113,5 +113,5 @@ def test_a_model_that_nothing_compiles_leaves_no_file(
 ) -> None:
     done = invoke("share", "-e", "cpu", *two)
     assert done.code == 5
-    assert "keeps contexts; nothing was written" in done.err
+    assert "nothing was written" in done.err
     assert names(two[0].parent) == ["a.onnx", "b.onnx"]
