@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eps.opencl.compile import memory_plan as plan
+from eps.opencl.compile import memory_plan
 from eps.opencl.runtime import builder
 from eps.opencl.runtime.executable import Executable
 
@@ -29,7 +29,7 @@ class SeparatedExecutable(Executable):
     def _part(self, place: ArenaSpan) -> Buffer:
         found = self._parts.get(place)
         if found is None:
-            found = self._parts[place] = self._zeros(self._context, place.size)
+            found = self._parts[place] = self._allocate_zeros(self._context, place.size)
             for fill in self.spec.fills:
                 if fill.place == place:
                     self._queue.fill(found, fill.value, 0, place.size)
@@ -51,7 +51,7 @@ class SeparatedExecutable(Executable):
 
 def separate_tensors() -> None:
     """Have everything that this process compiles from here on run so."""
-    real = plan._lives
+    real = memory_plan._lives
 
     def lives(*arguments: Any) -> Any:
         found, constants = real(*arguments)
@@ -59,5 +59,5 @@ def separate_tensors() -> None:
             life.first, life.last = -1, FOREVER
         return found, constants
 
-    plan._lives = lives
+    memory_plan._lives = lives
     builder.Executable = SeparatedExecutable  # type: ignore[misc]
