@@ -61,11 +61,11 @@ class OpenCLExecutionProvider(ExecutionProvider):
         self._fitting = fitting_devices(find_devices(), options)
         self._open(_choose_device(self._fitting))
 
-    def _open(self, found: ListedDevice) -> None:
-        self._found = found
-        self._target = _apply_options(describe_target(found, self.options.templates), self.options)
-        self._identity = read_identity(found)
-        self._builder: Builder | None = Builder(found, self._target, self.options, self._identity)
+    def _open(self, listed: ListedDevice) -> None:
+        self._device = listed
+        self._target = _apply_options(describe_target(listed, self.options.templates), self.options)
+        self._identity = read_identity(listed)
+        self._builder: Builder | None = Builder(listed, self._target, self.options, self._identity)
 
     @property
     def identity(self) -> HardwareIdentity:
@@ -78,24 +78,24 @@ class OpenCLExecutionProvider(ExecutionProvider):
         Raises:
             EPFail: The options name a device, which does not.
         """
-        found = self._capability(view)
-        if not found.supported:
-            return found
-        before = self._found
+        offer = self._capability(view)
+        if not offer.supported:
+            return offer
+        before = self._device
         problem = self._use_one_that_works()
         if problem:
             return Capability(
-                frozenset(), {**found.refused, **dict.fromkeys(found.supported, problem)}
+                frozenset(), {**offer.refused, **dict.fromkeys(offer.supported, problem)}
             )
-        if self._found != before:
-            found = self._capability(view)
-        self._open_builder().expect_compile()
-        return found
+        if self._device != before:
+            offer = self._capability(view)
+        self._require_builder().expect_compile()
+        return offer
 
     def _capability(self, view: GraphView) -> Capability:
         from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload
 
-        return capability(view, self._target, self._open_builder().learn_sizes(view.graph))
+        return capability(view, self._target, self._require_builder().learn_sizes(view.graph))
 
     def _use_one_that_works(self) -> str:
         """Try the device, and where it fails the next that fits; why none works, or "".
@@ -106,12 +106,12 @@ class OpenCLExecutionProvider(ExecutionProvider):
         from eps.opencl.trials.trial import problem_of  # noqa: PLC0415 - lazy: reload
 
         problems: list[str] = []
-        for found in (self._found, *(f for f in self._fitting if f != self._found)):
-            problem = problem_of(found)
+        for listed in (self._device, *(f for f in self._fitting if f != self._device)):
+            problem = problem_of(listed)
             if not problem:
-                if found != self._found:
-                    log.warning("%s is used, since %s", found.label, "; ".join(problems))
-                    self._open(found)
+                if listed != self._device:
+                    log.warning("%s is used, since %s", listed.label, "; ".join(problems))
+                    self._open(listed)
                 return ""
             problems.append(problem)
         if self.options.platform or self.options.device:
@@ -120,7 +120,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """Compile and build each partition."""
-        return [self._open_builder().compile_fused(one) for one in fused]
+        return [self._require_builder().compile_fused(one) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write program binaries, source, weights and tables of launches to `out`."""
@@ -171,7 +171,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
     def _import(
         self, data: memoryview, shared: memoryview | None, io: PartitionIo
     ) -> CompiledPartition:
-        builder = self._open_builder()
+        builder = self._require_builder()
         payload = open_payload(data, shared, self._target.alignment)
         own = require_fit(payload.identity, self._identity, rebuild=self.options.rebuild)
         return builder.import_partition(payload, io, own=own, shared=shared is not None)
@@ -200,7 +200,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """Let go of the device; what was compiled goes on working."""
         self._builder = None
 
-    def _open_builder(self) -> Builder:
+    def _require_builder(self) -> Builder:
         if self._builder is None:
             raise EPFail(f"{self.name} is used after it was released")
         return self._builder
@@ -214,7 +214,7 @@ def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
 
     if nothing_failed():
         return fitting[0]
-    return next((found for found in fitting if not recall_problem(found)), fitting[0])
+    return next((listed for listed in fitting if not recall_problem(listed)), fitting[0])
 
 
 def _apply_options(target: Target, options: OpenCLOptions) -> Target:

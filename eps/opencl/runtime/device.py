@@ -57,46 +57,46 @@ def find_devices() -> tuple[ListedDevice, ...]:
         drivers = platforms()
     except OpenCLError as exc:
         raise NotInstalled(f"no OpenCL platform: {sdk_text(exc)}; {loader_note()}") from exc
-    found = []
+    listed = []
     for p, platform in enumerate(drivers):
         try:
             devices = platform.devices()
         except OpenCLError as exc:
             log.warning("%s lists no devices: %s", platform.name, sdk_text(exc))
             continue
-        found += [ListedDevice(f"{p}.{d}", platform, device) for d, device in enumerate(devices)]
-    return tuple(found)
+        listed += [ListedDevice(f"{p}.{d}", platform, device) for d, device in enumerate(devices)]
+    return tuple(listed)
 
 
-def choose(found: Sequence[ListedDevice], options: OpenCLOptions) -> ListedDevice:
+def choose(devices: Sequence[ListedDevice], options: OpenCLOptions) -> ListedDevice:
     """The first device that fits, GPUs first and PoCL last.
 
     Raises:
         EPFail: None fits; says which there are.
     """
-    return fitting_devices(found, options)[0]
+    return fitting_devices(devices, options)[0]
 
 
 def fitting_devices(
-    found: Sequence[ListedDevice], options: OpenCLOptions
+    devices: Sequence[ListedDevice], options: OpenCLOptions
 ) -> Sequence[ListedDevice]:
     """The devices that fit, best first: GPUs before others, PoCL last.
 
     Raises:
         EPFail: None fits; says which there are.
     """
-    fitting = [f for f in found if _fits_platform(f, options) and _fits_device(f, options)]
+    fitting = [f for f in devices if _fits_platform(f, options) and _fits_device(f, options)]
     if not fitting:
-        there = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in found) or "none"
+        there = "; ".join(f"{f.name}: {f.kind} {f.label}" for f in devices) or "none"
         raise EPFail(
             f"no OpenCL device fits platform='{options.platform}' device='{options.device}'; "
             f"there are: {there}. {loader_note()}"
         )
-    return sorted(_select_precision(fitting, found, options), key=_preference)
+    return sorted(_select_precision(fitting, devices, options), key=_preference)
 
 
 def _select_precision(
-    fitting: Sequence[ListedDevice], found: Sequence[ListedDevice], options: OpenCLOptions
+    fitting: Sequence[ListedDevice], devices: Sequence[ListedDevice], options: OpenCLOptions
 ) -> Sequence[ListedDevice]:
     """Those of the devices that have the precision.
 
@@ -108,7 +108,7 @@ def _select_precision(
     able = [f for f in fitting if HALF in f.device.extensions.split()]
     if not able:
         without = "; ".join(f"{f.name}: {f.label}" for f in fitting)
-        having = "; ".join(f"{f.name}: {f.label}" for f in found if HALF in f.device.extensions)
+        having = "; ".join(f"{f.name}: {f.label}" for f in devices if HALF in f.device.extensions)
         raise EPFail(
             f"precision=fp16 needs a device with {HALF}, which {without} lacks; "
             f"with it there are: {having or 'none'}"
@@ -116,21 +116,21 @@ def _select_precision(
     return able
 
 
-def _fits_platform(found: ListedDevice, options: OpenCLOptions) -> bool:
+def _fits_platform(listed: ListedDevice, options: OpenCLOptions) -> bool:
     wanted = options.platform
     if wanted.isdigit():
-        return found.name.split(".")[0] == wanted
-    return wanted in found.platform.name.lower()
+        return listed.name.split(".")[0] == wanted
+    return wanted in listed.platform.name.lower()
 
 
-def _fits_device(found: ListedDevice, options: OpenCLOptions) -> bool:
+def _fits_device(listed: ListedDevice, options: OpenCLOptions) -> bool:
     wanted = options.device
     if wanted in KINDS:
-        return found.kind == KINDS[wanted]
+        return listed.kind == KINDS[wanted]
     if wanted.isdigit():
-        return found.name.split(".")[1] == wanted
-    return wanted == found.name or wanted in found.device.name.lower()
+        return listed.name.split(".")[1] == wanted
+    return wanted == listed.name or wanted in listed.device.name.lower()
 
 
-def _preference(found: ListedDevice) -> tuple[int, bool]:
-    return ("GPU", "ACCELERATOR", "CPU").index(found.kind), found.platform.name == POCL
+def _preference(listed: ListedDevice) -> tuple[int, bool]:
+    return ("GPU", "ACCELERATOR", "CPU").index(listed.kind), listed.platform.name == POCL

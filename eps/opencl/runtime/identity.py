@@ -19,7 +19,7 @@ CODE_VERSION = "ort_lite-opencl-8"
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
 
 
-def read_identity(found: ListedDevice) -> HardwareIdentity:
+def read_identity(listed: ListedDevice) -> HardwareIdentity:
     """The identity of a device: no single property of OpenCL's tells machines apart.
 
     The device's name is that of a virtual CPU on many hosts; PoCL's version text has the LLVM
@@ -27,12 +27,12 @@ def read_identity(found: ListedDevice) -> HardwareIdentity:
     UUID is of the one that it is, not of its kind, and would keep a context from running on the
     next one.
     """
-    device, platform = found.device, found.platform
+    device, platform = listed.device, listed.platform
     kind = device.chip if device.type & CL_DEVICE_TYPE_GPU else _device_uuid(device)
     parts = [device.version, chosen_cpu(device), kind, chosen_architecture()]
     return HardwareIdentity(
         vendor=device.vendor,
-        device=f"{found.kind}: {device.name}",
+        device=f"{listed.kind}: {device.name}",
         architecture="|".join(filter(None, parts)),
         driver_version=f"{platform.version}|{device.driver_version}",
         sdk_version=CODE_VERSION,
