@@ -14,6 +14,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 import ort_lite
+from ort_lite import ep
 from ort_lite.cli.app import root
 from ort_lite.cli.unheeded import ENTRIES
 
@@ -39,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are not files of docs/."""
     generated = {
         "reference/python.md": python_page(),
+        "reference/execution_providers.md": execution_providers_page(),
         "reference/commands.md": commands_page(),
         "reference/settings.md": settings_page(),
         "adr/index.md": decisions_page(),
@@ -90,6 +92,15 @@ def python_page() -> str:
         lines += [f"## {group}", ""]
         for name in names:
             lines += [f"::: {definition_of(name)}", ""]
+    return "\n".join(lines)
+
+
+def execution_providers_page() -> str:
+    """Every public name of ort_lite.ep, under the module that defines it."""
+    homes = ep._HOME_OF  # noqa: SLF001 - the package's own table of them
+    lines = ["# Execution providers", "", "`ort_lite.ep` has these names.", ""]
+    for name in sorted(homes, key=str.lower):
+        lines += [f"::: {homes[name]}.{name}", ""]
     return "\n".join(lines)
 
 

@@ -103,7 +103,6 @@ if TYPE_CHECKING:
     )
     from ort_lite.ep.ports import Port, PortError, Ports, import_order, port_order
     from ort_lite.ep.sdk_libraries import CLibrary, Owned, load_early, package_folders
-    from ort_lite.execution.parallel import Schedule
     from ort_lite.execution.random_seed import new_generator
     from ort_lite.execution.run_context import NodeLabel, NodeRun, RunContext, current_run
     from ort_lite.execution.slots import SlotProgram, SlotTable, number_slots
@@ -182,7 +181,6 @@ __all__ = [
     "RunContext",
     "Runnable",
     "RuntimeException",
-    "Schedule",
     "Shapes",
     "SlotProgram",
     "SlotTable",
@@ -314,7 +312,6 @@ _HOMES = {
         "load_early",
         "package_folders",
     ),
-    "ort_lite.execution.parallel": ("Schedule",),
     "ort_lite.execution.random_seed": ("new_generator",),
     "ort_lite.execution.run_context": ("NodeLabel", "NodeRun", "RunContext", "current_run"),
     "ort_lite.execution.slots": ("SlotProgram", "SlotTable", "number_slots"),

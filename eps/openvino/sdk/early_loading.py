@@ -7,7 +7,13 @@ import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from eps.openvino.options import DEVICE_OPTION, PACKAGE, device_kind, parse_options
+from eps.openvino.options import (
+    DEVICE_OPTION,
+    PACKAGE,
+    device_kind,
+    import_config,
+    parse_options,
+)
 from eps.openvino.sdk.shared_tbb import newest_tbb
 from eps.openvino.sdk_errors import SDK_ERRORS
 from ort_lite.ep import InvalidArgument, package_folders
@@ -68,7 +74,6 @@ def _use_cpu(options: Mapping[str, str]) -> None:
     operator sets and the reader of OpenVINO's IR, which is in every blob. What goes wrong,
     opening the device says.
     """
-    from eps.openvino.options import import_config  # noqa: PLC0415 - lazy: reload
     from eps.openvino.sdk.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - lazy: reload
 
     library = c_library()

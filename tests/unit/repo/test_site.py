@@ -18,6 +18,7 @@ import pytest
 from unit.hw.test_report import FAILED, put_results, report
 
 import ort_lite
+from ort_lite import ep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +112,11 @@ def test_the_reference_has_every_public_name(site: Path) -> None:
         if callable(getattr(ort_lite, name)) and f".{name}" not in page
     ]
     assert missing == []
+
+
+def test_the_reference_has_every_name_for_authors_of_execution_providers(site: Path) -> None:
+    page = (site / "reference" / "execution_providers.html").read_text("utf-8")
+    assert [name for name in ep.__all__ if f".{name}" not in page] == []
 
 
 def test_no_page_loads_anything_from_another_site(site: Path) -> None:
