@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ort_lite.ep.interface import Value
-    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
@@ -135,17 +135,17 @@ class InferenceSession(SessionAnswers):
         self._log_scope = scope_of(self._options)
         wanted = provider_list.wanted_by(self._options, named, self._metadata)
         loaded = begun if named or held else provider_list.begin_all(wanted)
-        from ort_lite.execution.session_threads import Surroundings  # noqa: PLC0415 - lazy: reload
+        from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
         self._lost_threads = False
-        self._around = Surroundings(self._options)
+        self._services = SessionServices(self._options)
         self._replaced_models: list[PreparedModel] = []  # other threads may run them until `close`
         self._falling_back = Lock()
         self._loader = SessionLoader(
             options=self._options,
             clock=self._clock,
-            around=self._around,
+            services=self._services,
             disabled=self._disabled,
             fallback=fallback,
             sdks_loaded=loaded,
@@ -155,12 +155,12 @@ class InferenceSession(SessionAnswers):
             with logging_as(self._log_scope), _membership(self._options):
                 self._state = self._loader.load(path_or_bytes, wanted)
         except BaseException:
-            self._around.close()
+            self._services.close()
             raise
         self._install(self._present())
         self._clock.stop()
         if self._state.job is not None:
-            self._state.job.start(self._install, self._around)
+            self._state.job.start(self._install, self._services)
 
     def _install(self, model: PreparedModel) -> None:
         """Run `model` from now on, in one assignment: other threads may be inside `run`."""
@@ -303,12 +303,12 @@ class InferenceSession(SessionAnswers):
     ) -> Sequence[Value]:
         from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
 
-        context = RunContext(run_options, self._around.profiler, self._around.helpers)
+        context = RunContext(run_options, self._services.profiler, self._services.helpers)
         context.check()
         scope = self._log_scope
         if run_options is not None:
             scope = scope_of(run_options).within(scope)
-        with logging_as(scope), self._around.span("model_run"), running(context):
+        with logging_as(scope), self._services.span("model_run"), running(context):
             results = prepared.run(self._state.signature.feeds.ordered(input_feed))
             log.debug("the run of %r has ended", self)
         return results
@@ -316,7 +316,7 @@ class InferenceSession(SessionAnswers):
     @property
     def _is_watched(self) -> bool:
         told = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
-        return told or self._around.watched
+        return told or self._services.watched
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         """Change execution providers while the session is there.
@@ -366,9 +366,9 @@ class InferenceSession(SessionAnswers):
     def _require_names(self, input_feed: Mapping[str, Any]) -> None:
         self._state.signature.feeds.require_names(input_feed)
 
-    def _open_surroundings(self) -> Surroundings:
+    def _open_services(self) -> SessionServices:
         self._present()
-        return self._around
+        return self._services
 
     def lose_threads(self) -> object:
         """Refuse to run in a forked process, where the SDKs' threads are missing.
@@ -410,7 +410,7 @@ class InferenceSession(SessionAnswers):
         """
         if self._lost_threads:
             return
-        self._around.close()
+        self._services.close()
         job = self._state.job
         thread_releases = job is not None and job.leave()
         model = self._state.model

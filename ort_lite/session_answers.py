@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ort_lite.ep.interface import Value
-    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
@@ -35,7 +35,7 @@ class SessionAnswers(RunForms):
     _initial_options: SessionOptions
     _options: SessionOptions
     _state: SessionState
-    _around: Surroundings
+    _services: SessionServices
     _clock: LoadClock
 
     @abstractmethod
@@ -56,11 +56,11 @@ class SessionAnswers(RunForms):
         Raises:
             Fail: It cannot be written.
         """
-        return self._around.end_profiling()
+        return self._services.end_profiling()
 
     def get_profiling_start_time_ns(self) -> int:
         """When profiling began, in nanoseconds since 1970; 0 where it is not enabled."""
-        profiler = self._around.profiler
+        profiler = self._services.profiler
         return profiler.start_time_ns if profiler is not None else 0
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:

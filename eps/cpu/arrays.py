@@ -31,7 +31,7 @@ NO_QUESTION_BYTES = 1 << 26
 SIZES = 8
 """Of so many shapes of input a node remembers what it prepared for them."""
 CACHE_LINE = 64
-"""Bytes."""
+"""Bytes of a line of the CPU's cache."""
 
 _SMALL_FLOATS = ("bfloat16", "float8", "float4", "float6")
 

@@ -39,7 +39,7 @@ class CPUExecutionProvider(ExecutionProvider):
 
     @cached_property
     def _users(self) -> KernelRegistry:
-        """A user's kernels."""
+        """The registry of the kernels that the user registered."""
         from ort_lite.ep import KernelRegistry  # noqa: PLC0415 - lazy: reload
 
         return KernelRegistry(self.name)
@@ -54,7 +54,7 @@ class CPUExecutionProvider(ExecutionProvider):
 
     @property
     def identity(self) -> HardwareIdentity:
-        """The host's architecture."""
+        """The architecture of the host's processor."""
         return HardwareIdentity(device="CPU", architecture=platform.machine())
 
     def register_kernel(self, definition: KernelDef) -> None:

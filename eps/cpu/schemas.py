@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from eps.cpu.schema_table import Schema
     from ort_lite.ep import KernelRegistry
 
-MAX_OPSET = 1 << 31
-"""onnx takes 32 bits."""
-
 _NO_SCHEMA_FORMALS = 64
 """An operator without a schema has formal parameters input0, output0, ... up to this many."""
+
+MAX_OPSET = 1 << 31
+"""onnx takes 32 bits."""
 
 MACHINE_LAYOUT = "com.microsoft.nchwc"
 """Blocks of as many channels as fit a vector of the CPU, which the model does not tell."""
@@ -45,7 +45,7 @@ class Schemas:
             starts = [
                 version
                 for registry in self.registries
-                for version in registry.starts(domain, op_type)
+                for version in registry.since_versions(domain, op_type)
                 if version <= opset
             ]
             self._versions[key] = schema.since_version if schema else max(starts, default=None)
@@ -100,7 +100,7 @@ class Schemas:
         found = load_table().known()
         for registry in self.registries:
             for domain, op_type in registry.operators():
-                found.update((domain, op_type, v) for v in registry.starts(domain, op_type))
+                found.update((domain, op_type, v) for v in registry.since_versions(domain, op_type))
         return found
 
 
@@ -113,7 +113,7 @@ def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
     if newest is not None and opset <= newest:
         return table.find(domain, op_type, opset)
     if newest is None and "onnx.defs" not in sys.modules:
-        return None  # whoever registers schemas of his own has imported it
+        return None  # a program that registers schemas of its own has imported it
     from eps.cpu.onnx_schemas import schema_from_onnx  # noqa: PLC0415 - lazy: rare
 
     return schema_from_onnx(domain, op_type, opset)

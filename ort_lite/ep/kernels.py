@@ -262,7 +262,7 @@ class KernelRegistry:
         """(domain, operator) of everything registered, sorted."""
         return tuple(sorted(self._kernels))
 
-    def starts(self, domain: str, op_type: str) -> tuple[int, ...]:
+    def since_versions(self, domain: str, op_type: str) -> tuple[int, ...]:
         """First versions of the kernels for an operator, in order of registration."""
         return tuple(d.since[0] for d in self._kernels.get((domain, op_type), ()))
 

@@ -48,7 +48,7 @@ class IOBinding:
     """
 
     def __init__(self, session: DescribesPorts) -> None:
-        """For `session` only."""
+        """A binding without inputs and outputs, for runs of `session` only."""
         self._session = session
         self._inputs: dict[str, Value] = {}
         self._outputs: dict[str, Array | None] = {}
@@ -145,11 +145,11 @@ class IOBinding:
         ]
 
     def clear_binding_inputs(self) -> None:
-        """Forget the inputs."""
+        """Unbind all inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forget the outputs and the results."""
+        """Unbind all outputs and drop the results of the last run."""
         self._outputs.clear()
         self._results = []
 

@@ -137,7 +137,7 @@ class OrtDevice:
 
     @staticmethod
     def gpu() -> int:
-        """Number of GPUs."""
+        """The number by which onnxruntime knows GPUs."""
         return 1
 
     @staticmethod
@@ -157,12 +157,12 @@ class OrtDevice:
 
     @staticmethod
     def fpga() -> int:
-        """Number of FPGAs."""
+        """The number by which onnxruntime knows FPGAs."""
         return 2
 
     @staticmethod
     def npu() -> int:
-        """Number of NPUs."""
+        """The number by which onnxruntime knows NPUs."""
         return 3
 
     @staticmethod

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
-    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
     from ort_lite.model.info import NodeArg
@@ -49,7 +49,7 @@ class RunForms(ABC):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Value]:
-        """Compute outputs."""
+        """Compute the named outputs, or all of them."""
 
     @abstractmethod
     def _run_plain(
@@ -77,7 +77,7 @@ class RunForms(ABC):
         """Check that no required input is missing; ValueError if so."""
 
     @abstractmethod
-    def _open_surroundings(self) -> Surroundings:
+    def _open_services(self) -> SessionServices:
         """The session's threads; Fail if it is closed."""
 
     def run_async(
@@ -97,7 +97,7 @@ class RunForms(ABC):
             ValueError: A required input is missing.
             Fail: The session is closed.
         """
-        surroundings = self._open_surroundings()
+        services = self._open_services()
         self._require_names(input_feed)
         warn_without_effect("run_async", run_options)
 
@@ -113,7 +113,7 @@ class RunForms(ABC):
             except Exception:
                 log.exception("the callback of run_async failed")
 
-        surroundings.submit(call)
+        services.submit(call)
 
     def run_with_ort_values(
         self,

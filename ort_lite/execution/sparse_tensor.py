@@ -67,7 +67,7 @@ class SparseTensor:
         )
 
     def values(self) -> Array:
-        """The elements."""
+        """The elements that are stored, as an array."""
         return self._tensor.values()
 
     def as_coo_view(self) -> sparse_values.SparseCooView:

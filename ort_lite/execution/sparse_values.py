@@ -57,7 +57,7 @@ class SparseCsrView:
 
 
 class SparseBlockSparseView:
-    """Places of blocks."""
+    """Where the blocks of a block-sparse tensor are."""
 
     def __init__(self, indices: Array) -> None:
         """The view of one tensor."""

@@ -16,7 +16,7 @@ class OrtValueVector:
     """OrtValues in order; it grows at its end."""
 
     def __init__(self) -> None:
-        """An empty one."""
+        """A vector without values."""
         self._values: list[OrtValue] = []
 
     @classmethod

@@ -34,7 +34,7 @@ class _Given:
         self._value = value
 
     def held(self) -> Value:
-        """The value."""
+        """The array, list or dictionary that this holds."""
         return self._value
 
 
@@ -215,7 +215,7 @@ class OrtValue:
         return SparseTensor(self._value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: ANN401, FBT001 - numpy's protocol
-        """For numpy."""
+        """The tensor as a numpy array; numpy calls this."""
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, *, stream: Any = None) -> Any:  # noqa: ANN401 - a capsule, and the protocol's keyword
@@ -223,7 +223,7 @@ class OrtValue:
         return self.to_dlpack()
 
     def to_dlpack(self) -> Any:  # noqa: ANN401 - a capsule
-        """As `__dlpack__`."""
+        """The tensor as a DLPack capsule, as `__dlpack__` returns it."""
         from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - lazy: rare
 
         return to_capsule(self._array(_TENSORS_ONLY))
@@ -282,7 +282,7 @@ class OrtValue:
         return int(self._array(_TENSORS_ONLY).ctypes.data)
 
     def tensor_size_in_bytes(self) -> int:
-        """Bytes."""
+        """Size of the tensor's elements in bytes."""
         return int(self._array(_TENSORS_ONLY).nbytes)
 
     def update_inplace(self, data: Array | OrtValue) -> None:

@@ -53,7 +53,7 @@ class ExternalFile:
 
     @property
     def stamp(self) -> FileStamp:
-        """Of the version."""
+        """The version of the file that was opened."""
         return self._file.stamp
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class ExternalFile:
         self._file.require_unchanged()
 
     def require_unchanged(self, *, in_place: bool) -> None:
-        """See StampedFile."""
+        """Compare the file with what it was; see StampedFile."""
         self._file.require_unchanged(in_place=in_place)
 
     def close(self) -> None:

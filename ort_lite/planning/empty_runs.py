@@ -132,7 +132,7 @@ class GuardedPartition:
         self._empty = empty
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Compute the outputs."""
+        """Compute the outputs; those of empty inputs without the compiled partition."""
         if any(getattr(value, "size", 1) == 0 for value in inputs):
             return self._empty.run(inputs)
         return self._compiled.run(inputs)

@@ -156,7 +156,7 @@ class PreparedGraph:
         self.graph = self.graph.without_constants()
 
     def release(self) -> None:
-        """Release every partition."""
+        """Release every partition and stop watching its files."""
         for partition in self.partitions:
             partition.release()
         if self.watch is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ort_lite.ep.interface import Value
-    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.start.load_request import LoadRequest
@@ -205,19 +205,19 @@ class BackgroundJob:
         self._thread: threading.Thread | None = None
         self._shapes = ShapeCompiles(self._given_up, self._log_scope)
 
-    def start(self, install: Install, around: Surroundings) -> None:
+    def start(self, install: Install, services: SessionServices) -> None:
         """Begin to compile; once.
 
         Args:
             install: A session's method, called once, in the thread, if the compile succeeds and
                 the session is still there; the session runs what it is given from then on.
-            around: For the event in the session's profile.
+            services: For the event in the session's profile.
         """
         task, self._task = self._task, None  # what is over must not keep the first graph alive
         assert task is not None, "a job is started once"
         self._install = weakref.WeakMethod(install)
         name = "ort_lite-background-compile"
-        thread = threading.Thread(target=self._work, args=(task, around), name=name, daemon=False)
+        thread = threading.Thread(target=self._work, args=(task, services), name=name, daemon=False)
         self._thread = thread
         try:
             thread.start()
@@ -269,11 +269,11 @@ class BackgroundJob:
     def _given_up(self) -> bool:
         return self._wanted_by() is None
 
-    def _work(self, task: _CompileTask, around: Surroundings) -> None:
+    def _work(self, task: _CompileTask, services: SessionServices) -> None:
         compiled: PreparedModel | None = None
         problem: Exception | None = None
         try:
-            with logging_as(self._log_scope), around.span("background_compile"):
+            with logging_as(self._log_scope), services.span("background_compile"):
                 compiled = task.source.compile(task.request)
             _require_same_interface(task.first, compiled)
             prepared = answers_meanwhile(compiled.prepared, task.first.eps, self._shapes)

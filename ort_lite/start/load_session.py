@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.context.payload_checks import PayloadChecks
-    from ort_lite.execution.session_threads import Surroundings
+    from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import Fallback, ProviderRequest
@@ -56,7 +56,7 @@ class SessionLoader:
     Attributes:
         options: Of the session.
         clock: Times the phases.
-        around: The session's threads and profiler.
+        services: The session's threads and profiler.
         disabled: Names of transformations that must not run.
         fallback: Decides about providers that are missing.
         sdks_loaded: Whether the process has loaded the EPs' SDKs: then starting threads would
@@ -66,7 +66,7 @@ class SessionLoader:
 
     options: SessionOptions
     clock: LoadClock
-    around: Surroundings
+    services: SessionServices
     disabled: tuple[str, ...]
     fallback: Fallback
     sdks_loaded: bool = False
@@ -94,7 +94,7 @@ class SessionLoader:
             if early is not None:
                 undo.callback(early.close)
             request = self._make_request(providers, early, undo)
-            with self.around.span("session_initialization"):
+            with self.services.span("session_initialization"):
                 model, job, no_job = _load_model(source, request, in_background=in_background)
             undo.callback(model.prepared.release)
             signature = model.prepared.signature(model.loaded.model.graph.initializers)
@@ -149,7 +149,7 @@ class SessionLoader:
         return CachedModel(settings, path_or_bytes, self.options, self.clock)
 
     def _read_uncached(self, path_or_bytes: object, bypass_reason: str = "") -> ModelSource:
-        with self.clock.phase("read model"), self.around.loading(path_or_bytes):
+        with self.clock.phase("read model"), self.services.loading(path_or_bytes):
             loaded = loader.load(path_or_bytes, self.options)
         return UncachedModel(loaded, self.options, bypass_reason)
 

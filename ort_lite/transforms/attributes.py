@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def int_of(node: Node, name: str, default: int) -> int:
-    """An INT attribute."""
+    """The value of an INT attribute, or the default."""
     found = node.attributes.get(name)
     return found.value if found is not None and isinstance(found.value, int) else default
 
 
 def float_of(node: Node, name: str, default: float) -> float:
-    """A FLOAT attribute."""
+    """The value of a FLOAT attribute, or the default."""
     found = node.attributes.get(name)
     value = found.value if found is not None else None
     return float(value) if isinstance(value, float | int) else default

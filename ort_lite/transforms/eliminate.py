@@ -131,7 +131,7 @@ def _slice(graph: MutableGraph, index: int) -> bool:
 
 
 def _pad(graph: MutableGraph, index: int) -> bool:
-    """Padding by nothing."""
+    """Remove a Pad that adds nothing."""
     node = graph.node(index)
     if graph.opset >= PADS_BECAME_AN_INPUT:
         pads = graph.array(node.inputs[1]) if len(node.inputs) > 1 else None

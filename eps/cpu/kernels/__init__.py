@@ -37,7 +37,7 @@ class OwnKernels(KernelRegistry):
         self._lock = Lock()
 
     def operators(self) -> tuple[tuple[str, str], ...]:
-        """See KernelRegistry."""
+        """(domain, operator) of every kernel; imports none."""
         return tuple(sorted(self._modules))
 
     def definitions(self) -> tuple[KernelDef, ...]:
@@ -46,13 +46,13 @@ class OwnKernels(KernelRegistry):
             self._import(domain, op_type)
         return super().definitions()
 
-    def starts(self, domain: str, op_type: str) -> tuple[int, ...]:
-        """See KernelRegistry."""
+    def since_versions(self, domain: str, op_type: str) -> tuple[int, ...]:
+        """Versions at which kernels of an operator begin; imports its modules."""
         self._import(domain, op_type)
-        return super().starts(domain, op_type)
+        return super().since_versions(domain, op_type)
 
     def search(self, call: KernelCall, resolver: KernelTypeStrResolver) -> Match:
-        """See KernelRegistry."""
+        """The kernels that may take a node; imports the modules of its operator."""
         self._import(call.op.domain, call.op.op_type)
         return super().search(call, resolver)
 

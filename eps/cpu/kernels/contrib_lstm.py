@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.dynamic_quantization import RowQuantizer, quantized_steps
-from eps.cpu.recurrent import Recurrence, default_activations
+from eps.cpu.recurrent import Recurrence, default_activations, walk
 from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_weights, project_all
-from eps.cpu.recurrent_walk import walk
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""ConvInteger and QLinearConv."""
+"""Kernels of the integer convolutions ConvInteger and QLinearConv."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class _Geometry:
         self.auto_pad = info.attr("auto_pad", "NOTSET")
 
     def steps(self, rank: int) -> tuple[list[int], list[int]]:
-        """Strides and dilations."""
+        """Strides and dilations of the spatial axes, in this order."""
         return self.strides or [1] * rank, self.dilations or [1] * rank
 
     def cut(self, space: Sequence[int], kernel: Sequence[int]) -> list[tuple[int, int]]:

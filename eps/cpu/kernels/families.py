@@ -1,4 +1,7 @@
-"""Which module has the kernels of an operator, so that a model imports those that it needs."""
+"""Which module has the kernels of an operator, so that a model imports those that it needs.
+
+It repeats the modules' KERNELS tuples; tests/unit/cpu/test_kernel_families.py keeps both equal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ImageDecoder, by Pillow."""
+"""The kernel of ImageDecoder, which decodes with Pillow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Kernels of the matrix products MatMul and Gemm."""
 
 from __future__ import annotations
 

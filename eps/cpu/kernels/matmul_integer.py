@@ -1,4 +1,4 @@
-"""MatMulInteger and QLinearMatMul."""
+"""Kernels of the integer matrix products MatMulInteger and QLinearMatMul."""
 
 from __future__ import annotations
 

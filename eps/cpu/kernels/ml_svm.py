@@ -132,7 +132,7 @@ class _Machine:
         return np.asarray(self.function(x, self.vectors) @ self.weights + self.rho)
 
     def votes(self, decisions: Array) -> Array:
-        """[N, classes]."""
+        """Votes of the class pairs for each class, [N, classes]."""
         found = np.zeros((len(decisions), self.classes), np.int64)
         for column, (i, j) in enumerate(self.pairs):
             first = decisions[:, column] > 0

@@ -1,4 +1,4 @@
-"""Reductions over axes."""
+"""Kernels of reductions over axes: sums, means, norms, extrema."""
 
 from __future__ import annotations
 

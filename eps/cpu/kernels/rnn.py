@@ -10,17 +10,15 @@ import numpy as np
 
 from eps.cpu.arrays import computing_wide, widened
 from eps.cpu.products import matmul
-from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part
+from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part, walk
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
-from eps.cpu.recurrent_walk import walk
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from eps.cpu.recurrent import Activation
-    from eps.cpu.recurrent_walk import StackedCell
+    from eps.cpu.recurrent import Activation, StackedCell
     from ort_lite.ep import KernelFn, KernelInfo
 
 

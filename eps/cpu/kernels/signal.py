@@ -1,4 +1,4 @@
-"""Fourier transforms."""
+"""Kernels of Fourier transforms and of what windows a signal for them."""
 
 from __future__ import annotations
 

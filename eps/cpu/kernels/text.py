@@ -1,4 +1,4 @@
-"""Operators on strings."""
+"""Kernels of operators on tensors of strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers of ai.onnx.preview.training."""
+"""Kernels of the optimizers in ai.onnx.preview.training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where."""
+"""The kernel of Where."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_operators_are_told_without_importing_kernels() -> None:
 
 
 def test_kernels_of_two_modules_come_in_the_order_of_the_table() -> None:
-    assert OwnKernels("CPU").starts("", "ThresholdedRelu") == tuple(
+    assert OwnKernels("CPU").since_versions("", "ThresholdedRelu") == tuple(
         k.since[0] for k in all_kernels() if (k.domain, k.op_type) == ("", "ThresholdedRelu")
     )
 

@@ -121,8 +121,8 @@ def test_a_range_that_matches_nothing_is_refused() -> None:
 def test_the_registry_lists_operators_and_first_versions() -> None:
     made = registry(add((7, 13)), add((14, None)))
     assert made.operators() == (("", "Add"),)
-    assert made.starts("", "Add") == (7, 14)
-    assert made.starts("", "Sub") == ()
+    assert made.since_versions("", "Add") == (7, 14)
+    assert made.since_versions("", "Sub") == ()
 
 
 def test_an_op_identifier_is_read_back_from_its_text() -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
 
 
-class Surroundings:
-    """Made when a session is made, closed with it."""
+class SessionServices:
+    """Threads and profiler of a session, created and closed with it."""
 
     def __init__(self, options: SessionOptions) -> None:
         """Start the profile, if one is wanted.
