@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -9,6 +13,9 @@ import pytest
 import ort_lite
 from ort_lite.model.function_expansion import MAX_CALLS_DEEP, MAX_NODES
 from ort_lite.status import InvalidGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEAD = """<ir_version: 8, opset_import: ["" : 18, "l" : 1]>
 g (float[2] x) => (float[2] y) { y = l.f0(x) }
@@ -63,3 +70,57 @@ def test_functions_inside_functions_go_so_deep_only() -> None:
         assert made.run(None, {"x": np.array([-1, 2], "f")})[0].tolist() == [0, 2]
     with pytest.raises(InvalidGraph, match=f"nested over {MAX_CALLS_DEEP} deep"):
         session(*chain(MAX_CALLS_DEEP + 1))
+
+
+def branches(levels: int) -> str:
+    """`If` of an `If` of ... in a function's body."""
+    text = "b = Relu(a)"
+    for level in range(levels):
+        text = f"""b = If(c) <then_branch = t{level} () => (float[2] b) {{ {text} }},
+                              else_branch = e{level} () => (float[2] b) {{ b = Identity(a) }}>"""
+    return f"c = Constant<value = bool {{1}}>() {text}"
+
+
+def many(count: int) -> str:
+    """`If` after `If` in a function's body."""
+    names = ["a", *(f"t{i}" for i in range(count - 1)), "b"]
+    return "c = Constant<value = bool {1}>() " + "".join(
+        f"""{after} = If(c) <then_branch = t{i} () => (float[2] r{i}) {{ r{i} = Relu({name}) }},
+                             else_branch = e{i} () => (float[2] i{i}) {{ i{i} = Identity({name}) }}>
+        """
+        for i, (name, after) in enumerate(pairwise(names))
+    )
+
+
+def calls_of(body: str) -> int:
+    """How many functions Python calls to open a session; unlike time, the same on every machine."""
+    count = 0
+
+    def counting(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    with session(body):  # what is done once for a process
+        pass
+    sys.setprofile(counting)
+    try:
+        session(body).close()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bodies", "size", "most"),
+    [
+        (many, 60, 4),
+        # A level is looked at from each level around it; protobuf allows some thirty.
+        (branches, 6, 9),
+    ],
+    ids=["many", "nested"],
+)
+def test_three_times_the_branches_in_a_function_cost_no_more_than(
+    bodies: Callable[[int], str], size: int, most: int
+) -> None:
+    assert calls_of(bodies(3 * size)) < most * calls_of(bodies(size))
