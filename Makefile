@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.ort-lite
 MODELS := tests/model_set/fetch.py
 
-.PHONY: demo test lint docs bench fuzz soak races old-cases oclgrind windows packages release-check clean
+.PHONY: demo test lint docs bench fuzz soak races exits old-cases oclgrind windows packages release-check clean
 
 demo: $(STAMP)
 	$(RUN)/python examples/demo.py
@@ -39,6 +39,10 @@ old-cases: $(STAMP)
 # 20,000 damaged files of each format through sessions: half an hour.
 fuzz: $(STAMP)
 	$(RUN)/python tests/hostile/fuzz.py
+
+# 200 ends of Python with sessions in each state, for each EP: two hours.
+exits: $(STAMP)
+	$(RUN)/python tests/endurance/exits.py
 
 # Sessions whose files another process changes, a minute for each form of each EP: 14 minutes.
 races: $(STAMP)
