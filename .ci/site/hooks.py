@@ -96,10 +96,12 @@ def python_page() -> str:
 
 
 def execution_providers_page() -> str:
-    """Every public name of ort_lite.ep, under the module that defines it."""
+    """Every name of ort_lite.ep that ort_lite itself does not have, too."""
     homes = ep._HOME_OF  # noqa: SLF001 - the package's own table of them
-    lines = ["# Execution providers", "", "`ort_lite.ep` has these names.", ""]
-    for name in sorted(homes, key=str.lower):
+    shared = sorted(set(homes) & set(ort_lite.__all__))
+    lines = ["# Execution providers", "", "`ort_lite.ep` has these names, and of the"]
+    lines += [f"[Python API](python.md) {', '.join(f'`{name}`' for name in shared)}.", ""]
+    for name in sorted(set(homes) - set(shared), key=str.lower):
         lines += [f"::: {homes[name]}.{name}", ""]
     return "\n".join(lines)
 
