@@ -76,7 +76,7 @@ class OrtCompileApiFlags(IntFlag):
 
 @dataclass(slots=True)
 class _Settings:
-    """What the constructor was given besides the model."""
+    """Constructor arguments that no session option holds."""
 
     embed: bool
     initializers: ExternalInitializers | None
@@ -124,7 +124,7 @@ class ModelCompiler:
                 "Cannot initialize ModelCompiler with both external_initializers_file_path and "
                 "get_initializer_location_func"
             )
-        self._source = _checked_source(input_model_path_or_bytes)
+        self._source = _check_source(input_model_path_or_bytes)
         self._options = sess_options.snapshot()
         self._options.graph_optimization_level = GraphOptimizationLevel(graph_optimization_level)
         name = external_initializers_file_path
@@ -168,7 +168,7 @@ class ModelCompiler:
         given = os.fspath(output_model_path) if output_model_path is not None else ""
         with membership(self._options):
             target = self._file_target(given)
-            with self._pieces(target) as (pieces, place):
+            with self._open_pieces(target) as (pieces, place):
                 try:
                     write_pieces(pieces, place)
                 except OSError as exc:
@@ -181,7 +181,7 @@ class ModelCompiler:
         Raises:
             OrtLiteError: As `compile_to_file`.
         """
-        with membership(self._options), self._pieces(self._memory_target()) as (pieces, _):
+        with membership(self._options), self._open_pieces(self._memory_target()) as (pieces, _):
             return b"".join(pieces)
 
     @shortage_as_status("the model cannot be compiled")
@@ -192,7 +192,7 @@ class ModelCompiler:
             Fail: `write_function` raised; its error is the cause.
             OrtLiteError: As `compile_to_file`.
         """
-        with membership(self._options), self._pieces(self._memory_target()) as (pieces, _):
+        with membership(self._options), self._open_pieces(self._memory_target()) as (pieces, _):
             for piece in pieces:
                 for at in range(0, len(piece), STREAM_CHUNK):
                     _call(write_function, bytes(piece[at : at + STREAM_CHUNK]))
@@ -233,7 +233,7 @@ class ModelCompiler:
         )
 
     @contextmanager
-    def _pieces(
+    def _open_pieces(
         self, target: ContextTarget
     ) -> Iterator[tuple[Sequence[bytes | memoryview], ContextTarget]]:
         """The model as bytes, and `target` with the session group as its destination, if any."""
@@ -243,9 +243,9 @@ class ModelCompiler:
             self._stop_if_canceled()
             refuse_compiled(loaded)
             target = open_things.enter_context(group_target(target, self._options))
-            compiled, provider_options = open_things.enter_context(self._compiled(loaded, target))
+            compiled, provider_options = open_things.enter_context(self._compile(loaded, target))
             if not context_partitions(compiled.prepared):
-                yield self._plain(compiled, target), target
+                yield self._encode_uncompiled(compiled, target), target
                 return
             pieces = context_pieces(compiled.prepared, source_of(loaded), target, provider_options)
             encoded = open_things.enter_context(pieces)
@@ -257,7 +257,7 @@ class ModelCompiler:
             raise load_canceled()
 
     @contextmanager
-    def _compiled(
+    def _compile(
         self, loaded: LoadedModel, target: ContextTarget
     ) -> Iterator[tuple[PreparedModel, Mapping[str, Mapping[str, str]]]]:
         """The compiled model, and the provider options that its EPs were opened with."""
@@ -278,7 +278,7 @@ class ModelCompiler:
             undo.callback(compiled.prepared.release)
             yield compiled, request.provider_options
 
-    def _plain(
+    def _encode_uncompiled(
         self, compiled: PreparedModel, target: ContextTarget
     ) -> Sequence[bytes | memoryview]:
         """The model where no EP compiled anything: transformed, if something was, or as it is."""
@@ -298,7 +298,7 @@ class ModelCompiler:
             raise Fail(f"the model cannot be written: {exc}") from exc
 
 
-def _checked_source(source: object) -> Path | bytes:
+def _check_source(source: object) -> Path | bytes:
     if isinstance(source, bytes):
         if not source:
             raise ValueError("Input model bytes array is empty")

@@ -249,7 +249,7 @@ class SessionOptions:
 
     @property
     def custom_kernels(self) -> tuple[KernelDef, ...]:
-        """Those registered, in order."""
+        """Custom kernels in the order of registration."""
         return tuple(self._kernels)
 
     def has_providers(self) -> bool:
@@ -260,7 +260,7 @@ class SessionOptions:
         """Fix the symbolic dimension `name` to `value` when the model is loaded.
 
         Raises:
-            TypeError: `value` is no whole number.
+            TypeError: `value` is not a whole number.
             InvalidArgument: It is not positive.
         """
         _require_whole(name, value)
@@ -275,7 +275,7 @@ class SessionOptions:
         ONNX Runtime. A dimension with another size of its own is an error of the session.
 
         Raises:
-            TypeError: `value` is no whole number.
+            TypeError: `value` is not a whole number.
             InvalidArgument: It is not positive.
         """
         _require_whole(name, value)
@@ -317,7 +317,7 @@ class SessionOptions:
 
     @property
     def given_weights(self) -> GivenWeights | None:
-        """All of these; None where there are none."""
+        """Initializers that the program supplied; None where it supplied none."""
         return self._weights
 
     def _own_weights(self) -> GivenWeights:
@@ -336,7 +336,7 @@ class SessionOptions:
 
     @property
     def canceled(self) -> Callable[[], bool]:
-        """Whether cancellation was asked for, as a question to ask again."""
+        """A function that returns whether cancellation was requested."""
         cancel = self._cancel
         return lambda: cancel.requested
 
@@ -349,7 +349,7 @@ class SessionOptions:
 
     @property
     def progress(self) -> Progress | None:
-        """What is told before each compile."""
+        """The progress callback, if set."""
         return self._progress
 
     def set_ep_context_data_read_func(
@@ -389,12 +389,12 @@ class SessionOptions:
 
     @property
     def free_dimensions(self) -> Mapping[str, int]:
-        """Overrides by name."""
+        """Free dimension overrides by symbolic name."""
         return self._dimensions
 
     @property
     def denoted_dimensions(self) -> Mapping[str, int]:
-        """Overrides by denotation, in lower case."""
+        """Free dimension overrides by denotation, in lower case."""
         return self._denoted
 
     def snapshot(self) -> SessionOptions:

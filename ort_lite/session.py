@@ -224,7 +224,7 @@ class InferenceSession(SessionAnswers):
         prepared = self._present().prepared
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         try:
-            results = self._computed(prepared, input_feed, run_options)
+            results = self._compute(prepared, input_feed, run_options)
         except (AttributeError, LookupError, TypeError) as exc:
             if self._state.model is not None:
                 raise
@@ -244,7 +244,7 @@ class InferenceSession(SessionAnswers):
             results = [results[self._state.signature.position(name)] for name in output_names]
         return handed_out(results)
 
-    def _computed(
+    def _compute(
         self,
         prepared: PreparedGraph,
         input_feed: Mapping[str, Any],
@@ -252,17 +252,17 @@ class InferenceSession(SessionAnswers):
     ) -> Sequence[Value]:
         """Results of `prepared`, or of the CPU EP where another one has failed."""
         try:
-            return self._results(prepared, input_feed, run_options)
+            return self._run_prepared(prepared, input_feed, run_options)
         except EPFail as exc:
-            prepared = self._prepared_after(exc, prepared)
-            return self._results(prepared, input_feed, run_options)
+            prepared = self._fall_back_after(exc, prepared)
+            return self._run_prepared(prepared, input_feed, run_options)
         except KINDS as exc:
             status = as_status(exc, "the run failed")
             if status is None:
                 raise
             raise status from exc
 
-    def _results(
+    def _run_prepared(
         self,
         prepared: PreparedGraph,
         input_feed: Mapping[str, Any],
@@ -272,8 +272,8 @@ class InferenceSession(SessionAnswers):
             return self._run_watched(prepared, input_feed, run_options)
         return prepared.run(self._state.signature.feeds.ordered(input_feed))
 
-    def _prepared_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
-        """What to run in place of `failed`, from now on: the model on the CPU EP alone.
+    def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
+        """The graph that replaces `failed` from now on: the model on the CPU EP alone.
 
         Raises:
             EPFail: `error`, where fallback is disabled or the CPU EP cannot run the model.
@@ -319,10 +319,10 @@ class InferenceSession(SessionAnswers):
         return told or self._services.watched
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
-        """Change execution providers while the session is there.
+        """Change options of execution providers while the session lives.
 
-        None of them has such options here. As in ONNX Runtime they are then ignored, which a
-        warning says.
+        No shipped provider supports dynamic options; they are ignored with a warning, as in ONNX
+        Runtime.
 
         Raises:
             RuntimeError: There are none, as in ONNX Runtime.
@@ -422,11 +422,11 @@ class InferenceSession(SessionAnswers):
             model.release()
 
     def __enter__(self) -> Self:
-        """The session itself."""
+        """Return the session."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close."""
+        """Close the session."""
         self.close()
 
     _capi = "ort_lite.capi"  # the package whose binding_session has the class of `_sess`

@@ -1,4 +1,4 @@
-"""What a session says of itself: its inputs and outputs, its providers, what it decided."""
+"""The questions a session answers: inputs and outputs, providers, and decisions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SessionAnswers(RunForms):
 
     @abstractmethod
     def _present(self) -> PreparedModel:
-        """What runs; Fail if the session is closed."""
+        """The model that runs; Fail if the session is closed."""
 
     @abstractmethod
     def set_providers(
@@ -74,15 +74,15 @@ class SessionAnswers(RunForms):
         return assignment_info(self._present().prepared, self._options, self.get_providers())
 
     def get_inputs(self) -> list[NodeArg]:
-        """What a feed must hold."""
+        """The inputs that a feed must contain."""
         return list(self._state.signature.inputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """What a feed may hold besides."""
+        """Initializers that a feed may override."""
         return list(self._state.signature.overridable)
 
     def get_outputs(self) -> list[NodeArg]:
-        """What `run` gives, in order."""
+        """The outputs of `run`, in order."""
         return list(self._state.signature.outputs)
 
     def get_modelmeta(self) -> ModelMetadata:
@@ -109,7 +109,7 @@ class SessionAnswers(RunForms):
         return self._options.snapshot()
 
     def explain(self) -> explain.SessionReport:
-        """Which node runs where, and why not elsewhere."""
+        """Report which provider runs each node, and why the others do not."""
         from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - lazy: rare
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
@@ -124,7 +124,7 @@ class SessionAnswers(RunForms):
         )
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:
-        """What `session.ep_compile_in_background` has come to.
+        """State of the compile that `session.ep_compile_in_background` started.
 
         Args:
             timeout: Seconds to wait for its end; None waits for as long as it takes.
@@ -136,7 +136,7 @@ class SessionAnswers(RunForms):
         return self._state.job.outcome(timeout)
 
     def load_report(self) -> LoadReport:
-        """What it took to get here: time by phase, bytes, memory, and what the cache did.
+        """Time by phase, bytes, memory and cache result of making this session.
 
         Raises:
             Fail: The session is closed.

@@ -2,7 +2,7 @@
 
 Everything goes to Python's logger `ort_lite` and those below it. Where the program has set up
 handlers, they get the records; where it has not, lines go to stderr in ONNX Runtime's form.
-Python's logging is imported with the first line that is told: few starts tell any.
+Python's logging is imported with the first line that is logged: few starts log any.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DEFAULT_ID = "Default"
 
 @dataclass(frozen=True, slots=True)
 class LogScope:
-    """What the session or run that this code is part of wants to be told.
+    """The logging settings of the session or run that this code is part of.
 
     Attributes:
         level: Of Python's logging, below DEBUG for verbosity; None leaves it to the logger.
@@ -52,7 +52,7 @@ class LogScope:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it changes nothing."""
+        """True where the process's settings apply unchanged."""
         return self.level is None and not self.logid
 
     def within(self, outer: LogScope) -> LogScope:
@@ -136,7 +136,7 @@ class SessionLogger:
         self._logger: logging.Logger | None = None
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
-        """Whether a line of `level` would go anywhere."""
+        """True where a line of `level` would be written somewhere."""
         wanted = _SCOPE.get().level
         if wanted is not None:
             return level >= wanted
@@ -145,26 +145,26 @@ class SessionLogger:
         return self._python().isEnabledFor(level)
 
     def debug(self, msg: object, *args: object) -> None:
-        """Tell of one decision."""
-        self._tell(DEBUG, msg, args)
+        """Log one decision at DEBUG."""
+        self._emit(DEBUG, msg, args)
 
     def info(self, msg: object, *args: object) -> None:
-        """Tell of one session."""
-        self._tell(INFO, msg, args)
+        """Log one session at INFO."""
+        self._emit(INFO, msg, args)
 
     def warning(self, msg: object, *args: object) -> None:
-        """Tell of what the user may not have meant."""
-        self._tell(WARNING, msg, args)
+        """Log a warning."""
+        self._emit(WARNING, msg, args)
 
     def exception(self, msg: object, *args: object) -> None:
-        """Tell of an error, with the exception that is being handled."""
-        self._tell(ERROR, msg, args, with_exception=True)
+        """Log an error with the exception that is being handled."""
+        self._emit(ERROR, msg, args, with_exception=True)
 
     def log(self, level: int, msg: object, *args: object) -> None:
-        """Tell at any level."""
-        self._tell(level, msg, args)
+        """Log a line at `level`."""
+        self._emit(level, msg, args)
 
-    def _tell(
+    def _emit(
         self, level: int, msg: object, args: tuple[object, ...], *, with_exception: bool = False
     ) -> None:
         """Hand a record to the program's handlers, or a line to stderr."""
@@ -175,8 +175,8 @@ class SessionLogger:
         logid = _SCOPE.get().logid
         has_handlers = logger.hasHandlers()
         text = f"[{logid}] {msg}" if logid and has_handlers else str(msg)
-        told = sys.exc_info() if with_exception else None
-        record = logger.makeRecord(self._name, level, path, number, text, args, told, function)
+        exc_info = sys.exc_info() if with_exception else None
+        record = logger.makeRecord(self._name, level, path, number, text, args, exc_info, function)
         record.logid = logid
         _make_encodable(record)
         if has_handlers:

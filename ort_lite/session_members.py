@@ -24,7 +24,7 @@ BINDING = "binding_session"
 
 
 def private_member(session: SessionAnswers, name: str) -> Any:  # noqa: ANN401 - as various as the names
-    """What onnxruntime has under a private name.
+    """The member that onnxruntime has under a private name.
 
     Raises:
         AttributeError: It has no such name, or it cannot be told of a session.

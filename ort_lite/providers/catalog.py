@@ -35,7 +35,7 @@ ORT_PROVIDERS = tuple(
         *("CANN", "Azure", "CPU"),
     )
 )
-"""What get_all_providers of onnxruntime 1.31.1 gives, in its order."""
+"""Providers that get_all_providers of onnxruntime 1.31.1 returns, in its order."""
 
 log = get_logger(__name__)
 
@@ -170,7 +170,7 @@ def _missing(entry: Entry) -> str:
 
 
 def probe_all() -> dict[str, Probe]:
-    """What each installed EP finds on this machine."""
+    """By EP name, the devices that its factory finds on this machine."""
     return {name: entry.load().probe() for name, entry in entries().items()}
 
 

@@ -75,9 +75,9 @@ def select_providers(
     """
     devices = sorted(get_ep_devices(), key=_rank)
     if delegate is not None:
-        chosen = _delegated(delegate, devices, metadata())
+        chosen = _choose_by_delegate(delegate, devices, metadata())
     else:
-        chosen = _preferred(devices, policy)
+        chosen = _choose_by_policy(devices, policy)
     first_devices: dict[str, OrtEpDevice] = {}
     for device in chosen:
         first_devices.setdefault(device.ep_name, device)
@@ -95,7 +95,7 @@ def _rank(device: OrtEpDevice) -> tuple[int, bool, bool]:
     )
 
 
-def _preferred(
+def _choose_by_policy(
     devices: Sequence[OrtEpDevice], policy: OrtExecutionProviderDevicePolicy | None
 ) -> list[OrtEpDevice]:
     special = _FIRST.get(policy) if policy is not None else None
@@ -104,10 +104,10 @@ def _preferred(
     return [device for device in firsts if device is not None]
 
 
-def _delegated(
+def _choose_by_delegate(
     delegate: Delegate, devices: Sequence[OrtEpDevice], metadata: ModelMetadata
 ) -> list[OrtEpDevice]:
-    told = {
+    model_info = {
         "producer_name": metadata.producer_name,
         "producer_version": metadata.producer_version,
         "domain": metadata.domain,
@@ -118,7 +118,7 @@ def _delegated(
         **metadata.custom_metadata_map,
     }
     try:
-        chosen = list(delegate(tuple(devices), told, {}, MAX_SELECTED))
+        chosen = list(delegate(tuple(devices), model_info, {}, MAX_SELECTED))
     except Exception as exc:
         raise Fail(f"EP selection delegate failed: {type(exc).__name__}: {exc}") from exc
     if not chosen:

@@ -153,7 +153,7 @@ def _ep_device(entry: Entry, device: DeviceInfo) -> OrtEpDevice:
 
 
 def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
-    """What one execution provider found, in the form of onnxruntime."""
+    """Devices of one execution provider, in the form of onnxruntime."""
     if device.kind == "CPU":
         return host_processor()
     told = f"{device.identity.vendor or device.description}".lower()

@@ -1,4 +1,4 @@
-"""Who made the machine's processor, and which it is."""
+"""Vendor and model of the machine's processor."""
 
 from __future__ import annotations
 

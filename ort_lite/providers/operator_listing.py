@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelListing:
-    """What an execution provider has for an operator; KernelDef of onnxruntime's binding.
+    """A kernel of an execution provider, as a listing shows it; KernelDef of onnxruntime's binding.
 
     Attributes:
         version_range: First and last version of the operator.

@@ -42,7 +42,7 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """What a session does about providers that are not here.
+    """Decision of a session about providers that are missing.
 
     Attributes:
         enabled: Whether it goes on without one that cannot be opened.

@@ -226,7 +226,7 @@ class BackgroundJob:
             self._end(task, None, exc)
 
     def outcome(self, timeout: float | None = 0.0) -> BackgroundCompile:
-        """What it came to, after at most `timeout` seconds; None waits until it has ended."""
+        """State after at most `timeout` seconds; None waits until the compile has ended."""
         end = None if timeout is None else monotonic() + timeout
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -238,7 +238,7 @@ class BackgroundJob:
             return self._with_shapes(self._outcome)
 
     def _with_shapes(self, done: BackgroundCompile) -> BackgroundCompile:
-        """What became of the compiles for shapes that came after the swap."""
+        """`done` with the state of compiles for shapes that came after the swap."""
         if done.state != "done":
             return done
         if self._shapes.is_busy():
@@ -285,7 +285,7 @@ class BackgroundJob:
     def _end(
         self, task: _CompileTask, compiled: PreparedModel | None, problem: Exception | None
     ) -> None:
-        """Swap, or let go of what the session does not get."""
+        """Swap the models, or release what the session does not get."""
         with self._lock:
             install = self._wanted_by()
             clock = task.request.clock

@@ -1,4 +1,4 @@
-"""What loading a session took, phase by phase, and where its compiled form came from."""
+"""Report of a session's load: time by phase, and where its compiled form came from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundCompile:
-    """What became of compiling behind a session that answers already.
+    """State of a compile in the background of a session that answers already.
 
     Attributes:
         state: "off"; "compiling", for the model or for shapes that a run has brought; "done" (the
@@ -36,7 +36,7 @@ class BackgroundCompile:
     error: Exception | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """A dict of JSON values; times in seconds."""
         return {
             "state": self.state,
             "reason": self.reason,
@@ -45,14 +45,14 @@ class BackgroundCompile:
         }
 
     def __str__(self) -> str:
-        """One line."""
-        told = _told(f"background compile {self.state}", self.reason)
-        return f"{told} ({', '.join(self.interim)} meanwhile)" if self.interim else told
+        """State, reason and interim providers in one line."""
+        line = _with_reason(f"background compile {self.state}", self.reason)
+        return f"{line} ({', '.join(self.interim)} meanwhile)" if self.interim else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReport:
-    """What it took to get a session ready, and to its first answer.
+    """Cost of getting a session ready, and to its first answer.
 
     Attributes:
         phases: Seconds by phase, in the order in which phases began. Phases do not overlap:
@@ -78,7 +78,7 @@ class LoadReport:
     background: BackgroundCompile = field(default_factory=BackgroundCompile)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """A dict of JSON values; times in seconds."""
         return {
             "phases_s": {name: round(seconds, 6) for name, seconds in self.phases.items()},
             "total_s": round(self.total, 6),
@@ -96,7 +96,7 @@ class LoadReport:
     def __str__(self) -> str:
         """One line a phase, then what the cache and the background did."""
         lines = [*_lines(self.phases), *_lines({"session": self.total})]
-        lines.append(f"model cache: {_told(self.cache.state, self.cache.reason)}")
+        lines.append(f"model cache: {_with_reason(self.cache.state, self.cache.reason)}")
         if self.background.state != "off":
             lines += [str(self.background), *_lines(self.background.phases)]
         return "\n".join(lines)
@@ -106,7 +106,7 @@ def _lines(phases: Mapping[str, float]) -> list[str]:
     return [f"{seconds * 1000:8.1f} ms  {name}" for name, seconds in phases.items()]
 
 
-def _told(state: str, reason: str) -> str:
+def _with_reason(state: str, reason: str) -> str:
     return f"{state}: {reason}" if reason else state
 
 

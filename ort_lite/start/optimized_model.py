@@ -56,7 +56,7 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
         )
     model = optimized_model(prepared, source)
     try:
-        model = replace(model, graph=_externalised(model.graph, path, options))
+        model = replace(model, graph=_move_weights_to_file(model.graph, path, options))
         pieces = encode_model(model)
         with written_beside(path) as (file, temporary):
             for piece in pieces:
@@ -105,7 +105,7 @@ def _size(dim: Dim) -> Dim:
     return None if isinstance(dim, int) and dim < 0 else dim
 
 
-def _externalised(graph: GraphDef, path: Path, options: SessionOptions) -> GraphDef:
+def _move_weights_to_file(graph: GraphDef, path: Path, options: SessionOptions) -> GraphDef:
     name = options.config.get(EXTERNAL_KEY, "")
     if not name:
         return graph

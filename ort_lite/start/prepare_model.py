@@ -114,7 +114,7 @@ class UncachedModel:
     bypass_reason: str = ""
 
     def is_compiled(self) -> bool:
-        """Whether it is a context model."""
+        """True for a context model."""
         return has_context_nodes(self.loaded.model.graph)
 
     def examine_early(

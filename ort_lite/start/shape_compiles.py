@@ -32,7 +32,7 @@ MAX_WAITING = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _ShapeRequest:
     """One compile to be done."""
 
     partition: InterimPartition
@@ -55,7 +55,7 @@ class ShapeCompiles:
         self._given_up = given_up
         self._log_scope = log_scope
         self._lock = threading.Lock()
-        self._waiting: deque[_Wanted] = deque()
+        self._waiting: deque[_ShapeRequest] = deque()
         self._thread: threading.Thread | None = None
         self.failure: Exception | None = None
 
@@ -64,7 +64,7 @@ class ShapeCompiles:
         with self._lock:
             if len(self._waiting) >= MAX_WAITING:
                 return False
-            self._waiting.append(_Wanted(partition, shapes))
+            self._waiting.append(_ShapeRequest(partition, shapes))
             if self.is_busy():
                 return True
             name = "ort_lite-background-compile"
@@ -79,7 +79,7 @@ class ShapeCompiles:
             return True
 
     def is_busy(self) -> bool:
-        """Whether something is compiled now; not after a fork."""
+        """True while a shape is being compiled; never after a fork."""
         return self._thread is not None and self._thread.is_alive()
 
     def wait(self, timeout: float | None) -> None:
@@ -107,7 +107,7 @@ class ShapeCompiles:
                         exc,
                     )
 
-    def _next(self) -> _Wanted | None:
+    def _next(self) -> _ShapeRequest | None:
         with self._lock:
             if self._given_up():
                 self._waiting.clear()
@@ -170,11 +170,11 @@ class InterimPartition(CompiledPartition):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is compiled, and who answers where nothing is."""
+        """The shapes that are compiled, and the EPs that answer for others."""
         return (*self._compiled.notes, f"{', '.join(self.interim_names)} for new shapes")
 
     def forget_source(self) -> None:
-        """Both let go."""
+        """Let both partitions drop the weights they no longer read."""
         self._compiled.forget_source()
         self._interim.forget_weights()
 
