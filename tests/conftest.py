@@ -15,7 +15,7 @@ from model_set.manifest import load_manifest
 from model_set.store import ensure_models
 from opencl_devices import reason_to_skip
 
-from eps.openvino.sdk.shared_tbb import load_newest_tbb
+from eps.openvino.sdk.libraries import load_newest_tbb
 from ort_lite.hw.facts import read_facts
 from ort_lite.hw.plan import required_libraries
 from ort_lite.hw.read_matrix import read_matrix

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.openvino.options import DEVICE_OPTION, OPTIONS, PACKAGE, device_kind, parse_options
-from eps.openvino.sdk.shared_tbb import load_newest_tbb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +36,8 @@ class _Factory:
         missing = self.missing()
         if missing:
             return Probe(reason=missing)
+        from eps.openvino.sdk.libraries import load_newest_tbb
+
         load_newest_tbb()
         try:
             from eps.openvino.probe import probe_devices
@@ -47,7 +48,7 @@ class _Factory:
 
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""
-        from eps.openvino.sdk.early_loading import first_use, libraries
+        from eps.openvino.sdk.libraries import first_use, libraries
         from ort_lite.ep import load_early
 
         kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
@@ -61,6 +62,8 @@ class _Factory:
             from ort_lite.ep import NotInstalled
 
             raise NotInstalled(missing)
+        from eps.openvino.sdk.libraries import load_newest_tbb
+
         load_newest_tbb()
         from eps.openvino.provider import OpenVINOExecutionProvider
 

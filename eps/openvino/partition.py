@@ -96,7 +96,7 @@ class _Request:
         ports = [model.inputs.all[index] for index in in_order]
         self._wide = tuple(i for i, port in enumerate(ports) if port.data_type == DataType.INT64)
         self._owned: list[Array | None] = [
-            self._request.own_input(index, port) if port.is_static else None
+            self._request.input_view(index, port) if port.is_static else None
             for index, port in zip(in_order, ports, strict=True)
         ]
 
@@ -111,7 +111,7 @@ class _Request:
                 owned[...] = value
             else:
                 self._owned[i] = None
-                lent.append(self._request.lend_input(self._in_order[i], value))
+                lent.append(self._request.set_input_zero_copy(self._in_order[i], value))
         found = self._request.infer()
         return [found[index] for index in self._out_order]
 

@@ -1,4 +1,4 @@
-"""What OpenVINO finds on this machine, and what was looked at for the rest."""
+"""Probes the devices that OpenVINO has, and why a GPU or NPU is missing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from eps.openvino.options import device_kind
 from eps.openvino.payload.identity import read_identity
-from eps.openvino.sdk.binding import VERSION, ov
-from eps.openvino.sdk.binding_runtime import BindingRuntime
+from eps.openvino.sdk.binding import VERSION, BindingRuntime, ov
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, SDK_ERRORS, sdk_text
 from ort_lite.ep import DeviceInfo, EPFail, Probe
 
@@ -48,13 +47,13 @@ def probe_devices() -> Probe:
     kinds = {device.kind for device in devices}
     missing = [kind for kind in ("GPU", "NPU") if kind not in kinds]
     for kind in missing:
-        tried += _looked(core, kind)
+        tried += _explain_absence(core, kind)
     reason = f"no {' and no '.join(missing)}" if missing else ""
     return Probe(tuple(devices), reason, tuple(tried))
 
 
-def _looked(core: openvino.Core, kind: str) -> list[str]:
-    """What speaks for or against a device of this kind: its plug-in, its device files."""
+def _explain_absence(core: openvino.Core, kind: str) -> list[str]:
+    """State of the plug-in and the device files of an absent kind of device."""
     try:
         core.get_property(kind, "FULL_DEVICE_NAME")
         answer = "answers"
@@ -68,7 +67,7 @@ def _looked(core: openvino.Core, kind: str) -> list[str]:
 
 def _device_files(folder: Path) -> str:
     if not folder.is_dir():
-        return f"{folder} is not there (no driver, or none for this device)"
+        return f"{folder} does not exist (no driver, or none for this device)"
     found = []
     for path in sorted(folder.iterdir()):
         if path.is_dir():

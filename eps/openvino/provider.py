@@ -17,7 +17,7 @@ from eps.openvino.payload.identity import (
     requirement_identity,
 )
 from eps.openvino.payload.verdict import Verdicts
-from eps.openvino.sdk.runtimes import Sdk
+from eps.openvino.sdk.runtime_choice import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, openvino_errors, sdk_text
 from ort_lite.ep import (
     TRUE_TEXTS,
@@ -71,7 +71,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         else:
             self._identity = read_identity(runtime, options.device)
         if options.load_config:
-            _require_known(self._sdk.core(), options)
+            _check_load_config(self._sdk.core(), options)
         sdk = self._sdk
 
         def ask() -> str:  # not a method: a circle would leave the provider to the collector
@@ -151,7 +151,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 hint="load the context without npu_platform on a machine with the NPU",
             )
         runtime = self._sdk.importer(payload)
-        return self._imported(runtime, payload, io, import_config(self.options))
+        return self._import(runtime, payload, io, import_config(self.options))
 
     def export_shared(
         self, compiled: CompiledPartition, weights: WeightsSink, out: BinaryIO
@@ -176,9 +176,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     ) -> CompiledPartition:
         """Import a blob whose constants lie in a file, which OpenVINO maps; as `import_model`."""
         config = weightless_config(self.options, weights.path)
-        return self._imported(self._sdk.binding(), payload, io, config)
+        return self._import(self._sdk.binding(), payload, io, config)
 
-    def _imported(
+    def _import(
         self, runtime: Runtime, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
     ) -> CompiledPartition:
         requirements = self._requirements_of(payload)
@@ -202,7 +202,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""
-        recorded = _recorded(payload)
+        recorded = _read_recorded(payload)
         self._verdicts.require_version(recorded)
         return recorded
 
@@ -216,7 +216,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         Raises:
             InvalidGraph: A damaged one.
         """
-        return requirement_identity(_recorded(payload))
+        return requirement_identity(_read_recorded(payload))
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
         """The requirement text in the JSON of ONNX Runtime's OpenVINO EP."""
@@ -227,11 +227,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         return compatibility_json(self.identity)
 
     def release(self) -> None:
-        """Let go of the SDK; what was compiled goes on working."""
+        """Release the SDK; compiled partitions keep working."""
         self._sdk.release()
 
 
-def _recorded(payload: memoryview) -> str:
+def _read_recorded(payload: memoryview) -> str:
     """A payload's requirement text.
 
     Raises:
@@ -241,11 +241,11 @@ def _recorded(payload: memoryview) -> str:
         return read_requirements(payload)
     except FormatError as exc:
         raise InvalidGraph(
-            f"the payload is no OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
+            f"the payload is not an OpenVINO blob: {exc} (reason: {exc.reason})", reason=exc.reason
         ) from exc
 
 
-def _require_known(core: openvino.Core, options: OpenVINOOptions) -> None:
+def _check_load_config(core: openvino.Core, options: OpenVINOOptions) -> None:
     """Find a property that the device does not know before it looks like a model's fault.
 
     Raises:

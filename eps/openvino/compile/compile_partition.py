@@ -10,7 +10,7 @@ from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.options import compile_config
 from eps.openvino.partition import OpenVINOPartition
 from eps.openvino.payload.identity import requirements_of
-from eps.openvino.sdk.binding_runtime import BindingModel
+from eps.openvino.sdk.binding import BindingModel
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import CompileRefused, EPFail, PortError, port_order, remedy_of, uncut
 

@@ -1,24 +1,147 @@
-"""OpenVINO's runtime as `ov`: the extension module alone, without the package around it.
+"""OpenVINO through its Python extension, which compiles, and serves what the C API cannot.
 
-`import openvino` takes ten times as long as the runtime in it: it brings the model converter,
-telemetry with urllib and http, and sixteen opsets. The extension module needs none of that.
+The extension module is loaded alone: `import openvino` takes ten times as long as the runtime in
+it, since it brings the model converter, telemetry with urllib and http, and sixteen opsets.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from eps.openvino.sdk.early_loading import EXTENSION
-from ort_lite.ep import load_extension
+import numpy as np
+
+from ctx_formats.onnx_model import DataType
+from eps.openvino.sdk.c_api import DATA_TYPES
+from eps.openvino.sdk.libraries import EXTENSION
+from eps.openvino.sdk_errors import PROPERTY_ERRORS
+from ort_lite.ep import Port, Ports, load_extension, uncut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import openvino
+
+    from eps.openvino.sdk.runtime import Array
+
 
 ON_WINDOWS = sys.platform == "win32"
-"""There the package is needed, to find the libraries."""
+"""Whether the package is needed to find the libraries."""
 
 ov: Any = import_module(EXTENSION) if ON_WINDOWS else load_extension(*EXTENSION.split("."))
-"""What `import openvino as ov` gives of the runtime: Core, Tensor, Type, PartialShape and so on,
-as the binding has them, without the package's Python wrappers."""
+"""The runtime's classes as in `import openvino as ov` (Core, Tensor, Type, PartialShape and so on),
+without the package's Python wrappers."""
 
 VERSION: str = ov.get_version()
-"""As `openvino.__version__`."""
+"""OpenVINO's build, as `openvino.__version__`."""
+
+
+class BindingRuntime:
+    """A Core of the extension."""
+
+    version: str = VERSION
+    without_lock = False
+
+    def __init__(self, core: openvino.Core) -> None:
+        """Use `core`, which may be shared with others."""
+        self._core = core
+
+    def available_devices(self) -> Sequence[str]:
+        """See Runtime."""
+        return list(self._core.available_devices)
+
+    def property(self, device: str, key: str) -> str | None:
+        """See Runtime."""
+        try:
+            return str(self._core.get_property(device, key))
+        except PROPERTY_ERRORS:
+            return None
+
+    def import_model(
+        self, payload: memoryview, device: str, config: Mapping[str, object]
+    ) -> BindingModel:
+        """See Runtime; read-only bytes are copied, since the binding refuses them."""
+        buffer = np.frombuffer(payload, dtype=np.uint8)
+        if not buffer.flags.writeable:
+            buffer = buffer.copy()
+        tensor = ov.Tensor(buffer, shared_memory=True)
+        with uncut:
+            compiled = self._core.import_model(tensor, device, config)
+        return BindingModel(compiled, owner=(buffer, payload))
+
+
+class BindingModel:
+    """A compiled or imported model.
+
+    Attributes:
+        compiled: The extension's object.
+    """
+
+    def __init__(self, compiled: openvino.CompiledModel, owner: object = None) -> None:
+        """Read the ports of `compiled`; `owner` owns the bytes that it reads."""
+        self.compiled = compiled
+        self._owner = owner
+        self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)
+
+    def request(self) -> BindingRequest:
+        """See Model."""
+        return BindingRequest(self)
+
+    def property(self, key: str) -> str:
+        """See Model."""
+        value = self.compiled.get_property(key)
+        return ", ".join(value) if isinstance(value, list) else str(value)
+
+    def export(self, out: BinaryIO) -> None:
+        """See Model."""
+        with uncut:
+            blob = self.compiled.export_model()
+        out.write(blob.getbuffer())
+
+
+class BindingRequest:
+    """An infer request of the extension."""
+
+    def __init__(self, model: BindingModel) -> None:
+        """Create an infer request of `model`."""
+        self._model = model  # and with it the bytes that it reads
+        with uncut:
+            self._request = model.compiled.create_infer_request()
+
+    def input_view(self, index: int, port: Port) -> Array:  # noqa: ARG002 - see Request
+        """See Request."""
+        view: Array = self._request.get_input_tensor(index).data
+        return view
+
+    def set_input_zero_copy(self, index: int, value: Array) -> Array:
+        """See Request; read-only arrays are copied, since the binding refuses them."""
+        if not value.flags.writeable:
+            value = value.copy()
+        self._request.set_input_tensor(index, ov.Tensor(value, shared_memory=True))
+        return value
+
+    def infer(self) -> Sequence[Array]:
+        """See Request."""
+        with uncut:
+            outputs = self._request.infer({}, share_outputs=True, decode_strings=False)
+        return [array.copy() for array in outputs.values()]
+
+
+def _ports(ports: Sequence[Any]) -> Ports:
+    return Ports.by_name(
+        [
+            Port(
+                names=frozenset(port.get_names()),
+                data_type=DATA_TYPES.get(port.element_type.get_type_name(), DataType.UNDEFINED),
+                shape=_shape(port.partial_shape),
+            )
+            for port in ports
+        ]
+    )
+
+
+def _shape(shape: Any) -> tuple[int | None, ...] | None:  # noqa: ANN401 - an SDK object
+    if shape.rank.is_dynamic:
+        return None
+    return tuple(dim.get_length() if dim.is_static else None for dim in shape)

@@ -44,11 +44,11 @@ class CRequest:
         ]
         self._dtypes = [_DTYPES[port.data_type] for port in outputs]
 
-    def own_input(self, index: int, port: Port) -> Array:
+    def input_view(self, index: int, port: Port) -> Array:
         """See Request."""
         return self._own(self._api.ov_infer_request_get_input_tensor_by_index, index, port)
 
-    def lend_input(self, index: int, value: Array) -> Array:
+    def set_input_zero_copy(self, index: int, value: Array) -> Array:
         """See Request."""
         shape = c_api.Shape(value.ndim, (ctypes.c_int64 * value.ndim)(*value.shape))
         tensor = self._api.create(

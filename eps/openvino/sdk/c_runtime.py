@@ -129,7 +129,7 @@ class _PortReader:
         getattr(self._api, f"ov_compiled_model_{side}s_size")(self._compiled, count)
         by_index = getattr(self._api, f"ov_compiled_model_{side}_by_index")
         by_name = getattr(self._api, f"ov_compiled_model_{side}_by_name")
-        ports = tuple(self._described(self._port(by_index, i)) for i in range(count.value))
+        ports = tuple(self._describe_port(self._port(by_index, i)) for i in range(count.value))
         known = {name: i for i, port in enumerate(ports) for name in port.names}
 
         def index_of(name: str) -> int | None:
@@ -155,7 +155,7 @@ class _PortReader:
         except SDK_ERRORS:
             return frozenset()
 
-    def _described(self, port: Owned) -> Port:
+    def _describe_port(self, port: Owned) -> Port:
         number = ctypes.c_int()
         self._api.ov_port_get_element_type(port, number)
         data_type = c_api.DATA_TYPES.get(c_api.ELEMENT_TYPES[number.value], DataType.UNDEFINED)

@@ -1,4 +1,4 @@
-"""What the execution provider needs of OpenVINO to reload and to run, in either binding."""
+"""Protocols of OpenVINO's two bindings: what reloading and running a model need."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 class Request(Protocol):
     """One inference at a time of a model; every method may raise one of `SDK_ERRORS`."""
 
-    def own_input(self, index: int, port: Port) -> Array:
-        """The request's own memory of a static input, to be written to; not to outlive it."""
+    def input_view(self, index: int, port: Port) -> Array:
+        """Writable view of the request's memory of a static input; must not outlive the request."""
         ...
 
-    def lend_input(self, index: int, value: Array) -> Array:
-        """Let `infer` read an input from a C-contiguous array.
+    def set_input_zero_copy(self, index: int, value: Array) -> Array:
+        """Let `infer` read an input from a C-contiguous array without copying it.
 
         Returns:
-            `value`, or a copy: what must live until `infer` is done.
+            `value`, or a copy of it: the array that must live until `infer` has returned.
         """
         ...
 

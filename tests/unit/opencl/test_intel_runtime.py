@@ -13,7 +13,7 @@ import pytest
 import ort_lite as ort
 from eps.opencl.runtime import icd
 from eps.opencl.runtime.icd import CHOSEN_BY_USER, LIBRARY, show_intel_runtime
-from eps.openvino.sdk.shared_tbb import load_newest_tbb
+from eps.openvino.sdk.libraries import load_newest_tbb
 from ort_lite.status import EPFail
 
 ROOT = Path(__file__).parents[3]

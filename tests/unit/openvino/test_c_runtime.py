@@ -19,10 +19,10 @@ from small_models import feed, mlp
 import ort_lite as ort
 from eps.openvino.options import import_config, parse_options
 from eps.openvino.sdk import c_api
-from eps.openvino.sdk import runtimes as sdk
-from eps.openvino.sdk.binding_runtime import BindingRuntime
-from eps.openvino.sdk.early_loading import c_library
-from eps.openvino.sdk.runtimes import Sdk
+from eps.openvino.sdk import runtime_choice as sdk
+from eps.openvino.sdk.binding import BindingRuntime
+from eps.openvino.sdk.libraries import c_library
+from eps.openvino.sdk.runtime_choice import Sdk
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def answer(model: Model, *values: np.ndarray[Any, Any], lent: bool) -> list[np.n
     kept = []
     for index, (value, port) in enumerate(zip(values, model.inputs.all, strict=True)):
         if lent or not port.is_static:
-            kept.append(request.lend_input(index, value))
+            kept.append(request.set_input_zero_copy(index, value))
         else:
-            request.own_input(index, port)[...] = value
+            request.input_view(index, port)[...] = value
     return list(request.infer())
 
 
@@ -221,9 +221,9 @@ def test_a_wrong_shape_is_an_error_and_the_request_goes_on(
     mine, _ = imported(runtimes, twice((2, 3), "f32"))
     request = mine.request()
     with pytest.raises(SDK_ERRORS, match="shape"):
-        request.lend_input(0, np.ones((4, 5), np.float32))
+        request.set_input_zero_copy(0, np.ones((4, 5), np.float32))
     value = np.ones((2, 3), np.float32)
-    request.lend_input(0, value)
+    request.set_input_zero_copy(0, value)
     assert request.infer()[0].tolist() == [[1.0] * 3] * 4
 
 
@@ -257,7 +257,7 @@ def test_results_stay_and_a_map_lives_as_long_as_a_request(
     gc.collect()
     with pytest.raises(BufferError):
         mapped.close()
-    own = request.own_input(0, port)
+    own = request.input_view(0, port)
     own[...] = 1
     first = request.infer()[0]
     own[...] = 2

@@ -1,8 +1,8 @@
-"""The two ways into OpenVINO that one execution provider has, each opened when it is needed.
+"""Chooses how to call OpenVINO: the C API for reloads, the Python extension for the rest.
 
-Reloading goes through the C API where it can (c_runtime.py): it starts in a third of the time
-that the Python extension takes to register its classes. Compiling goes through the extension.
-docs/adr/0020-openvino-through-its-c-api.md
+The C API (c_runtime.py) starts in a third of the time that the extension takes to register its
+classes: docs/adr/0020-openvino-through-its-c-api.md. Remove c_api.py, c_runtime.py and c_request.py
+when the extension registers classes on first use and starts as fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eps.openvino.options import import_config
 from eps.openvino.payload.blob_header import has_constants
 from eps.openvino.sdk.c_api import VERSIONS, open_library
-from eps.openvino.sdk.early_loading import c_library
+from eps.openvino.sdk.libraries import c_library
 from eps.openvino.sdk_errors import openvino_errors
 from ort_lite.ep import EPFail, get_logger
 
@@ -26,13 +26,13 @@ log = get_logger(__name__)
 
 
 class Sdk:
-    """OpenVINO, started."""
+    """A started OpenVINO, through either binding."""
 
     def __init__(self, options: OpenVINOOptions) -> None:
-        """Start it.
+        """Start OpenVINO.
 
         Raises:
-            EPFail: It does not start.
+            EPFail: OpenVINO does not start.
         """
         self._core: Any = None
         self._released = False
@@ -40,7 +40,7 @@ class Sdk:
 
     @property
     def runtime(self) -> Runtime:
-        """What names devices and imports blobs.
+        """The runtime that names devices and imports blobs.
 
         Raises:
             EPFail: `release` was called.
@@ -49,7 +49,7 @@ class Sdk:
         return self._runtime
 
     def importer(self, payload: memoryview) -> Runtime:
-        """What imports a blob.
+        """The runtime that imports `payload`.
 
         The C API refuses one without constants ("Empty weights data", seen with 2026.4.1), which
         the extension takes.
@@ -60,7 +60,7 @@ class Sdk:
         return self.runtime if has_constants(payload) else self.binding()
 
     def core(self) -> openvino.Core:
-        """The extension's Core, made when it is first asked for.
+        """The extension's Core, created on first use.
 
         Raises:
             EPFail: It cannot be loaded, or `release` was called.
@@ -85,7 +85,7 @@ class Sdk:
             EPFail: As `core`.
         """
         core = self.core()
-        from eps.openvino.sdk.binding_runtime import BindingRuntime  # noqa: PLC0415 - lazy: reload
+        from eps.openvino.sdk.binding import BindingRuntime  # noqa: PLC0415 - lazy: reload
 
         return BindingRuntime(core)
 
