@@ -13,6 +13,7 @@ import click
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+import ctx_formats
 import ort_lite
 from ort_lite import ep
 from ort_lite.cli.app import root
@@ -41,6 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     generated = {
         "reference/python.md": python_page(),
         "reference/execution_providers.md": execution_providers_page(),
+        "reference/ctx_formats.md": file_formats_page(),
         "reference/commands.md": commands_page(),
         "reference/settings.md": settings_page(),
         "adr/index.md": decisions_page(),
@@ -103,6 +105,21 @@ def execution_providers_page() -> str:
     lines += [f"[Python API](python.md) {', '.join(f'`{name}`' for name in shared)}.", ""]
     for name in sorted(set(homes) - set(shared), key=str.lower):
         lines += [f"::: {homes[name]}.{name}", ""]
+    return "\n".join(lines)
+
+
+def file_formats_page() -> str:
+    """Every public name of ctx_formats, under the module that defines it."""
+    lines = [
+        "# File formats in Python",
+        "",
+        "`ctx_formats` has these names, apart from those",
+        "of the [execution-provider API](execution_providers.md).",
+        "",
+    ]
+    for name in sorted(set(ctx_formats.__all__) - set(ep.__all__), key=str.lower):
+        home = getattr(getattr(ctx_formats, name), "__module__", "ctx_formats")
+        lines += [f"::: {home}.{name}", ""]
     return "\n".join(lines)
 
 
