@@ -164,7 +164,10 @@ def _inline_functions(model: Model) -> Model:
         inlined = onnx.inliner.inline_local_functions(proto)
     except (RuntimeError, onnx.checker.ValidationError) as exc:
         raise InvalidGraph(f"the model's functions cannot be inlined: {exc}") from exc
-    return read_model(memoryview(inlined.SerializeToString()))
+    try:
+        return read_model(memoryview(inlined.SerializeToString()))
+    except FormatError as exc:  # of a function's body
+        raise InvalidProtobuf(f"a function of the model cannot be read: {exc}") from exc
 
 
 def _infer(model: Model, *, strict: bool = False) -> Model:

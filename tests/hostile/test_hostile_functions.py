@@ -124,3 +124,12 @@ def test_three_times_the_branches_in_a_function_cost_no_more_than(
     bodies: Callable[[int], str], size: int, most: int
 ) -> None:
     assert calls_of(bodies(3 * size)) < most * calls_of(bodies(size))
+
+
+def test_a_body_with_an_attribute_without_a_name_is_refused() -> None:
+    model = onnx.parser.parse_model(
+        HEAD + '<opset_import: ["" : 18], domain: "l">\nf0 (a) => (b) { b = Elu<alpha = 2.0>(a) }'
+    )
+    model.functions[0].node[0].attribute[0].name = ""
+    with pytest.raises(ort_lite.OrtLiteError):
+        ort_lite.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
