@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
-from ctx_formats.errors import FileChangedError
+from ctx_formats.errors import FileChangedError, HasWriterError
 from ctx_formats.mapped_file import FileStamp, MappedFile, path_of_descriptor
 from ctx_formats.stamped_file import STEP, StampedFile, private_memory
 
@@ -26,6 +26,10 @@ def open_file(
 ) -> MappedFile | CopiedFile:
     """Copy a file of at most `copy_limit` bytes, map a larger one and keep it open.
 
+    A map is copied, too, as soon as somebody is about to write to the file, where the system can
+    tell (`MappedFile.copy_before_writes`); a file that is open for writing is copied at once.
+    With a `copy_limit` of 0 nothing is ever copied.
+
     Raises:
         FormatError: As `MappedFile` and `CopiedFile`.
         OSError: No descriptors or no memory are left.
@@ -36,8 +40,25 @@ def open_file(
     except (OSError, ValueError):
         large = False  # opening it says what is wrong
     if large:
-        return MappedFile(path, follow_symlink=follow_symlink, keep_open=True)
+        mapped = _map_file(path, copy_limit, follow_symlink=follow_symlink)
+        if mapped is not None:
+            return mapped
     return CopiedFile(path, follow_symlink=follow_symlink)
+
+
+def _map_file(path: PathLike, copy_limit: int, *, follow_symlink: bool) -> MappedFile | None:
+    """A map; None where the file is being written to, or grew or shrank meanwhile."""
+    file = MappedFile(path, follow_symlink=follow_symlink, keep_open=True)
+    try:
+        if copy_limit:
+            file.copy_before_writes()
+    except (HasWriterError, FileChangedError):
+        file.close()
+        return None
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 class CopiedFile:

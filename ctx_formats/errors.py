@@ -82,3 +82,7 @@ class FileChangedError(FormatError):
             file=str(path),
             reason=Reason.INTEGRITY,
         )
+
+
+class HasWriterError(Exception):
+    """Somebody has a file open for writing."""

@@ -12,12 +12,15 @@ import mmap
 import os
 import stat
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
+    from ctx_formats.write_lease import WriteLease
+
     PathLike = str | os.PathLike[str]
 
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -77,6 +80,8 @@ class MappedFile:
             OSError: No descriptors or no memory are left.
         """
         self.path = path
+        self._lease: WriteLease | None = None
+        self._is_reopened = False
         self._descriptor: int | None = open_descriptor(path, follow_symlink=follow_symlink)
         try:
             self.stamp = stamp_of(self._descriptor, path)
@@ -88,6 +93,29 @@ class MappedFile:
             self._close_descriptor()
         self.view = memoryview(self._map) if self._map is not None else memoryview(b"")
 
+    def copy_before_writes(self) -> None:
+        """Have the map's memory copied at the moment somebody is about to write to the file.
+
+        Linux alone can do so, for files of this user; see `ctx_formats.write_lease`.
+
+        Raises:
+            HasWriterError: Somebody has the file open for writing already.
+            FileChangedError: Its size has changed since it was opened.
+        """
+        if self._map is None or sys.platform != "linux":
+            return
+        from ctx_formats.write_lease import take_lease  # noqa: PLC0415 - lazy: reload
+
+        assert self._descriptor is not None, "opened with keep_open"
+        self._lease = take_lease(self._map, self._descriptor)
+        if os.fstat(self._descriptor).st_size != self.stamp.size:
+            raise FileChangedError(self.path, "while it was read")
+
+    @property
+    def is_detached(self) -> bool:
+        """True once the memory is a copy: the file may change, and nobody here sees it."""
+        return self._lease is not None and self._lease.is_copied and not self._is_reopened
+
     def require_unchanged(self) -> None:
         """Compare the file with what it was when it was opened, without reading it.
 
@@ -98,6 +126,8 @@ class MappedFile:
             FileChangedError: Somebody wrote to it or changed its size or times.
         """
         assert self._descriptor is not None, "opened with keep_open"
+        if self.is_detached:
+            return
         info = os.fstat(self._descriptor)
         now = FileStamp.of(info)
         same = now if info.st_nlink else replace(now, ctime_ns=self.stamp.ctime_ns)
@@ -116,6 +146,7 @@ class MappedFile:
         Where the system has no such paths (/proc/self/fd), the path it was opened under.
         """
         assert self._descriptor is not None, "opened with keep_open"
+        self._is_reopened = True  # what is mapped there sees every write
         return path_of_descriptor(self._descriptor, self.path)
 
     def drop_pages(self, offset: int, size: int) -> None:
@@ -125,8 +156,11 @@ class MappedFile:
         """
         start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
         end = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
-        if self._map is not None and end > start and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
+        if self._map is None or end <= start or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        with self._lease.lock if self._lease is not None else nullcontext():
+            if self._lease is None or not self._lease.is_copied:
+                self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def close(self) -> None:
         """Let go; the map itself ends when the last view of it does."""

@@ -12,7 +12,7 @@ from ort_lite.context.hints import refusal_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ctx_formats.mapped_file import FileStamp, MappedFile
+    from ctx_formats.mapped_file import MappedFile
 
 
 class WatchedFiles:
@@ -28,10 +28,10 @@ class WatchedFiles:
         Raises:
             OSError: No descriptors are left.
         """
-        self._files: list[tuple[int, FileStamp, str]] = []
+        self._files: list[tuple[int, MappedFile]] = []
         self._close = weakref.finalize(self, _close_all, self._files)
         for file in files:
-            self._files.append((file.duplicate(), file.stamp, str(file.path)))
+            self._files.append((file.duplicate(), file))
 
     def require_unchanged(self) -> None:
         """Compare each file with its state when it was opened.
@@ -39,17 +39,18 @@ class WatchedFiles:
         Raises:
             InvalidGraph: Reason integrity; another process has written to a file.
         """
-        for descriptor, stamp, path in self._files:
-            info = os.fstat(descriptor)
-            if info.st_size != stamp.size or info.st_mtime_ns != stamp.mtime_ns:
-                raise refusal_of(FileChangedError(path, "under a running session"), "")
+        for descriptor, file in self._files:
+            info, stamp = os.fstat(descriptor), file.stamp
+            is_same = info.st_size == stamp.size and info.st_mtime_ns == stamp.mtime_ns
+            if not is_same and not file.is_detached:
+                raise refusal_of(FileChangedError(file.path, "under a running session"), "")
 
     def close(self) -> None:
         """Close the files; calling it twice does nothing."""
         self._close()
 
 
-def _close_all(files: list[tuple[int, FileStamp, str]]) -> None:
-    for descriptor, _, _ in files:
+def _close_all(files: list[tuple[int, MappedFile]]) -> None:
+    for descriptor, _ in files:
         os.close(descriptor)
     files.clear()

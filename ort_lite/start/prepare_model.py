@@ -75,7 +75,7 @@ class ModelSource(Protocol):
         """Begin to check the payloads that `load_compiled` will need, as far as they are known.
 
         Args:
-            wanted: The execution providers that are about to be model.
+            wanted: The execution providers that are about to be created.
             disabled: Names of transformations that are not to run.
         """
         ...

@@ -4,6 +4,8 @@ Each form of a model is loaded and run, by each execution provider, while a proc
 files in place, copies over them, cuts them off, replaces them or swaps the folder's link. A load
 must give the numbers of one version, whole, or be refused with a typed error. Loads run in a child
 process; one that dies is a finding, and another one goes on with the next race.
+
+Payload files have 0.4 MB; with RACE_WIDTH=2200 in the environment 19 MB, and are mapped.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WIDTH = 320
+WIDTH = int(os.environ.get("RACE_WIDTH", "320"))
 VALUES = {"one": 1.0, "two": 2.0}
 ANSWERS = {name: (WIDTH + 10) * value for name, value in VALUES.items()}
 FEED = {"x": np.ones((1, WIDTH), np.float32)}

@@ -19,7 +19,9 @@ from small_models import feed, mlp, tied
 import ort_lite as ort
 from ctx_formats import copied_file
 from ctx_formats.errors import FormatError
+from ctx_formats.mapped_file import MappedFile
 from ctx_formats.stamped_file import StampedFile
+from ort_lite.context.shared_reading import COPY_LIMITS
 from ort_lite.context.signatures_shown import signatures_of
 from ort_lite.testing.reload_promises import before_import, flip_in_place
 
@@ -109,6 +111,39 @@ def test_a_change_under_a_running_session_does_not_reach_it(
     with made.load(session__ep_context_map=mode) as session:
         assert_right(made, session)
         change(holder)
+        assert_right(made, session)
+
+
+@pytest.fixture
+def leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every payload file counts as too large to be copied when it is opened."""
+    probe = tmp_path / "probe"
+    probe.write_bytes(b"x")
+    with copied_file.open_file(probe, copy_limit=0) as file:
+        assert isinstance(file, MappedFile)
+        file.copy_before_writes()
+        if file._lease is None:
+            pytest.skip("this system or file system has no leases: fcntl(2), F_SETLEASE")
+    monkeypatch.setitem(COPY_LIMITS, "auto", 1)
+
+
+@pytest.mark.usefixtures("leases")
+@pytest.mark.parametrize("moment", ["before the import", "under a running session"])
+@CHANGE
+def test_a_large_payload_is_copied_before_somebody_writes_to_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    change: Callable[[Path], None],
+) -> None:
+    made, holder = context(tmp_path, embed=False)
+    is_early = moment == "before the import"
+    if is_early:
+        before_import(monkeypatch, lambda: change(holder))
+    with made.load() as session:
+        assert_right(made, session)
+        if not is_early:
+            change(holder)
         assert_right(made, session)
 
 

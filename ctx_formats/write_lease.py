@@ -1,0 +1,217 @@
+"""Copies a mapped file at the moment another process opens it for writing.
+
+Linux can hold writers up: while a process has a read lease on a file, opening it for writing and
+truncating it wait until the lease is given back (fcntl(2), "Leases"). A thread of this process is
+told of the attempt, copies the map's pages into anonymous memory at the same addresses, and gives
+the lease back. So a writer waits for as long as a copy takes, and whoever reads the map never sees
+a byte of what it writes; memory of its own is needed only then. docs/adr/0033-copied-payloads.md.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+import signal
+import struct
+import threading
+import weakref
+from contextlib import suppress
+
+from ctx_formats.errors import HasWriterError
+from ctx_formats.lean_dataclass import dataclass
+
+SETOWN_EX, OWNER_TID = 15, 0
+"""F_SETOWN_EX and F_OWNER_TID of Linux's fcntl.h, which Python's fcntl does not have."""
+
+WAKE = signal.SIGURG
+"""Ignored in every thread that does not wait for it."""
+
+MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
+FAILED = ctypes.c_void_p(-1).value
+
+
+@dataclass(eq=False, slots=True)
+class WriteLease:
+    """A read lease on a mapped file; it lasts until a writer comes, or the map ends.
+
+    Attributes:
+        is_copied: The map's memory is a copy, which no other process changes.
+        lock: Held while that comes about.
+    """
+
+    descriptor: int
+    address: int
+    size: int
+    memory: weakref.ref[mmap.mmap]
+    lock: threading.RLock
+    is_copied: bool = False
+
+    def is_broken(self) -> bool:
+        """Whether a writer waits for it, or had to wait for too long."""
+        return fcntl.fcntl(self.descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+
+    def copy(self) -> None:
+        """Put a copy of the map in its place, all at once; the caller keeps the map alive.
+
+        Raises:
+            OSError: There is no memory for it.
+        """
+        if os.fstat(self.descriptor).st_size < self.size:
+            return  # the system has let the writer go on
+        libc = _libc()
+        new = libc.mmap(
+            None,
+            self.size,
+            mmap.PROT_READ | mmap.PROT_WRITE,
+            mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+        if new == FAILED:
+            raise OSError(ctypes.get_errno(), "no memory for a copy of a mapped file")
+        ctypes.memmove(new, self.address, self.size)
+        flags = MREMAP_MAYMOVE | MREMAP_FIXED
+        if libc.mremap(new, self.size, self.size, flags, ctypes.c_void_p(self.address)) == FAILED:
+            error = ctypes.get_errno()
+            libc.munmap(new, self.size)
+            raise OSError(error, "a copy of a mapped file cannot take its place")
+        self.is_copied = True
+
+
+class _Watcher:
+    """The leases of this process, and the thread that copies what a writer waits for."""
+
+    def __init__(self) -> None:
+        """Hold no lease."""
+        self.lock = threading.RLock()  # a map may end, and call `forget`, in the middle of anything
+        self.leases: set[WriteLease] = set()
+        self._thread_id = 0
+
+    def take(self, memory: mmap.mmap, descriptor: int) -> WriteLease:
+        """Take a lease on a file that `memory` maps, and keep it for as long as the map lasts.
+
+        Raises:
+            HasWriterError: Somebody has it open for writing.
+            OSError: There is no lease to be had.
+            RuntimeError: No thread can be started.
+        """
+        with self.lock:
+            owner = struct.pack("ii", OWNER_TID, self._thread())
+            own = os.dup(descriptor)
+            try:
+                fcntl.fcntl(own, SETOWN_EX, owner)
+                fcntl.fcntl(own, fcntl.F_SETSIG, WAKE)
+                _set_lease(own)
+            except BaseException:
+                os.close(own)
+                raise
+            view = ctypes.c_char.from_buffer(memory)
+            address, size = ctypes.addressof(view), len(memory)
+            lease = WriteLease(own, address, size, weakref.ref(memory), self.lock)
+            del view
+            self.leases.add(lease)
+            weakref.finalize(memory, self.forget, lease, os.getpid()).atexit = False
+        return lease
+
+    def forget(self, lease: WriteLease, process: int) -> None:
+        """Give a lease back; its map has ended."""
+        with self.lock:
+            if lease not in self.leases:
+                return
+            self.leases.discard(lease)
+            if os.getpid() == process:  # a forked child has the same lease
+                _give_back(lease)
+            os.close(lease.descriptor)
+
+    def answer_writers(self) -> None:
+        """Copy every map whose file a writer waits for, and let the writer go on."""
+        with self.lock:
+            for lease in [*self.leases]:
+                memory = lease.memory()  # held, or it could end, and call `forget`, meanwhile
+                if lease not in self.leases or not lease.is_broken():
+                    continue
+                if memory is not None:
+                    with suppress(OSError):  # without memory, what it writes is seen afterwards
+                        lease.copy()
+                self.leases.discard(lease)
+                if not _give_back(lease):
+                    lease.is_copied = False  # the writer may have been at work meanwhile
+                os.close(lease.descriptor)
+
+    def _thread(self) -> int:
+        if not self._thread_id:
+            ready = threading.Event()
+            thread = threading.Thread(target=self._serve, args=(ready,), name="ort_lite leases")
+            thread.daemon = True
+            thread.start()
+            ready.wait()
+        return self._thread_id
+
+    def _serve(self, ready: threading.Event) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {WAKE})
+        self._thread_id = threading.get_native_id()
+        ready.set()
+        while True:
+            signal.sigwait({WAKE})
+            self.answer_writers()
+
+
+def take_lease(memory: mmap.mmap, descriptor: int) -> WriteLease | None:
+    """Have a mapped file copied when another process is about to write to it.
+
+    Args:
+        memory: A private, writable map of the whole file.
+        descriptor: The file, open for reading only.
+
+    Returns:
+        The lease; None where there is none: for files of other users, for file systems without
+        leases, for a process without another thread to be had.
+
+    Raises:
+        HasWriterError: Somebody has the file open for writing already.
+    """
+    try:
+        return _watcher.take(memory, descriptor)
+    except (OSError, RuntimeError):
+        return None
+
+
+def _set_lease(descriptor: int) -> None:
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError as exc:
+        raise HasWriterError from exc
+
+
+def _give_back(lease: WriteLease) -> bool:
+    """Let writers go on; False where the system has done so, which waits for 45 seconds."""
+    try:
+        fcntl.fcntl(lease.descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return False
+    return True
+
+
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    libc.mmap.restype = libc.mremap.restype = pointer
+    libc.mmap.argtypes = [pointer, size, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.mremap.argtypes = [pointer, size, size, ctypes.c_int, pointer]
+    libc.munmap.argtypes = [pointer, size]
+    return libc
+
+
+def _start_anew() -> None:
+    global _watcher  # noqa: PLW0603 - the child's own: threads and leases are the parent's
+    for lease in _watcher.leases:
+        with suppress(OSError):
+            os.close(lease.descriptor)
+    _watcher.leases.clear()
+    _watcher = _Watcher()
+
+
+_watcher = _Watcher()
+os.register_at_fork(after_in_child=_start_anew)
