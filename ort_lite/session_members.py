@@ -89,6 +89,7 @@ _READ: dict[str, Callable[[SessionAnswers], Any]] = {
     "_outputs_meta": lambda session: session.get_outputs(),
     "_overridable_initializers": lambda session: session.get_overridable_initializers(),
     "_profiling_start_time_ns": lambda session: session.get_profiling_start_time_ns(),
+    "_provider_options": lambda session: session.get_provider_options(),
     "_providers": lambda session: session.get_providers(),
     "_reset_session": lambda session: session.set_providers,
     "_sess": _face,

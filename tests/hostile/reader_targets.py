@@ -222,7 +222,7 @@ class TuningTarget(JsonTarget):
         found = cache.read()
         if not all(tiling.tile.fits(problem) for problem, tiling in found.items()):
             raise Finding("a tile is larger than its problem")
-        cache._parsed(data)  # what `read` warns of
+        cache._parse(data)  # what `read` warns of
 
 
 class EntryTarget(JsonTarget):

@@ -25,7 +25,7 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from eps.cpu import FACTORY
 from eps.cpu.compile_graph import FREE_FOLDS
-from eps.opencl.payload import reader as payload_reader
+from eps.opencl.payload import format as payload_format
 from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import CommandError
@@ -95,10 +95,10 @@ def test_a_source_of_many_programs_is_inflated_and_digested_once(
     payload: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inflated: list[int] = []
-    real = payload_reader._inflated
+    real = payload_format._inflate
     monkeypatch.setattr(
-        payload_reader,
-        "_inflated",
+        payload_format,
+        "_inflate",
         lambda data, most: inflated.append(len(data)) or real(data, most),
     )
 
@@ -106,13 +106,13 @@ def test_a_source_of_many_programs_is_inflated_and_digested_once(
         header["variants"] = header["variants"][:1] * 500
         return b""
 
-    found = payload_reader.read_payload(forged(payload, repeat), 128)
+    found = payload_format.read_payload(forged(payload, repeat), 128)
     assert len(found.variants) == 500
     assert len(inflated) == 1
 
 
 def test_sources_of_all_programs_together_are_bounded(payload: bytes) -> None:
-    text = zlib.compress(b" " * (payload_reader.MAX_SOURCE // 4), 9)
+    text = zlib.compress(b" " * (payload_format.MAX_SOURCE // 4), 9)
     section = text + bytes(-len(text) % ALIGNMENT)
 
     def grow(header: Header) -> bytes:
@@ -125,7 +125,7 @@ def test_sources_of_all_programs_together_are_bounded(payload: bytes) -> None:
         return section * 6
 
     with pytest.raises(FormatError, match=r"source: cut, or too long, .* in a payload"):
-        payload_reader.read_payload(forged(payload, grow), 128)
+        payload_format.read_payload(forged(payload, grow), 128)
 
 
 def test_weights_that_share_bytes_are_refused(payload: bytes) -> None:
@@ -136,7 +136,7 @@ def test_weights_that_share_bytes_are_refused(payload: bytes) -> None:
         return b""
 
     with pytest.raises(FormatError, match=r"weight: from byte \d+, expected behind the one before"):
-        payload_reader.read_payload(forged(payload, overlap), 128)
+        payload_format.read_payload(forged(payload, overlap), 128)
 
 
 # Archives of the model cache
@@ -260,7 +260,7 @@ ODD_ARRAYS = {
 @pytest.mark.parametrize(("content", "method"), ODD_ARRAYS.values(), ids=ODD_ARRAYS)
 def test_odd_arrays_are_refused(content: bytes, method: int, tmp_path: Path) -> None:
     path = npz(tmp_path / "x.npz", content, method)
-    with pytest.raises(CommandError, match=r"is no \.npz file of plain arrays"):
+    with pytest.raises(CommandError, match=r"is not a \.npz file with plain arrays"):
         load_arrays(path)
 
 

@@ -26,7 +26,7 @@ if road == "closed":
     session.close()
 if road == "fell back":  # the SDK's part is kept until the session is closed
     failed = session._present().prepared
-    session._prepared_after(ort.EPFail("as if the device were lost"), failed)
+    session._fall_back_after(ort.EPFail("as if the device were lost"), failed)
     expected = session.run(None, inputs)[0]
 sys.stdout.flush()
 child = os.fork()

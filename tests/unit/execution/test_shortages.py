@@ -15,9 +15,8 @@ import pytest
 from small_models import feed, mlp
 
 import ort_lite as ort
-from ort_lite import compiler
+from ort_lite.planning import optimization
 from ort_lite.shortages import DESCRIPTORS, MEMORY, SPACE, THREADS, as_status
-from ort_lite.start import opening
 
 ROOT = Path(__file__).parents[3]
 EPS = ["CPU", "OpenVINO", "OpenCL"]
@@ -184,8 +183,7 @@ def test_what_the_system_lacks_is_a_status_on_every_road(
     model, options = mlp().SerializeToString(), ort.SessionOptions()
     kind = kind or ort.RuntimeException
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "_compiled", lack)
-        patch.setattr(compiler, "optimized", lack)
+        patch.setattr(optimization, "optimized", lack)
         with pytest.raises(kind) as raised:
             ort.InferenceSession(model, providers=["CPUExecutionProvider"])
         assert remedy in str(raised.value)
