@@ -12,7 +12,6 @@ import mmap
 import os
 import stat
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
@@ -158,9 +157,10 @@ class MappedFile:
         end = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
         if self._map is None or end <= start or not hasattr(mmap, "MADV_DONTNEED"):
             return
-        with self._lease.lock if self._lease is not None else nullcontext():
-            if self._lease is None or not self._lease.is_copied:
-                self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
+        if self._lease is not None:
+            self._lease.drop_pages(start, end - start)
+        else:
+            self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def close(self) -> None:
         """Let go; the map itself ends when the last view of it does."""

@@ -5,6 +5,12 @@ truncating it wait until the lease is given back (fcntl(2), "Leases"). A thread 
 told of the attempt, copies the map's pages into anonymous memory at the same addresses, and gives
 the lease back. So a writer waits for as long as a copy takes, and whoever reads the map never sees
 a byte of what it writes; memory of its own is needed only then. docs/adr/0033-copied-payloads.md.
+
+A forked child has the maps but neither the thread nor the leases: it sees what is written later,
+and compares the file instead. A copy that was under way in the parent is never finished in the
+child, nor waited for.
+
+Imported on Linux alone: other systems have no leases, and Windows has no fcntl.
 """
 
 from __future__ import annotations
@@ -37,16 +43,23 @@ class WriteLease:
     """A read lease on a mapped file; it lasts until a writer comes, or the map ends.
 
     Attributes:
+        is_held: No writer has come, and this process took it itself.
         is_copied: The map's memory is a copy, which no other process changes.
-        lock: Held while that comes about.
     """
 
     descriptor: int
     address: int
     size: int
     memory: weakref.ref[mmap.mmap]
-    lock: threading.RLock
+    is_held: bool = True
     is_copied: bool = False
+
+    def drop_pages(self, start: int, size: int) -> None:
+        """Give memory behind whole pages of the map back, unless it is a copy or becomes one."""
+        with _watcher.lock:
+            memory = self.memory()
+            if memory is not None and self.is_held:
+                memory.madvise(mmap.MADV_DONTNEED, start, size)
 
     def is_broken(self) -> bool:
         """Whether a writer waits for it, or had to wait for too long."""
@@ -85,9 +98,25 @@ class _Watcher:
 
     def __init__(self) -> None:
         """Hold no lease."""
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Hold no lease, as before the first; what a forked child begins with.
+
+        The lock is a new one, because a thread of the parent may hold the old one.
+        """
         self.lock = threading.RLock()  # a map may end, and call `forget`, in the middle of anything
         self.leases: set[WriteLease] = set()
         self._thread_id = 0
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: forget the parent's leases, without giving them back."""
+        leases = self.leases
+        self.start_anew()
+        for lease in leases:
+            lease.is_held = lease.is_copied = False  # the parent may be about to change either
+            with suppress(OSError):
+                os.close(lease.descriptor)
 
     def take(self, memory: mmap.mmap, descriptor: int) -> WriteLease:
         """Take a lease on a file that `memory` maps, and keep it for as long as the map lasts.
@@ -109,21 +138,17 @@ class _Watcher:
                 raise
             view = ctypes.c_char.from_buffer(memory)
             address, size = ctypes.addressof(view), len(memory)
-            lease = WriteLease(own, address, size, weakref.ref(memory), self.lock)
+            lease = WriteLease(own, address, size, weakref.ref(memory))
             del view
             self.leases.add(lease)
-            weakref.finalize(memory, self.forget, lease, os.getpid()).atexit = False
+            weakref.finalize(memory, self.forget, lease).atexit = False
         return lease
 
-    def forget(self, lease: WriteLease, process: int) -> None:
+    def forget(self, lease: WriteLease) -> None:
         """Give a lease back; its map has ended."""
         with self.lock:
-            if lease not in self.leases:
-                return
-            self.leases.discard(lease)
-            if os.getpid() == process:  # a forked child has the same lease
-                _give_back(lease)
-            os.close(lease.descriptor)
+            if lease in self.leases:
+                self._end(lease)
 
     def answer_writers(self) -> None:
         """Copy every map whose file a writer waits for, and let the writer go on."""
@@ -135,10 +160,17 @@ class _Watcher:
                 if memory is not None:
                     with suppress(OSError):  # without memory, what it writes is seen afterwards
                         lease.copy()
-                self.leases.discard(lease)
-                if not _give_back(lease):
-                    lease.is_copied = False  # the writer may have been at work meanwhile
-                os.close(lease.descriptor)
+                self._end(lease)
+
+    def _end(self, lease: WriteLease) -> None:
+        """Let writers go on."""
+        lease.is_held = False
+        try:
+            fcntl.fcntl(lease.descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except OSError:  # the system has done so, which waits for 45 seconds,
+            lease.is_copied = False  # and the writer may have been at work meanwhile
+        self.leases.discard(lease)
+        os.close(lease.descriptor)
 
     def _thread(self) -> int:
         if not self._thread_id:
@@ -185,15 +217,6 @@ def _set_lease(descriptor: int) -> None:
         raise HasWriterError from exc
 
 
-def _give_back(lease: WriteLease) -> bool:
-    """Let writers go on; False where the system has done so, which waits for 45 seconds."""
-    try:
-        fcntl.fcntl(lease.descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except OSError:
-        return False
-    return True
-
-
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
@@ -204,14 +227,5 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
-def _start_anew() -> None:
-    global _watcher  # noqa: PLW0603 - the child's own: threads and leases are the parent's
-    for lease in _watcher.leases:
-        with suppress(OSError):
-            os.close(lease.descriptor)
-    _watcher.leases.clear()
-    _watcher = _Watcher()
-
-
 _watcher = _Watcher()
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=_watcher.leave_to_parent)

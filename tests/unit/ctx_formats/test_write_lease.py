@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ctx_formats.copied_file import CopiedFile, open_file
 from ctx_formats.mapped_file import MappedFile
+from ctx_formats.write_lease import WriteLease
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's: fcntl(2)")
 DESCRIPTORS = Path("/proc/self/fd")
@@ -90,15 +98,100 @@ def test_a_path_that_was_handed_out_is_compared_all_the_same(
     assert not leased.is_detached
 
 
-def test_a_forked_child_takes_leases_of_its_own(path: Path, leased: MappedFile) -> None:
+def forked(work: Callable[[], bool]) -> int:
+    """The status with which a forked child ends: 0 where `work` is true; a hang is ended."""
     child = os.fork()
     if not child:
         code = 1
         try:
-            with open_file(path, copy_limit=1) as file:
-                write_elsewhere(path)
-                code = 0 if file.view == DATA else 2
+            signal.alarm(60)
+            code = 0 if work() else 2
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_child_takes_leases_of_its_own(path: Path, leased: MappedFile) -> None:
+    def leases() -> bool:
+        with open_file(path, copy_limit=1) as file:
+            write_elsewhere(path)
+            return file.view == DATA
+
+    assert forked(leases) == 0
     assert leased.view == DATA
+
+
+def test_a_child_that_is_forked_during_a_copy_waits_for_nobody(
+    tmp_path: Path, path: Path, leased: MappedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that copies, and holds the lock for as long, does not exist in the child."""
+    begun, go_on = threading.Event(), threading.Event()
+    copy = WriteLease.copy
+
+    def copy_slowly(lease: WriteLease) -> None:
+        copy(lease)
+        begun.set()
+        go_on.wait()
+
+    monkeypatch.setattr(WriteLease, "copy", copy_slowly)
+    other = tmp_path / "other.bin"
+    other.write_bytes(DATA)
+    writer = threading.Thread(target=write_elsewhere, args=(path,))
+    writer.start()
+    begun.wait()
+
+    def use_and_let_go() -> bool:
+        nonlocal leased
+        leased.drop_pages(0, len(DATA))  # the copy is this child's, too
+        same = leased.view == DATA and not leased.is_detached
+        leased.close()
+        leased = open_file(other, copy_limit=1)
+        gc.collect()
+        monkeypatch.undo()
+        write_elsewhere(other)
+        return same and leased.is_detached and leased.view == DATA
+
+    status = forked(use_and_let_go)
+    go_on.set()
+    writer.join()
+    assert status == 0
+    assert leased.is_detached
+    assert leased.view == DATA
+
+
+def test_children_that_are_forked_while_files_are_copied_go_on(tmp_path: Path) -> None:
+    """At whatever point of a copy it is; each sees one version or the beginning of the other."""
+    path = tmp_path / "large.bin"
+    for _ in range(5):
+        path.write_bytes(DATA * 4)
+        file = open_file(path, copy_limit=1)
+        if not isinstance(file, MappedFile) or file._lease is None:
+            pytest.skip("this file system has no leases")
+
+        def read_and_let_go(file: MappedFile = file) -> bool:
+            file.drop_pages(0, 1 << 20)
+            first = bytes(file.view[:5])
+            file.close()
+            gc.collect()
+            return first in (b"other", DATA[:5])
+
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)])
+        while not file.is_detached:
+            assert forked(read_and_let_go) == 0
+        assert writer.wait() == 0
+        assert file.view == DATA * 4
+        del read_and_let_go
+        file.close()
+
+
+def test_systems_without_leases_do_not_import_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows has neither fcntl nor SIGURG."""
+    monkeypatch.delitem(sys.modules, "ctx_formats.write_lease")
+    for system in ("win32", "darwin"):
+        monkeypatch.setattr(sys, "platform", system)
+        with MappedFile(path, keep_open=True) as file:
+            file.copy_before_writes()
+            assert file._lease is None
+    assert "ctx_formats.write_lease" not in sys.modules
