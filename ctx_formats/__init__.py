@@ -12,21 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ctx_formats.adapter_file import Adapter, read_adapter, write_adapter
-    from ctx_formats.container import Container, Entry
-    from ctx_formats.container_reader import read_container
-    from ctx_formats.container_writer import write_container
-    from ctx_formats.ep_context import EpContextNode
-    from ctx_formats.errors import FileChangedError, FormatError, Reason
-    from ctx_formats.identity import HardwareIdentity
-    from ctx_formats.model_reader import read_model
-    from ctx_formats.model_writer import encode_model
-    from ctx_formats.notes import ContextNotes, read_notes
-    from ctx_formats.onnx_model import Model
-    from ctx_formats.safe_path import resolve_payload
-    from ctx_formats.signatures import read_signed
-
 _MODULES = {
     "Adapter": "adapter_file",
     "Container": "container",
@@ -49,27 +34,28 @@ _MODULES = {
     "write_container": "container_writer",
 }
 
-__all__ = [
-    "Adapter",
-    "Container",
-    "ContextNotes",
-    "Entry",
-    "EpContextNode",
-    "FileChangedError",
-    "FormatError",
-    "HardwareIdentity",
-    "Model",
-    "Reason",
-    "encode_model",
-    "read_adapter",
-    "read_container",
-    "read_model",
-    "read_notes",
-    "read_signed",
-    "resolve_payload",
-    "write_adapter",
-    "write_container",
-]
+if TYPE_CHECKING:
+    from ctx_formats.adapter_file import Adapter as Adapter
+    from ctx_formats.adapter_file import read_adapter as read_adapter
+    from ctx_formats.adapter_file import write_adapter as write_adapter
+    from ctx_formats.container import Container as Container
+    from ctx_formats.container import Entry as Entry
+    from ctx_formats.container_reader import read_container as read_container
+    from ctx_formats.container_writer import write_container as write_container
+    from ctx_formats.ep_context import EpContextNode as EpContextNode
+    from ctx_formats.errors import FileChangedError as FileChangedError
+    from ctx_formats.errors import FormatError as FormatError
+    from ctx_formats.errors import Reason as Reason
+    from ctx_formats.identity import HardwareIdentity as HardwareIdentity
+    from ctx_formats.model_reader import read_model as read_model
+    from ctx_formats.model_writer import encode_model as encode_model
+    from ctx_formats.notes import ContextNotes as ContextNotes
+    from ctx_formats.notes import read_notes as read_notes
+    from ctx_formats.onnx_model import Model as Model
+    from ctx_formats.safe_path import resolve_payload as resolve_payload
+    from ctx_formats.signatures import read_signed as read_signed
+else:
+    __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
@@ -81,4 +67,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names."""
-    return list(__all__)
+    return sorted(_MODULES)

@@ -62,7 +62,7 @@ class StandInNames:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.public = sorted(
-            {*ort_lite.__all__, *_BUILD, *_VALUES, *_MODULES} - {"as_onnxruntime", "__version__"}
+            {*dir(ort_lite), *_BUILD, *_VALUES, *_MODULES} - {"as_onnxruntime", "__version__"}
         )
         self._made: dict[str, type] = {}
 

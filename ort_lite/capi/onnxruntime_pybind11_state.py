@@ -51,7 +51,7 @@ _ITS_ALONE = {
     "OrtDeviceEpIncompatibilityReason": "ort_lite.providers.device_incompatibility",
     "get_hardware_device_ep_incompatibility_details": "ort_lite.providers.device_incompatibility",
 }
-__all__ = sorted((set(ort_lite.__all__) - _NOT_ITS) | _ITS_ALONE.keys())
+__all__ = sorted((set(dir(ort_lite)) - _NOT_ITS) | _ITS_ALONE.keys())
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names

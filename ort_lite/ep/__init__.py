@@ -43,200 +43,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ort_lite.cpu_baseline import baseline_problem
-    from ort_lite.ep.factory import (
-        TRUE_TEXTS,
-        DeviceInfo,
-        EpFactory,
-        Probe,
-        SupportsEarlyLoading,
-        SupportsMissingReason,
-        SupportsThreadsOption,
-        SupportsUnknownOptions,
-        read_choice,
-        read_count,
-        read_flag,
-    )
-    from ort_lite.ep.input_shapes import RESHAPE_INPUT, Bound, parse_shapes
-    from ort_lite.ep.interface import (
-        OPTIMAL,
-        Capability,
-        Compatibility,
-        CompiledModelCompatibility,
-        CompiledPartition,
-        CompileRefused,
-        ExecutionProvider,
-        FusedNode,
-        GraphView,
-        NotInstalled,
-        PartitionIo,
-        Runnable,
-        Shapes,
-        StartupHints,
-        SupportsCompileByShape,
-        SupportsEpContext,
-        SupportsMemorySharing,
-        SupportsOptionPromises,
-        SupportsPayloadIdentity,
-        SupportsQuickIdentity,
-        SupportsWeightSharing,
-        Value,
-        WeightsFile,
-        WeightsSink,
-        compare_identities,
-        unsupported,
-    )
-    from ort_lite.ep.kernels import (
-        Body,
-        KernelCall,
-        KernelDef,
-        KernelFactory,
-        KernelFn,
-        KernelInfo,
-        KernelRegistry,
-        Match,
-        SupportsKernelListing,
-        SupportsKernels,
-        attribute_value,
-        kernel,
-    )
-    from ort_lite.ep.ports import Port, PortError, Ports, import_order, port_order
-    from ort_lite.ep.sdk_libraries import CLibrary, Owned, load_early, package_folders
-    from ort_lite.execution.random_seed import new_generator
-    from ort_lite.execution.run_context import NodeLabel, NodeRun, RunContext, current_run
-    from ort_lite.execution.slots import SlotProgram, SlotTable, number_slots
-    from ort_lite.execution.sparse_values import OrtSparseFormat, SparseTensor
-    from ort_lite.extension_module import load_extension
-    from ort_lite.kernel_type_str import (
-        ArgPlace,
-        KernelTypeStrResolver,
-        OpIdentifier,
-        places_of_schema,
-    )
-    from ort_lite.model.graph import Graph
-    from ort_lite.model.sparse_constants import dense_array
-    from ort_lite.model.tensor_values import numpy_dtype, onnx_data_type, to_numpy, type_string
-    from ort_lite.model.type_text import element_text, type_text
-    from ort_lite.model_cache.user_folder import user_cache_folder
-    from ort_lite.session_log import get_logger, verbose_level
-    from ort_lite.shortages import remedy_of, start_helper
-    from ort_lite.status import (
-        DeviceReset,
-        EPFail,
-        Fail,
-        InvalidArgument,
-        InvalidGraph,
-        NotImplemented,  # noqa: A004 - ONNX Runtime's public name
-        OrtLiteError,
-        RuntimeException,
-    )
-    from ort_lite.uncut_calls import uncut
-    from ort_lite.version import VERSION
-
-__all__ = [
-    "ArgPlace",
-    "Body",
-    "Bound",
-    "CLibrary",
-    "Capability",
-    "Compatibility",
-    "CompileRefused",
-    "CompiledModelCompatibility",
-    "CompiledPartition",
-    "DeviceInfo",
-    "DeviceReset",
-    "EPFail",
-    "EpFactory",
-    "ExecutionProvider",
-    "Fail",
-    "FusedNode",
-    "Graph",
-    "GraphView",
-    "InvalidArgument",
-    "InvalidGraph",
-    "KernelCall",
-    "KernelDef",
-    "KernelFactory",
-    "KernelFn",
-    "KernelInfo",
-    "KernelRegistry",
-    "KernelTypeStrResolver",
-    "Match",
-    "NodeLabel",
-    "NodeRun",
-    "NotImplemented",
-    "NotInstalled",
-    "OPTIMAL",
-    "OpIdentifier",
-    "OrtLiteError",
-    "OrtSparseFormat",
-    "Owned",
-    "PartitionIo",
-    "Port",
-    "PortError",
-    "Ports",
-    "Probe",
-    "RESHAPE_INPUT",
-    "RunContext",
-    "Runnable",
-    "RuntimeException",
-    "Shapes",
-    "SlotProgram",
-    "SlotTable",
-    "SparseTensor",
-    "StartupHints",
-    "SupportsCompileByShape",
-    "SupportsEarlyLoading",
-    "SupportsEpContext",
-    "SupportsKernelListing",
-    "SupportsKernels",
-    "SupportsMemorySharing",
-    "SupportsMissingReason",
-    "SupportsOptionPromises",
-    "SupportsPayloadIdentity",
-    "SupportsQuickIdentity",
-    "SupportsThreadsOption",
-    "SupportsUnknownOptions",
-    "SupportsWeightSharing",
-    "TRUE_TEXTS",
-    "VERSION",
-    "Value",
-    "WeightsFile",
-    "WeightsSink",
-    "attribute_value",
-    "baseline_problem",
-    "compare_identities",
-    "current_run",
-    "dense_array",
-    "element_text",
-    "get_logger",
-    "import_order",
-    "kernel",
-    "load_early",
-    "load_extension",
-    "new_generator",
-    "number_slots",
-    "numpy_dtype",
-    "onnx_data_type",
-    "package_folders",
-    "parse_shapes",
-    "places_of_schema",
-    "port_order",
-    "read_choice",
-    "read_count",
-    "read_flag",
-    "remedy_of",
-    "start_helper",
-    "to_numpy",
-    "type_string",
-    "type_text",
-    "uncut",
-    "unsupported",
-    "user_cache_folder",
-    "verbose_level",
-]
-
 _HOMES = {
     "ort_lite.cpu_baseline": ("baseline_problem",),
     "ort_lite.ep.factory": (
@@ -252,11 +58,7 @@ _HOMES = {
         "read_count",
         "read_flag",
     ),
-    "ort_lite.ep.input_shapes": (
-        "Bound",
-        "RESHAPE_INPUT",
-        "parse_shapes",
-    ),
+    "ort_lite.ep.input_shapes": ("Bound", "RESHAPE_INPUT", "parse_shapes"),
     "ort_lite.ep.interface": (
         "Capability",
         "Compatibility",
@@ -299,26 +101,12 @@ _HOMES = {
         "attribute_value",
         "kernel",
     ),
-    "ort_lite.ep.ports": (
-        "Port",
-        "PortError",
-        "Ports",
-        "import_order",
-        "port_order",
-    ),
-    "ort_lite.ep.sdk_libraries": (
-        "CLibrary",
-        "Owned",
-        "load_early",
-        "package_folders",
-    ),
+    "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
+    "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
     "ort_lite.execution.run_context": ("NodeLabel", "NodeRun", "RunContext", "current_run"),
     "ort_lite.execution.slots": ("SlotProgram", "SlotTable", "number_slots"),
-    "ort_lite.execution.sparse_values": (
-        "OrtSparseFormat",
-        "SparseTensor",
-    ),
+    "ort_lite.execution.sparse_values": ("OrtSparseFormat", "SparseTensor"),
     "ort_lite.extension_module": ("load_extension",),
     "ort_lite.kernel_type_str": (
         "ArgPlace",
@@ -328,25 +116,11 @@ _HOMES = {
     ),
     "ort_lite.model.graph": ("Graph",),
     "ort_lite.model.sparse_constants": ("dense_array",),
-    "ort_lite.model.tensor_values": (
-        "numpy_dtype",
-        "onnx_data_type",
-        "to_numpy",
-        "type_string",
-    ),
-    "ort_lite.model.type_text": (
-        "element_text",
-        "type_text",
-    ),
+    "ort_lite.model.tensor_values": ("numpy_dtype", "onnx_data_type", "to_numpy", "type_string"),
+    "ort_lite.model.type_text": ("element_text", "type_text"),
     "ort_lite.model_cache.user_folder": ("user_cache_folder",),
-    "ort_lite.session_log": (
-        "get_logger",
-        "verbose_level",
-    ),
-    "ort_lite.shortages": (
-        "remedy_of",
-        "start_helper",
-    ),
+    "ort_lite.session_log": ("get_logger", "verbose_level"),
+    "ort_lite.shortages": ("remedy_of", "start_helper"),
     "ort_lite.status": (
         "DeviceReset",
         "EPFail",
@@ -362,6 +136,110 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
+if TYPE_CHECKING:
+    from ort_lite.cpu_baseline import baseline_problem as baseline_problem
+    from ort_lite.ep.factory import TRUE_TEXTS as TRUE_TEXTS
+    from ort_lite.ep.factory import DeviceInfo as DeviceInfo
+    from ort_lite.ep.factory import EpFactory as EpFactory
+    from ort_lite.ep.factory import Probe as Probe
+    from ort_lite.ep.factory import SupportsEarlyLoading as SupportsEarlyLoading
+    from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason
+    from ort_lite.ep.factory import SupportsThreadsOption as SupportsThreadsOption
+    from ort_lite.ep.factory import SupportsUnknownOptions as SupportsUnknownOptions
+    from ort_lite.ep.factory import read_choice as read_choice
+    from ort_lite.ep.factory import read_count as read_count
+    from ort_lite.ep.factory import read_flag as read_flag
+    from ort_lite.ep.input_shapes import RESHAPE_INPUT as RESHAPE_INPUT
+    from ort_lite.ep.input_shapes import Bound as Bound
+    from ort_lite.ep.input_shapes import parse_shapes as parse_shapes
+    from ort_lite.ep.interface import OPTIMAL as OPTIMAL
+    from ort_lite.ep.interface import Capability as Capability
+    from ort_lite.ep.interface import Compatibility as Compatibility
+    from ort_lite.ep.interface import CompiledModelCompatibility as CompiledModelCompatibility
+    from ort_lite.ep.interface import CompiledPartition as CompiledPartition
+    from ort_lite.ep.interface import CompileRefused as CompileRefused
+    from ort_lite.ep.interface import ExecutionProvider as ExecutionProvider
+    from ort_lite.ep.interface import FusedNode as FusedNode
+    from ort_lite.ep.interface import GraphView as GraphView
+    from ort_lite.ep.interface import NotInstalled as NotInstalled
+    from ort_lite.ep.interface import PartitionIo as PartitionIo
+    from ort_lite.ep.interface import Runnable as Runnable
+    from ort_lite.ep.interface import Shapes as Shapes
+    from ort_lite.ep.interface import StartupHints as StartupHints
+    from ort_lite.ep.interface import SupportsCompileByShape as SupportsCompileByShape
+    from ort_lite.ep.interface import SupportsEpContext as SupportsEpContext
+    from ort_lite.ep.interface import SupportsMemorySharing as SupportsMemorySharing
+    from ort_lite.ep.interface import SupportsOptionPromises as SupportsOptionPromises
+    from ort_lite.ep.interface import SupportsPayloadIdentity as SupportsPayloadIdentity
+    from ort_lite.ep.interface import SupportsQuickIdentity as SupportsQuickIdentity
+    from ort_lite.ep.interface import SupportsWeightSharing as SupportsWeightSharing
+    from ort_lite.ep.interface import Value as Value
+    from ort_lite.ep.interface import WeightsFile as WeightsFile
+    from ort_lite.ep.interface import WeightsSink as WeightsSink
+    from ort_lite.ep.interface import compare_identities as compare_identities
+    from ort_lite.ep.interface import unsupported as unsupported
+    from ort_lite.ep.kernels import Body as Body
+    from ort_lite.ep.kernels import KernelCall as KernelCall
+    from ort_lite.ep.kernels import KernelDef as KernelDef
+    from ort_lite.ep.kernels import KernelFactory as KernelFactory
+    from ort_lite.ep.kernels import KernelFn as KernelFn
+    from ort_lite.ep.kernels import KernelInfo as KernelInfo
+    from ort_lite.ep.kernels import KernelRegistry as KernelRegistry
+    from ort_lite.ep.kernels import Match as Match
+    from ort_lite.ep.kernels import SupportsKernelListing as SupportsKernelListing
+    from ort_lite.ep.kernels import SupportsKernels as SupportsKernels
+    from ort_lite.ep.kernels import attribute_value as attribute_value
+    from ort_lite.ep.kernels import kernel as kernel
+    from ort_lite.ep.ports import Port as Port
+    from ort_lite.ep.ports import PortError as PortError
+    from ort_lite.ep.ports import Ports as Ports
+    from ort_lite.ep.ports import import_order as import_order
+    from ort_lite.ep.ports import port_order as port_order
+    from ort_lite.ep.sdk_libraries import CLibrary as CLibrary
+    from ort_lite.ep.sdk_libraries import Owned as Owned
+    from ort_lite.ep.sdk_libraries import load_early as load_early
+    from ort_lite.ep.sdk_libraries import package_folders as package_folders
+    from ort_lite.execution.random_seed import new_generator as new_generator
+    from ort_lite.execution.run_context import NodeLabel as NodeLabel
+    from ort_lite.execution.run_context import NodeRun as NodeRun
+    from ort_lite.execution.run_context import RunContext as RunContext
+    from ort_lite.execution.run_context import current_run as current_run
+    from ort_lite.execution.slots import SlotProgram as SlotProgram
+    from ort_lite.execution.slots import SlotTable as SlotTable
+    from ort_lite.execution.slots import number_slots as number_slots
+    from ort_lite.execution.sparse_values import OrtSparseFormat as OrtSparseFormat
+    from ort_lite.execution.sparse_values import SparseTensor as SparseTensor
+    from ort_lite.extension_module import load_extension as load_extension
+    from ort_lite.kernel_type_str import ArgPlace as ArgPlace
+    from ort_lite.kernel_type_str import KernelTypeStrResolver as KernelTypeStrResolver
+    from ort_lite.kernel_type_str import OpIdentifier as OpIdentifier
+    from ort_lite.kernel_type_str import places_of_schema as places_of_schema
+    from ort_lite.model.graph import Graph as Graph
+    from ort_lite.model.sparse_constants import dense_array as dense_array
+    from ort_lite.model.tensor_values import numpy_dtype as numpy_dtype
+    from ort_lite.model.tensor_values import onnx_data_type as onnx_data_type
+    from ort_lite.model.tensor_values import to_numpy as to_numpy
+    from ort_lite.model.tensor_values import type_string as type_string
+    from ort_lite.model.type_text import element_text as element_text
+    from ort_lite.model.type_text import type_text as type_text
+    from ort_lite.model_cache.user_folder import user_cache_folder as user_cache_folder
+    from ort_lite.session_log import get_logger as get_logger
+    from ort_lite.session_log import verbose_level as verbose_level
+    from ort_lite.shortages import remedy_of as remedy_of
+    from ort_lite.shortages import start_helper as start_helper
+    from ort_lite.status import DeviceReset as DeviceReset
+    from ort_lite.status import EPFail as EPFail
+    from ort_lite.status import Fail as Fail
+    from ort_lite.status import InvalidArgument as InvalidArgument
+    from ort_lite.status import InvalidGraph as InvalidGraph
+    from ort_lite.status import NotImplemented as NotImplemented  # noqa: A004 - ONNX Runtime's public name
+    from ort_lite.status import OrtLiteError as OrtLiteError
+    from ort_lite.status import RuntimeException as RuntimeException
+    from ort_lite.uncut_calls import uncut as uncut
+    from ort_lite.version import VERSION as VERSION
+else:
+    __all__ = sorted(_HOME_OF)
+
 
 def __getattr__(name: str) -> object:
     """Import what `name` lives in (PEP 562)."""
@@ -372,4 +250,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names."""
-    return list(__all__)
+    return sorted(_HOME_OF)
