@@ -1,8 +1,11 @@
-"""Calls into an SDK's C++ extension module, which the end of the interpreter must not cut short.
+"""Calls into an SDK that the end of the interpreter must not cut short.
 
 A daemon thread that asks for the interpreter's lock once Python is ending is stopped there (up to
 Python 3.13 by pthread_exit). C++ cannot be unwound like that: the process ends with SIGABRT. So
-Python's exit waits for such calls, and none begins after that. Calls through ctypes need no care.
+Python's exit waits for calls into an SDK's extension module, and none begins after that. Calls
+through ctypes need no such care, but for compiles: a compiler whose library is torn down by exit()
+while it is at work ends the process, too (Intel's OpenCL runtime: SIGSEGV, "Pure virtual function
+called!").
 """
 
 from __future__ import annotations
@@ -30,12 +33,17 @@ class UncutCalls:
 
     def __enter__(self) -> None:
         """Begin a call, unless Python is ending: then the thread stays here."""
+        while not self.begin():
+            sleep(PATIENCE)
+
+    def begin(self) -> bool:
+        """Begin a call that `__exit__` ends; False, and no call, where Python is ending."""
         me = get_ident()
         self._inside.add(me)  # before the look at `_ending`, as `end` goes the other way round
         if self._ending and me != main_thread().ident:
             self._inside.discard(me)
-            while True:
-                sleep(PATIENCE)
+            return False
+        return True
 
     def __exit__(self, *exc: object) -> None:
         """End it."""

@@ -86,7 +86,8 @@ def ended(ep: str, state: str, how: str, delay: float = 0.0) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
         check=False,
     )
-    assert (done.returncode, done.stderr) == (CODES[how], "")
+    if (done.returncode, done.stderr) != (CODES[how], ""):
+        raise AssertionError(f"status {done.returncode}: {done.stderr}")
 
 
 def main() -> int:

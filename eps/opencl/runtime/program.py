@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from eps.opencl.cl.program import Program
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
-from ort_lite.ep import EPFail, get_logger, start_helper
+from ort_lite.ep import get_logger, start_helper, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +42,7 @@ def build(context: Context, source: str, options: str) -> Program:
 
 
 def _build_program(context: Context, source: str, options: str) -> Program:
-    with opencl_errors("building a program"):
+    with opencl_errors("building a program"), uncut:
         program = Program.of_source(context, source)
         program.build(options + define_of(context.device))
     return program
@@ -64,8 +63,14 @@ def warm_up_compiler(context: Context) -> None:
 
 
 def _warm_up(context: Context) -> None:
-    with suppress(EPFail):
-        _build_program(context, _SMALL, "")
+    if not uncut.begin():  # and a thread that waited in place of this would be waited for
+        return
+    try:
+        Program.of_source(context, _SMALL).build(define_of(context.device))
+    except OpenCLError as exc:
+        log.debug("the compiler is not warmed up: %s", sdk_text(exc))
+    finally:
+        uncut.__exit__()
 
 
 def _platform(context: Context) -> str:
@@ -78,7 +83,7 @@ def load(context: Context, binary: bytes, options: str) -> Program:
     Raises:
         EPFail: The driver refuses it.
     """
-    with opencl_errors("loading a program binary"):
+    with opencl_errors("loading a program binary"), uncut:
         program = Program.of_binary(context, binary)
         program.build(options)
     return program
@@ -98,7 +103,8 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
         EPFail: The driver gives none.
     """
     with opencl_errors("reading a program binary"):
-        binary = program.binary()
+        with uncut:
+            binary = program.binary()
         if not is_intels(binary):
             return binary
         small = _build_program(context, _SMALL, "").binary()
@@ -108,10 +114,11 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
 
 def _loads(context: Context, binary: bytes, kernels: Sequence[str]) -> bool:
     try:
-        program = Program.of_binary(context, binary)
-        program.build("")
-        for name in kernels:
-            program.kernel(name)
+        with uncut:
+            program = Program.of_binary(context, binary)
+            program.build("")
+            for name in kernels:
+                program.kernel(name)
     except OpenCLError as exc:
         log.debug("the driver's binary stays as it is: %s", sdk_text(exc))
         return False

@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
-from endurance.exits import CODES, ended
+from endurance.exits import CODES, ROOT, ended
+
+COMPILING = """
+import atexit, threading, time
+import ort_lite as ort
+from eps.opencl.runtime import program
+from small_models import mlp
+
+ending, begun, build = [], threading.Event(), program.Program.build
+
+def build_until_the_end(self, options):
+    begun.set()
+    while not ending:
+        time.sleep(0.01)
+    build(self, options)
+    print("compiled", flush=True)
+
+atexit.register(ending.append, True)
+model, eps = mlp().SerializeToString(), ["OpenCLExecutionProvider"]
+load = lambda: ort.InferenceSession(model, providers=eps, enable_fallback=0)
+load().close()
+program.Program.build = build_until_the_end
+threading.Thread(target=load, daemon=True).start()
+begun.wait()
+"""
 
 
 @pytest.mark.slow
@@ -15,8 +43,23 @@ def test_daemon_threads_may_run_when_python_ends(ep: str, how: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.2, 0.5, 0.8])
-def test_daemon_threads_may_load_when_python_ends(delay: float) -> None:
-    ended("OpenVINO", "loading", "return", delay)
+@pytest.mark.parametrize("ep", ["OpenVINO", "OpenCL"])
+def test_daemon_threads_may_load_when_python_ends(ep: str, delay: float) -> None:
+    ended(ep, "loading", "return", delay)
+
+
+def test_python_waits_for_an_opencl_compile_when_it_ends() -> None:
+    """Intel's compiler ends the process where exit() tears its library down meanwhile."""
+    folders = [ROOT, ROOT / "tests"]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COMPILING],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "compiled\n", "")
 
 
 @pytest.mark.slow
