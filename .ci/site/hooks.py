@@ -34,6 +34,8 @@ ELSEWHERE = {
     "examples/README.md": "examples.md",
 }
 """Files outside of docs/ that are pages of the site."""
+LINKED = re.compile(r"\s*:? ?\(?\[[^\]]*\]\([^)]*\)(?:, ort_lite only)?\)?")
+"""A link with its parentheses and the words before and after it."""
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
@@ -182,8 +184,8 @@ def entry_rows() -> Iterator[tuple[str, tuple[str, str]]]:
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             keys = re.findall(r"`((?:session|ep|optimization)\.[\w.]+)`", cells[0])
             for key in keys if line.startswith("|") and len(cells) > 1 else ():
-                meaning = re.sub(r"\s*:? ?\(?\[[^\]]*\]\([^)]*\)\)?", "", cells[-1])
-                meaning = re.sub(r" \((ours(, below)?|below)\)", "", meaning)
+                meaning = re.sub(r" \((below|(below, )?ort_lite only)\)", "", cells[-1])
+                meaning = LINKED.sub("", meaning)
                 yield key, (meaning, path.name)
 
 
