@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -14,12 +16,15 @@ from ort_lite.cli.devices import devices
 from ort_lite.cli.doctor import doctor
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.explain_placement import explain
+from ort_lite.cli.help_options import add_help_options, add_version_option
 from ort_lite.cli.hw import hw
 from ort_lite.cli.inspect_model import inspect
+from ort_lite.cli.next_steps import explain_error
 from ort_lite.cli.output import escape_unencodable, print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
 from ort_lite.cli.signing import keygen, sign, verify
+from ort_lite.cli.unheeded import note_variables
 from ort_lite.cli.verbosity import add_verbose_option
 from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.status import InvalidGraph, OrtLiteError
@@ -28,6 +33,8 @@ from ort_lite.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+log = logging.getLogger(__name__)
+
 EPILOG = (
     "Exit codes: 0 success, 1 comparison failed, 2 usage error, 3 hardware missing, "
     "4 INVALID_GRAPH, 5 compilation failed, 7 vendor code crashed, 130 interrupted."
@@ -35,7 +42,6 @@ EPILOG = (
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, prog_name="ort-lite")
 @click.pass_context
 def root(context: click.Context) -> None:
     """Compile ONNX models for this machine's accelerators, and reload them fast."""
@@ -51,12 +57,15 @@ COMMANDS = (
 for command in COMMANDS:
     root.add_command(command)
 add_verbose_option(root)
+add_help_options(root)
+add_version_option(root, VERSION)
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command; every error becomes one line on stderr and an exit code."""
     as_json = "--json" in arguments
     escape_unencodable()
+    note_variables(os.environ)
     try:
         result = root.main(list(arguments), prog_name="ort-lite", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as exc:
@@ -82,10 +91,13 @@ def _help(exc: click.UsageError) -> str:
 def _report_status(exc: OrtLiteError, *, as_json: bool) -> ExitCode:
     reason = exc.reason if isinstance(exc, InvalidGraph) else None
     hint = exc.hint if isinstance(exc, InvalidGraph) else ""
+    plain, step = explain_error(exc)
+    if plain:
+        log.info("%s", exc.message)
     return _report(
         exit_code_of(exc),
-        exc.message,
-        "" if hint in exc.message else hint,
+        plain or exc.message,
+        step or ("" if hint in exc.message else hint),
         as_json=as_json,
         status=exc.code.name,
         reason=str(reason or ""),
@@ -98,7 +110,8 @@ def _report(
     line = " ".join(message.split())
     label = f"{status}: " if status else ""
     stop = "" if line.endswith((".", "!", "?")) else "."
-    print_note(f"error: {label}{line}" + (f"{stop} Hint: {hint}." if hint else ""))
+    end = "" if hint.endswith("?") else "."
+    print_note(f"error: {label}{line}" + (f"{stop} Hint: {hint}{end}" if hint else ""))
     if as_json:
         error = {"status": status, "reason": reason, "message": message, "hint": hint}
         print_json({"error": error, "exit_code": int(code)})

@@ -177,7 +177,7 @@ def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
             _write_archive(out, flat)
         publish(temporary, path, replace=True)
     except OSError as exc:
-        raise CommandError(ExitCode.USAGE, f"cannot write {path}: {exc}") from exc
+        raise CommandError(ExitCode.USAGE, f"cannot write {path}: {exc.strerror or exc}") from exc
 
 
 def _write_archive(out: BinaryIO, arrays: Mapping[str, Array]) -> None:

@@ -22,7 +22,7 @@ from ort_lite.cli.output import (
     time_text,
 )
 from ort_lite.cli.peers import open_peer, run_named
-from ort_lite.cli.run_model import FeedChoice, make_feed, parse_shapes
+from ort_lite.cli.run_inputs import FeedChoice, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:

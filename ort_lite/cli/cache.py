@@ -17,7 +17,7 @@ from ort_lite.cli.cache_entries import (
     folder_option,
     store_of,
 )
-from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     count_text,
     json_option,
@@ -71,13 +71,18 @@ def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
             size_text(entry.size),
             _time_text(store.last_used(entry.key)),
             "pinned" if store.is_pinned(entry.key) else "",
-            entry.identity.get("providers", ""),
+            entry.identity.get("providers", "").replace("ExecutionProvider", ""),
             entry.source or "from memory",
         )
         for entry in entries
     ]
     columns = ("key", "size", "last used", "", "providers", "model")
     print_table(columns, rows, right=("size",))
+    if not found:
+        print_note(
+            f"{store.folder} has no entries; a session adds one if ORT_LITE_CACHE_DIR or "
+            "session.ep_context_cache=1 is set."
+        )
     if damaged:
         print_note(f"{len(damaged)} more cannot be read; run ort-lite cache verify to see why.")
     return ExitCode.OK
@@ -176,9 +181,17 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
     Exit code 0 for a hit, 1 for a miss.
     """
     from ort_lite.model_cache.lookup import look_up
+    from ort_lite.status import EPFail
 
     options = choice.session_options()
-    found = look_up(model, options, choice.providers, cache_of(folder, choice.config))
+    try:
+        found = look_up(model, options, choice.providers, cache_of(folder, choice.config))
+    except EPFail as exc:
+        raise CommandError(
+            ExitCode.NO_HARDWARE,
+            exc.message,
+            hint="run ort-lite devices to list the available ones",
+        ) from exc
     code = ExitCode.OK if found.hit else ExitCode.DIFFERENT
     if as_json:
         print_json({"model": str(model), **found.to_json(), "exit_code": int(code)})

@@ -16,6 +16,7 @@ from ort_lite.cli.cache_entries import (
     store_of,
 )
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.next_steps import look_at
 from ort_lite.cli.output import (
     count_text,
     json_option,
@@ -92,6 +93,10 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
         raise CommandError(
             ExitCode.USAGE, f"{target} exists already", hint="name another file, or remove it first"
         ) from exc
+    except OSError as exc:
+        raise CommandError(
+            ExitCode.COMPILE_FAILED, f"cannot write {target}: {exc.strerror or exc}"
+        ) from exc
     except FormatError as exc:
         raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=REMEDY) from exc
     return _print_entries("exported", entries, as_json=as_json)
@@ -114,7 +119,14 @@ def import_(source: Path, *, folder: Path | None, secret: Path | None, as_json: 
     try:
         entries = import_entries(store_of(folder, secret), source, cache_of(folder).quota)
     except FormatError as exc:
-        raise CommandError(ExitCode.INVALID_GRAPH, f"{source}: {exc}") from exc
+        kind = look_at(source).partition(";")[0]
+        if kind:
+            raise CommandError(
+                ExitCode.INVALID_GRAPH,
+                f"{source} is {kind}, not an archive of compiled models",
+                hint="ort-lite cache export writes such an archive",
+            ) from exc
+        raise CommandError(ExitCode.INVALID_GRAPH, str(exc.in_file(str(source)))) from exc
     return _print_entries("imported", entries, as_json=as_json)
 
 

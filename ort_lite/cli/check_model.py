@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, progress
+from ort_lite.cli.output import json_option, print_json, print_line, print_note, progress
 from ort_lite.cli.session_choice import session_choice
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
         return code
     if not verdicts:
         print_line(f"{model}: no EPContext nodes; this is not a compiled model")
+        print_note(f"hint: ort-lite compile {model} compiles it")
     for verdict in verdicts:
         _print(verdict)
     return code

@@ -128,6 +128,12 @@ def _compile(
     """
     if replace and target.exists() and target.samefile(model):
         raise CommandError(ExitCode.USAGE, f"{target} is the model itself; name another output")
+    if target.exists() and not replace:
+        raise CommandError(
+            ExitCode.COMPILE_FAILED,
+            f"{target} exists already",
+            hint="--force replaces it, -o names another file",
+        )
     began = perf_counter()
     with _written_to(target, replace=replace) as place:
         entries = {
@@ -169,12 +175,24 @@ def _written_to(target: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def _refuse_compiled(model: Path, choice: SessionChoice) -> None:
-    """A session would load what is compiled already, and have nothing to write."""
+    """Refuse a context model, which a session would load and have nothing to write.
+
+    Raises:
+        CommandError: `model` is compiled already.
+    """
     from ort_lite.compiler import refuse_compiled
     from ort_lite.model.loader import load
+    from ort_lite.status import InvalidGraph
 
     with closing(load(model, choice.session_options())) as loaded:
-        refuse_compiled(loaded)
+        try:
+            refuse_compiled(loaded)
+        except InvalidGraph as exc:
+            raise CommandError(
+                ExitCode.INVALID_GRAPH,
+                f"{model} is compiled already: {exc.message}",
+                hint=f"run ort-lite check {model} to see whether it may run here",
+            ) from exc
 
 
 def _payload_files(target: Path) -> list[Path]:

@@ -30,7 +30,7 @@ MAX_JSON = 256 << 20
 def feed_of_files(
     files: Sequence[str],
     inputs: Sequence[NodeArg],
-    metadata: Mapping[str, str],
+    shapes: Mapping[str, tuple[int, ...]],
     form: PixelForm,
 ) -> dict[str, Array]:
     """Read arrays by input name from files.
@@ -39,7 +39,7 @@ def feed_of_files(
         files: `FILE`, or `NAME=FILE` for one input. A .npz file, and a .json file with an
             object, have names of their own; another goes to the first input without one.
         inputs: The model's.
-        metadata: The model's.
+        shapes: Of inputs that get an image, by name; without dynamic sizes.
         form: Of the pixels of pictures.
 
     Raises:
@@ -67,7 +67,7 @@ def feed_of_files(
         if path.suffix == ".npy":
             feed[arg.name] = load_array(path, arg)
         elif path.suffix.lower() in SUFFIXES:
-            feed[arg.name], note = load_image(path, arg, metadata, form)
+            feed[arg.name], note = load_image(path, arg, shapes[arg.name], form)
             print_note(f"note: {note}")
         else:
             raise CommandError(ExitCode.USAGE, f"{path}: expected {KINDS} as an input")

@@ -30,6 +30,8 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     missing = [str(path) for path in models if not path.is_file()]
     if missing:
         raise CommandError(ExitCode.USAGE, f"{missing[0]} does not exist")
+    for path in models:
+        _require_model(path)
     folder = file.resolve().parent
     paths = [Path(os.path.relpath(path.resolve(), folder)) for path in models]
     text = starter(project or folder.name, paths, installed_from())
@@ -49,3 +51,15 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
         listed = count_text(len(matrix.models), "model")
         print_line(f"{file}: {rows}, {listed}; next: ort-lite hw plan")
     return ExitCode.OK
+
+
+def _require_model(path: Path) -> None:
+    """Read a model, so that a file that is none does not become a row's failure.
+
+    Raises:
+        OrtLiteError: It is not an ONNX model.
+    """
+    from ort_lite.model.loader import load
+    from ort_lite.options import SessionOptions
+
+    load(path, SessionOptions()).close()

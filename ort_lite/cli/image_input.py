@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.shape_guess import guessed_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +22,14 @@ SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
 def load_image(
-    path: Path, arg: NodeArg, metadata: Mapping[str, str], form: PixelForm
+    path: Path, arg: NodeArg, shape: tuple[int, ...], form: PixelForm
 ) -> tuple[Array, str]:
     """Load an image in the shape and type of the input `arg`.
 
     Args:
         path: File in a format that Pillow reads.
         arg: An input of rank 3 or 4 with 1 or 3 channels, before or after height and width.
-        metadata: The model's metadata, which may name the size of its images.
+        shape: Of the input, without dynamic sizes.
         form: For floating-point inputs; integers take the values 0 to 255 as they are.
 
     Returns:
@@ -46,7 +45,6 @@ def load_image(
         raise CommandError(
             ExitCode.USAGE, f"reading {path} needs Pillow", hint="pip install 'ort-lite[image]'"
         ) from exc
-    shape = guessed_shape(arg, metadata)
     channels, height, width = _layout(arg, shape, path)
     try:
         with Image.open(path) as opened:

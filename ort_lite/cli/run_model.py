@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.device_lines import devices_of, ran_on
-from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     finite,
     json_option,
@@ -21,35 +19,21 @@ from ort_lite.cli.output import (
     progress,
     time_text,
 )
-from ort_lite.cli.pixel_form import PixelForm, pixel_options
-from ort_lite.cli.session_choice import key_value, open_session, session_choice
-from ort_lite.status import OrtLiteError
+from ort_lite.cli.pixel_form import pixel_options
+from ort_lite.cli.run_inputs import FeedChoice, explain_guesses, make_feed, parse_shapes
+from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ort_lite.cli.comparison import Difference
+    from ort_lite.cli.pixel_form import PixelForm
     from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.planning.explain import SessionReport
-    from ort_lite.session import InferenceSession
 
 TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedChoice:
-    """The inputs on which a command runs a model.
-
-    Attributes:
-        files: `[NAME=]FILE`; random inputs without any.
-        shapes: Of random inputs, by name.
-        form: How pixels of images become numbers.
-    """
-
-    files: tuple[str, ...] = ()
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    seed: int = 0
-    form: PixelForm | None = None
+MODEL_SUFFIXES = (".onnx", ".ort")
 
 
 @click.command(short_help="Run a model and compare its outputs.")
@@ -122,6 +106,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     model, files = _model_and_inputs(paths, named_model)
     if compare is not None and compare not in PEERS and not compare.endswith(".npz"):
         raise click.UsageError(f"--compare {compare}: expected {', '.join(PEERS)} or a .npz file")
+    if output is not None and output.suffix != ".npz":
+        raise click.UsageError(f"-o {output}: expected a .npz file")
     names = read_labels(labels) if labels is not None else None
     began = perf_counter()
     with open_session(model, choice) as session:
@@ -130,7 +116,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         asked = FeedChoice(files=(*files, *more), shapes=parse_shapes(shapes), seed=seed, form=form)
         feed = make_feed(session, asked)
         ready = perf_counter()
-        with progress(f"running {model.name}"), _explain_guesses(session, asked):
+        with progress(f"running {model.name}"), explain_guesses(session, asked):
             found = run_named(session, feed)
         seconds = {"load": opened - began, "run": perf_counter() - ready}
         report = session.explain()
@@ -154,75 +140,19 @@ def run(  # noqa: PLR0913 - one parameter an option
     return ExitCode.OK if ok else ExitCode.DIFFERENT
 
 
-@contextmanager
-def _explain_guesses(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
-    """Add to a failed run's error that its shapes were guessed.
-
-    Raises:
-        CommandError: The run failed on guessed shapes.
-    """
-    from ort_lite.cli.shape_guess import is_open
-
-    try:
-        yield
-    except OrtLiteError as exc:
-        guessed = [
-            a.name for a in session.get_inputs() if is_open(a) and a.name not in asked.shapes
-        ]
-        if asked.files or not guessed:
-            raise
-        raise CommandError(
-            exit_code_of(exc),
-            exc.message,
-            hint="dynamic sizes were guessed; name the sizes that the model expects, "
-            f"for example --shape {guessed[0]}=1x3x48x320",
-        ) from exc
-
-
 def _model_and_inputs(paths: Sequence[str], named: Path | None) -> tuple[Path, Sequence[str]]:
     """MODEL and the inputs among the arguments."""
     if named is not None:
         return named, paths
     if not paths:
         raise click.UsageError("Missing argument 'MODEL'.")
-    return Path(paths[0]), paths[1:]
-
-
-def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """`INPUT=1x3x224x224`, several times; a scalar is `INPUT=`."""
-    found: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, value = key_value(text, "--shape")
-        dims = value.split("x") if value else []
-        if not all(dim.isascii() and dim.isdigit() for dim in dims):
-            raise click.UsageError(f"--shape {text}: expected INPUT=1x3x224x224")
-        found[name] = tuple(int(dim) for dim in dims)
-    return found
-
-
-def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]:
-    """Inputs out of files, or random ones.
-
-    Raises:
-        CommandError: A file cannot be read or fits no input, or an input is missing.
-    """
-    from ort_lite.cli.feeds import feed_of_files, guessed_feed
-
-    inputs = session.get_inputs()
-    metadata = session.get_modelmeta().custom_metadata_map
-    if not asked.files:
-        return {**guessed_feed(inputs, asked.shapes, asked.seed, metadata)}
-    if asked.shapes:
-        raise click.UsageError("--shape applies to random inputs only, not to those of a file")
-    feed = feed_of_files(asked.files, inputs, metadata, asked.form or PixelForm())
-    missing = [arg.name for arg in inputs if arg.name not in feed]
-    if missing:
-        raise CommandError(
-            ExitCode.USAGE,
-            f"{', '.join(asked.files)} has no array for input {', '.join(missing)}; it has "
-            f"{', '.join(feed)}",
+    models = [text for text in paths[1:] if text.endswith(MODEL_SUFFIXES)]
+    if models and not paths[0].endswith(MODEL_SUFFIXES):
+        others = " ".join(text for text in paths if text != models[0])
+        raise click.UsageError(
+            f"{paths[0]} is not a model; name the model first: ort-lite run {models[0]} {others}"
         )
-    return {**feed}
+    return Path(paths[0]), paths[1:]
 
 
 def _reference_outputs(compare: str, model: Path, feed: Mapping[str, object]) -> dict[str, object]:
@@ -230,8 +160,27 @@ def _reference_outputs(compare: str, model: Path, feed: Mapping[str, object]) ->
     from ort_lite.cli.peers import PEERS, open_peer, run_named
 
     if compare in PEERS:
-        return run_named(open_peer(compare, model), feed)
+        try:
+            return run_named(open_peer(compare, model), feed)
+        except NotImplementedByAny as exc:
+            if not exc.message.startswith("EPContext node"):
+                raise
+            raise CommandError(
+                ExitCode.NO_HARDWARE,
+                f"{model} is compiled, and {compare} cannot run compiled nodes",
+                hint=f"--reference {_source_of(model)} compares with the plain model",
+            ) from exc
     return {**load_arrays(Path(compare))}
+
+
+def _source_of(model: Path) -> str:
+    """Name of the model that `model` was compiled from, or a placeholder."""
+    from ort_lite.cli.model_facts import read_facts
+
+    return next(
+        (c.onnx_model_filename for c in read_facts(model).contexts if c.onnx_model_filename),
+        "MODEL",
+    )
 
 
 def _print_differences(differences: Sequence[Difference] | None, compare: str | None) -> None:

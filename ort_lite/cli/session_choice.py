@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -126,13 +127,20 @@ def full_name(ep: str) -> str:
     """Full name of the installed execution provider `ep`; `ep` itself if none matches.
 
     Raises:
-        UsageError: It is the name of a kind of device.
+        UsageError: It is the name of a kind of device, or nearly that of a provider.
     """
     from ort_lite.providers.catalog import entries
 
-    for name in entries():
-        if ep.lower() in (name.lower(), name.removesuffix(SUFFIX).lower()):
+    short = {name.removesuffix(SUFFIX).lower(): name for name in entries()}
+    for key, name in short.items():
+        if ep.lower() in (name.lower(), key):
             return name
+    close = get_close_matches(ep.lower().removesuffix(SUFFIX.lower()), short, n=1, cutoff=0.75)
+    if close:
+        raise click.UsageError(
+            f"-e {ep}: unknown execution provider; did you mean {close[0]}? Installed: "
+            f"{', '.join(short)}"
+        )
     if ep.lower() in ("gpu", "npu"):
         raise click.UsageError(
             f"-e {ep}: {ep} is a device, not an execution provider; use --device {ep.lower()}"
@@ -178,6 +186,10 @@ def _report_session(
     """Report on stderr what the user should know of a new session."""
     for line in str(session.load_report()).splitlines():
         log.info("%s: %s", model.name, line.strip())
+    if any(options for _, options in choice.providers or ()):
+        from ort_lite.cli.unheeded import note_ignored_options
+
+        note_ignored_options(choice.providers or ())
     if choice.config or choice.dimensions:
         from ort_lite.cli.unheeded import note_unheeded
 

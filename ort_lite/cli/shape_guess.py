@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 IMAGE_SIZE = 224
 """Height and width of an image if the model names none, as ImageNet classifiers expect."""
+TEXT_LINE = (48, 320)
+"""Height and width of a line of text, as PaddleOCR's recognisers expect."""
+ALPHABET = "character"
+"""Metadata key under which a recogniser of text lists its alphabet."""
 SEQUENCE_LENGTH = 16
+EXAMPLE_LENGTH = 512
 _SEQUENCE_WORDS = ("seq", "length", "tokens", "time", "frames")
 _CHANNELS = (1, 3)
 
@@ -21,14 +26,27 @@ def guessed_shape(arg: NodeArg, metadata: Mapping[str, str]) -> tuple[int, ...]:
     """The shape of `arg`, with a guess for each dynamic dimension.
 
     Height and width of what looks like an image (rank 4 with 1 or 3 channels) are those of the
-    model's metadata, as Ultralytics writes them (`imgsz`), else 224. A dimension named like a
-    sequence is 16 long. Every other one, the batch above all, is 1.
+    model's metadata, as Ultralytics writes them (`imgsz`), those of a line of text if the metadata
+    has an alphabet, else 224. A dimension named like a sequence is 16 long. Every other one, the
+    batch above all, is 1.
     """
     sizes = [dim if isinstance(dim, int) else _by_name(dim) for dim in arg.shape]
     for axis, size in zip(_image_axes(arg), _image_size(metadata), strict=False):
         if not isinstance(arg.shape[axis], int):
             sizes[axis] = size
     return tuple(sizes)
+
+
+def example_shape(arg: NodeArg) -> str:
+    """A `--shape` that differs from the guess, for a hint: `x=1x3x48x320`."""
+    sizes = list(guessed_shape(arg, {}))
+    free = [axis for axis, dim in enumerate(arg.shape) if not isinstance(dim, int)]
+    if _image_axes(arg):
+        for axis, size in zip(_image_axes(arg), TEXT_LINE, strict=True):
+            sizes[axis] = size if axis in free else sizes[axis]
+    elif free:
+        sizes[free[-1]] = EXAMPLE_LENGTH
+    return f"{arg.name}={'x'.join(map(str, sizes))}"
 
 
 def is_open(arg: NodeArg) -> bool:
@@ -61,4 +79,4 @@ def _image_size(metadata: Mapping[str, str]) -> tuple[int, int]:
         height, width = found
         if height > 0 and width > 0:
             return height, width
-    return IMAGE_SIZE, IMAGE_SIZE
+    return TEXT_LINE if metadata.get(ALPHABET) else (IMAGE_SIZE, IMAGE_SIZE)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ort_lite.cli.device_lines import compiled_for
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, size_text
+from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
 from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.cli.session_choice import SessionChoice
+    from ort_lite.planning.explain import SessionReport
 
 NOT_ALLOWED = "ep.context_file_path"
 FORCED = {"ep.context_enable": "1", "ep.context_embed_mode": "0"}
@@ -50,7 +52,7 @@ def share(
     if not paths:
         raise click.UsageError("no model named")
     chosen = _merge_options(choice, provider_pairs, config_pairs)
-    targets = _compile_group(paths, chosen)
+    targets, reports = _compile_group(paths, chosen)
     files = _files(targets)
     if as_json:
         print_json(
@@ -62,16 +64,22 @@ def share(
         return ExitCode.OK
     for path in files:
         print_line(f"{path}  {size_text(path.stat().st_size)}")
+    for line in dict.fromkeys(map(compiled_for, reports)):
+        print_note(line)
     return ExitCode.OK
 
 
-def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
-    """The context models, in the order of `paths`."""
+def _compile_group(
+    paths: Sequence[Path], choice: SessionChoice
+) -> tuple[list[Path], list[SessionReport]]:
+    """The context models and their sessions' reports, in the order of `paths`."""
     from ort_lite.context.shared_contexts import SharedContexts
 
+    reports = []
     with SharedContexts() as group:
         for path in paths:
-            open_session(path, replace(choice, group=group), FORCED).close()
+            with open_session(path, replace(choice, group=group), FORCED) as session:
+                reports.append(session.explain())
         missing = [p for p in paths if _target(p) not in group.waiting_models]
         if missing:
             raise CommandError(
@@ -80,7 +88,7 @@ def _compile_group(paths: Sequence[Path], choice: SessionChoice) -> list[Path]:
                 f"{', '.join(map(str, missing))}; nothing was written",
                 hint=f"run ort-lite explain {missing[0]} to see why",
             )
-    return [_target(path) for path in paths]
+    return [_target(path) for path in paths], reports
 
 
 def _target(path: Path) -> Path:

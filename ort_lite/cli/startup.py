@@ -20,13 +20,13 @@ from ort_lite.cli.output import (
     size_text,
     time_text,
 )
-from ort_lite.cli.run_model import make_feed
+from ort_lite.cli.run_inputs import make_feed
 from ort_lite.cli.session_choice import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.cli.run_model import FeedChoice
+    from ort_lite.cli.run_inputs import FeedChoice
     from ort_lite.cli.session_choice import SessionChoice
 
 

@@ -1,4 +1,4 @@
-"""Reports configuration entries and dimensions that have no effect on a session."""
+"""Reports options, variables and dimensions that have no effect."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from contextlib import closing
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from ctx_formats.onnx_model import TensorType
 from ort_lite.cli.output import print_note
-from ort_lite.model.loader import load
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ctx_formats.onnx_model import GraphDef
@@ -56,6 +54,36 @@ ENTRIES = frozenset(
 )
 """Session configuration entries that ort_lite reads."""
 
+VARIABLES = (
+    "ORT_LITE_CACHE_DIR",
+    "ORT_LITE_CACHE_MAX_BYTES",
+    "ORT_LITE_PROVIDERS",
+    "ORT_LITE_REPORT",
+)
+"""Environment variables that ort_lite reads."""
+
+
+def note_variables(environment: Collection[str]) -> None:
+    """Report on stderr which environment variables look like a misspelled one of ort_lite."""
+    for name in sorted(set(environment) - set(VARIABLES)):
+        close = get_close_matches(name, VARIABLES, n=1, cutoff=0.85)
+        if close and name.startswith("ORT_"):
+            print_note(f"note: the variable {name} has no effect; did you mean {close[0]}?")
+
+
+def note_ignored_options(providers: Sequence[tuple[str, Mapping[str, str]]]) -> None:
+    """Report on stderr which options execution providers ignore, as ONNX Runtime's CPU does."""
+    from ort_lite.ep.factory import SupportsUnknownOptions
+    from ort_lite.providers.catalog import entries
+
+    for name, options in providers:
+        factory = entries()[name].load()
+        if not (isinstance(factory, SupportsUnknownOptions) and factory.ignores_options):
+            continue
+        for key in sorted(set(options) - set(factory.options)):
+            known = ", ".join(sorted(factory.options)) or "no options"
+            print_note(f"note: -O {key} has no effect: {name} has {known}")
+
 
 def note_unheeded(
     model: Path, options: SessionOptions, entries: Collection[str], sizes: Mapping[str, int]
@@ -72,6 +100,8 @@ def note_unheeded(
         print_note(f"note: -c {key} has no effect: unknown entry{_suggestion(key)}")
     if not sizes:
         return
+    from ort_lite.model.loader import load
+
     with closing(load(model, options)) as loaded:
         symbols = sorted(set(_symbols(loaded.model.graph)))
     for name in sorted(set(sizes) - set(symbols)):
@@ -87,6 +117,8 @@ def _suggestion(key: str) -> str:
 
 
 def _symbols(graph: GraphDef) -> Iterator[str]:
+    from ctx_formats.onnx_model import TensorType
+
     for info in (*graph.inputs, *graph.outputs, *graph.value_info.values()):
         if isinstance(info.type, TensorType) and info.type.shape is not None:
             yield from (dim for dim in info.type.shape if isinstance(dim, str) and dim)

@@ -209,9 +209,14 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
         log.debug("%s has no options %s, and ignores them", entry.name, ", ".join(unknown))
         options = {key: options[key] for key in options if key not in unknown}
     elif unknown:
+        from difflib import get_close_matches  # noqa: PLC0415 - lazy: rare
+
         known = ", ".join(sorted(factory.options)) or "none"
+        close = get_close_matches(unknown[0], factory.options, n=1)
+        meant = f"; did you mean {close[0]}?" if close else ""
         raise InvalidArgument(
-            f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: {known}"
+            f"Invalid provider_option key: {', '.join(unknown)} for {entry.name}. Known: "
+            f"{known}{meant}"
         )
     forks.require_threads(entry.name)
     provider = factory.create(options)

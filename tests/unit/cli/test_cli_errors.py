@@ -175,7 +175,7 @@ def test_a_shape_beside_a_file_of_inputs_is_refused(invoke, model: Path) -> None
     inputs = model.with_name("in.npz")
     np.savez(inputs, x=np.zeros((1, 3), np.float32))
     result = invoke("run", model, "-i", inputs, "--shape", "x=1x3")
-    refused(result, ExitCode.USAGE, "--shape applies to random inputs")
+    refused(result, ExitCode.USAGE, "--shape applies to images and random inputs")
 
 
 def test_a_shape_that_the_model_does_not_take_is_refused(invoke, model: Path) -> None:

@@ -181,6 +181,7 @@ def test_a_file_too_many_is_refused(invoke, model: Path, tmp_path: Path) -> None
         ([None, "h", "w", 3], {"imgsz": "[320, 640]"}, (1, 320, 640, 3)),
         ([1, 3, 32, "w"], {"imgsz": "640"}, (1, 3, 32, 640)),
         (["b", 3, "h", "w"], {"imgsz": "[0, -1]"}, (1, 3, 224, 224)),
+        ([None, 3, None, "w"], {"character": "abc"}, (1, 3, 48, 320)),
         (["batch", "sequence_length"], {}, (1, 16)),
         ([None, 7, None], {}, (1, 7, 1)),
         ([], {}, ()),

@@ -1,0 +1,122 @@
+"""Chooses the inputs of `ort-lite run` and `bench`: from files, or random."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
+from ort_lite.cli.pixel_form import PixelForm
+from ort_lite.cli.session_choice import key_value
+from ort_lite.status import OrtLiteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ort_lite.model.info import NodeArg
+    from ort_lite.session import InferenceSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedChoice:
+    """The inputs on which a command runs a model.
+
+    Attributes:
+        files: `[NAME=]FILE`; random inputs without any.
+        shapes: Of random inputs, by name.
+        form: How pixels of images become numbers.
+    """
+
+    files: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    seed: int = 0
+    form: PixelForm | None = None
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """`INPUT=1x3x224x224`, several times; a scalar is `INPUT=`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, value = key_value(text, "--shape")
+        dims = value.split("x") if value else []
+        if not all(dim.isascii() and dim.isdigit() for dim in dims):
+            raise click.UsageError(f"--shape {text}: expected INPUT=1x3x224x224")
+        found[name] = tuple(int(dim) for dim in dims)
+    return found
+
+
+def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]:
+    """Inputs out of files, or random ones.
+
+    Raises:
+        CommandError: A file cannot be read or fits no input, or an input is missing.
+    """
+    from ort_lite.cli.feeds import feed_of_files, guessed_feed
+    from ort_lite.cli.shape_guess import guessed_shape
+
+    inputs = session.get_inputs()
+    metadata = session.get_modelmeta().custom_metadata_map
+    if not asked.files:
+        return {**guessed_feed(inputs, asked.shapes, asked.seed, metadata)}
+    shapes = {arg.name: guessed_shape(arg, metadata) for arg in inputs}
+    _require_images(asked, inputs)
+    feed = feed_of_files(asked.files, inputs, {**shapes, **asked.shapes}, asked.form or PixelForm())
+    missing = [arg.name for arg in inputs if arg.name not in feed]
+    if missing:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{', '.join(asked.files)} has no array for input {', '.join(missing)}; it has "
+            f"{', '.join(feed)}",
+        )
+    return {**feed}
+
+
+def _require_images(asked: FeedChoice, inputs: Sequence[NodeArg]) -> None:
+    """Check that `--shape` names inputs that images are resized for, in a shape that they can have.
+
+    Raises:
+        UsageError: An array of a file has a shape of its own, or the model declares another one.
+    """
+    from ort_lite.cli.image_input import SUFFIXES
+
+    if asked.shapes and not all(name.lower().endswith(SUFFIXES) for name in asked.files):
+        raise click.UsageError(
+            "--shape applies to images and random inputs only, not to arrays of a file"
+        )
+    declared = {arg.name: arg.shape for arg in inputs}
+    for name, shape in asked.shapes.items():
+        if name not in declared:
+            raise click.UsageError(f"--shape {name}: the model has {', '.join(declared)}")
+        sizes = [dim if isinstance(dim, int) else None for dim in declared[name]]
+        if len(sizes) != len(shape) or any(
+            size not in (None, wanted) for size, wanted in zip(sizes, shape, strict=True)
+        ):
+            text = "x".join("?" if size is None else str(size) for size in sizes)
+            raise click.UsageError(f"--shape {name}: the model declares {text}")
+
+
+@contextmanager
+def explain_guesses(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
+    """Add to a failed run's error that its shapes were guessed.
+
+    Raises:
+        CommandError: The run failed on guessed shapes.
+    """
+    from ort_lite.cli.image_input import SUFFIXES
+    from ort_lite.cli.shape_guess import example_shape, is_open
+
+    try:
+        yield
+    except OrtLiteError as exc:
+        guessed = [a for a in session.get_inputs() if is_open(a) and a.name not in asked.shapes]
+        if not guessed or not all(name.lower().endswith(SUFFIXES) for name in asked.files):
+            raise
+        raise CommandError(
+            exit_code_of(exc),
+            exc.message,
+            hint="dynamic sizes were guessed; name the sizes that the model expects, "
+            f"for example --shape {example_shape(guessed[0])}",
+        ) from exc

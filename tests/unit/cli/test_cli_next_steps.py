@@ -1,0 +1,177 @@
+"""An error names the file, says what it is, and gives the next command; misspellings are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from unit.cli.test_cli_inputs import write_mean_of_image
+
+from ort_lite.cli.exit_codes import ExitCode
+
+COMMANDS = ("inspect", "check", "compile", "run", "bench", "explain")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_image_in_a_models_place_is_named_with_the_right_command(
+    invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (4, 4)).save("photo.png")
+    result = invoke(command, "photo.png")
+    assert result.code == ExitCode.INVALID_GRAPH
+    assert "photo.png is a PNG image, not an ONNX model." in result.err
+    assert "Hint: ort-lite run MODEL photo.png" in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "hint"),
+    [
+        (b"", "an empty file", "export the model again"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS", "git lfs pull"),
+        (b"\x1f\x8b\x08\x00rest", "gzip data", "unpack it first"),
+        (b"\x1c\0\0\0TFL3" + b"\0" * 50, "a TensorFlow Lite model", "tf2onnx"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"archive/data.pkl", "a PyTorch file", "torch.onnx.export"),
+        (b'<?xml version="1.0"?><net name="x"/>', "an OpenVINO model", "use the .onnx file"),
+    ],
+)
+def test_another_kind_of_file_has_its_own_hint(
+    invoke, tmp_path: Path, content: bytes, kind: str, hint: str
+) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(content)
+    result = invoke("inspect", path)
+    assert result.code == ExitCode.INVALID_GRAPH
+    assert f"m.onnx is {kind}" in result.err
+    assert hint in result.err.partition("Hint: ")[2]
+
+
+def test_a_model_that_ends_early_is_called_so(invoke, model: Path) -> None:
+    model.write_bytes(model.read_bytes()[:-40])
+    result = invoke("run", model)
+    assert "dense.onnx is cut short or damaged" in result.err
+    assert "download the whole file again" in result.err
+
+
+def test_a_misspelled_model_is_suggested(
+    invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    assert (
+        "dens.onnx does not exist. Hint: did you mean dense.onnx?" in invoke("run", "dens.onnx").err
+    )
+    assert "this folder has dense.onnx" in invoke("run", "other_name.onnx").err
+    assert "there is no folder gone" in invoke("run", "gone/dense.onnx").err
+
+
+def test_json_keeps_the_sentence_and_the_hint(invoke, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"")
+    error = invoke("inspect", tmp_path / "m.onnx", "--json").json["error"]
+    assert error["status"] == "INVALID_ARGUMENT"
+    assert error["message"].endswith("is an empty file, not an ONNX model")
+    assert error["hint"] == "download or export the model again"
+
+
+def test_inputs_before_the_model_get_the_right_order(invoke) -> None:
+    result = invoke("run", "photo.jpg", "model.onnx")
+    assert result.code == ExitCode.USAGE
+    assert "ort-lite run model.onnx photo.jpg" in result.err
+
+
+def test_outputs_never_replace_a_model(invoke, model: Path) -> None:
+    before = model.read_bytes()
+    result = invoke("run", model, "-o", model)
+    assert result.code == ExitCode.USAGE
+    assert "expected a .npz file" in result.err
+    assert model.read_bytes() == before
+
+
+def test_comparing_a_compiled_model_names_its_plain_model(invoke, context: Path) -> None:
+    result = invoke("run", context, "--compare", "cpu")
+    assert result.code == ExitCode.NO_HARDWARE
+    assert "Hint: --reference dense.onnx" in result.err
+
+
+def test_compiling_again_names_force_and_check(invoke, context: Path, model: Path) -> None:
+    assert "--force replaces it" in invoke("compile", model, "-o", context).err
+    again = invoke("compile", context)
+    assert again.code == ExitCode.INVALID_GRAPH
+    assert "is compiled already" in again.err
+    assert f"ort-lite check {context}" in again.err
+
+
+def test_a_plain_model_that_is_checked_gets_the_compile_command(invoke, model: Path) -> None:
+    assert f"ort-lite compile {model}" in invoke("check", model).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("-e", "openvin"), "did you mean openvino?"),
+        (("-e", "openvino", "-O", "devicetype=CPU"), "did you mean device_type?"),
+        (("--devise", "cpu"), "--device"),
+    ],
+)
+def test_a_misspelled_option_is_suggested(invoke, model: Path, arguments, meant: str) -> None:
+    result = invoke("run", model, *arguments)
+    assert result.code == ExitCode.USAGE
+    assert meant in result.err
+
+
+def test_options_that_the_cpu_ignores_are_noted(invoke, model: Path) -> None:
+    result = invoke("run", model, "-e", "cpu", "-O", "use_arena=1", "--shape", "x=1x3")
+    assert result.code == ExitCode.OK
+    assert result.err == (
+        "note: -O use_arena has no effect: CPUExecutionProvider has intra_op_num_threads\n"
+    )
+
+
+def test_a_misspelled_variable_is_noted(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_LITE_CACHEDIR", "x")
+    note = "note: the variable ORT_LITE_CACHEDIR has no effect; did you mean ORT_LITE_CACHE_DIR?\n"
+    assert invoke("doctor").err == note
+
+
+def test_an_image_is_resized_to_the_shape_that_is_named(invoke, tmp_path: Path) -> None:
+    Image.new("RGB", (40, 30)).save(tmp_path / "x.png")
+    model = write_mean_of_image(tmp_path / "m.onnx", [1, 3, "h", "w"])
+    run = ("run", model, tmp_path / "x.png", "-e", "cpu")
+    assert "resized to 20x10" in invoke(*run, "--shape", "image=1x3x10x20").err
+    wrong = invoke(*run, "--shape", "image=1x1x10x20")
+    assert wrong.code == ExitCode.USAGE
+    assert "the model declares 1x3x?x?" in wrong.err
+    np.save(tmp_path / "x.npy", np.zeros((1, 3, 2, 2), np.float32))
+    array = invoke("run", model, tmp_path / "x.npy", "-e", "cpu", "--shape", "image=1x3x2x2")
+    assert array.code == ExitCode.USAGE
+
+
+def test_a_matrix_is_not_begun_with_what_is_no_model(
+    invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (4, 4)).save("photo.png")
+    assert invoke("hw", "init", "photo.png").code == ExitCode.INVALID_GRAPH
+    assert not Path("hw_matrix.yaml").exists()
+
+
+def test_an_archive_that_is_none_is_named(invoke, tmp_path: Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "photo.png")
+    result = invoke("cache", "import", tmp_path / "photo.png", "--dir", tmp_path / "cache")
+    assert result.code == ExitCode.INVALID_GRAPH
+    assert "photo.png is a PNG image, not an archive" in result.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is not there")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"]])
+def test_help_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ort_lite.cli", *arguments],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr == "error: cannot write the result to stdout: No space left on device\n"
