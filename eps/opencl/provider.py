@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.options import OpenCLOptions
+    from eps.opencl.program_spec import ProgramSpec
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.executable import Executable
     from eps.opencl.target import Target
@@ -128,6 +129,32 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
         write_payload(self._payload(compiled), out)
 
+    def export_updated(
+        self, compiled: CompiledPartition, payload: memoryview, out: BinaryIO
+    ) -> bool:
+        """Write `payload` with the programs that `compiled` has compiled for new shapes since.
+
+        The newest `max_variants` stay.
+
+        Raises:
+            InvalidGraph: It is not a whole payload of this device for free dimensions.
+            EPFail: The driver gives no binary.
+        """
+        from eps.opencl.payload.updated_payload import updated_payload  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
+
+        assert isinstance(compiled, DynamicPartition), "no other partition meets new shapes"
+        with compiled.taking_new_programs() as new:
+            if not new:
+                return False
+            old = open_payload(payload, None, self._target.alignment)
+            require_fit(old.identity, self._identity, rebuild=False)
+            variants = [self._variant(n.held.executable, n.spec) for n in new.values()]
+            most = self.options.max_variants
+            write_payload(updated_payload(old, variants, most), out)
+        return True
+
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
         """Load what `export_model` wrote; nothing is built from source but with `rebuild`.
 
@@ -156,17 +183,18 @@ class OpenCLExecutionProvider(ExecutionProvider):
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         if isinstance(compiled, DynamicPartition):
-            variants = tuple(map(self._variant, compiled.executables()))
+            variants = tuple(self._variant(one, one.spec) for one in compiled.executables())
             return Payload(
                 self._identity, variants, store_graph(compiled.graph, whole=not compiled.closed)
             )
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
-        return Payload(self._identity, (self._variant(compiled.executable),))
+        executable = compiled.executable
+        return Payload(self._identity, (self._variant(executable, executable.spec),))
 
-    def _variant(self, executable: Executable) -> Variant:
+    def _variant(self, executable: Executable, spec: ProgramSpec) -> Variant:
         if self._target.late_binaries:
             executable.warm()
-        return Variant(executable.spec, memoryview(executable.binary()))
+        return Variant(spec, memoryview(executable.binary()))
 
     def _import(
         self, data: memoryview, shared: memoryview | None, io: PartitionIo

@@ -35,6 +35,7 @@ ENTRIES = frozenset(
         "session.ep_context_cache_dir",
         "session.ep_context_cache_key",
         "session.ep_context_cache_max_bytes",
+        "session.ep_context_cache_shapes",
         "session.ep_context_map",
         "session.ep_context_probe",
         "session.ep_context_probe_seconds",

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import TRUST_KEY
 from ort_lite.context.nodes import has_context_nodes
+from ort_lite.ep.interface import SupportsNewShapes
 from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
 from ort_lite.model_cache.identity import asked_identity, cache_identity
 from ort_lite.model_cache.source_digest import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
-from ort_lite.session_log import get_logger
+from ort_lite.session_log import get_logger, scope_of
 from ort_lite.start.load_request import CacheOutcome
 from ort_lite.start.prepare_model import compile_plain, examine_early, prepare_model
 from ort_lite.status import ModelRequiresCompilation
@@ -137,11 +138,24 @@ class CachedModel:
         guess = self._guess
         if guess is not None and guess.entry.key == key:
             self._guess = None
-            return self._entries.reload(guess, request)
+            return self._keep_shapes(self._entries.reload(guess, request), key)
         found = self._entries.find(key, request)
         if found is not None:
             self._remember_guess(key)
-        return found
+        return self._keep_shapes(found, key)
+
+    def _keep_shapes(self, model: PreparedModel | None, key: str) -> PreparedModel | None:
+        """Have what `model` compiles for new shapes added to its entry; gives `model` back."""
+        if (
+            model is not None
+            and self._settings.keeps_shapes
+            and any(isinstance(p.compiled, SupportsNewShapes) for p in model.prepared.partitions)
+        ):
+            from ort_lite.model_cache.kept_shapes import KeptShapes  # noqa: PLC0415 - lazy: rare
+
+            scope = scope_of(self._options)
+            KeptShapes(self.store, self._settings.quota, key, scope).watch(model.prepared)
+        return model
 
     def _remember_guess(self, key: str) -> None:
         if self._request:
@@ -173,6 +187,7 @@ class CachedModel:
                 flight.enter_context(single_flight(self.store.lock_path(key), request.canceled))
             found = self._entries.find(key, request)
             if found is not None:
+                self._keep_shapes(found, key)
                 return found
             why = self._entries.trouble or miss_reason(
                 self._known_entries(), identity, self._described
@@ -197,6 +212,7 @@ class CachedModel:
         else:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
             self._remember_guess(key)
+            self._keep_shapes(model, key)
         return replace(model, cache=outcome)
 
     def stamps(self) -> tuple[FileStamp, ...]:

@@ -42,6 +42,7 @@ NEUTRAL = frozenset(
         TRUST_KEY,
         settings.FOLDER_KEY,
         settings.QUOTA_KEY,
+        settings.SHAPES_KEY,
         ENABLE_KEY,
         PATH_KEY,
         EMBED_KEY,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from ort_lite.context.destinations import Exporter
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.planning.preparation import Partition
 
@@ -48,8 +49,12 @@ class ObjectWriter:
             OSError: The folder cannot be written to or is full; nothing is left behind.
             EPFail: The EP cannot export.
         """
+        return self.store_payloads(exporters(parts))
+
+    def store_payloads(self, payloads: Sequence[tuple[str, Exporter]]) -> Stored:
+        """As `store`, given each payload's name and what streams it."""
         with written_beside(self.cache.objects / "payload") as (file, temporary):
-            entries = write_container(file, exporters(parts), PRODUCER)
+            entries = write_container(file, payloads, PRODUCER)
             size = file.tell()
             name = f"{_head_digest(file, min(entry.offset for entry in entries))}.bin"
         self.payloads.append(self._publish(temporary, name, size))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
 
 FOLDER_KEY = "session.ep_context_cache_dir"
+SHAPES_KEY = "session.ep_context_cache_shapes"
 QUOTA_KEY = "session.ep_context_cache_max_bytes"
 QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"
 DEFAULT_QUOTA = 10_000_000_000
@@ -38,11 +39,13 @@ class CacheSettings:
         folder: Absolute; need not exist yet.
         quota: Bytes of compiled models, from which on the least recently used ones go.
         secret: What entries are made with, and have to be; None where anybody's are good.
+        keeps_shapes: Whether what is compiled for shapes met in runs is added to entries.
     """
 
     folder: Path
     quota: int = DEFAULT_QUOTA
     secret: CacheSecret | None = None
+    keeps_shapes: bool = True
 
 
 def session_cache(
@@ -84,8 +87,8 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     """The cache that is meant, whether sessions use it or not.
 
     Raises:
-        InvalidArgument: The quota is no number, there is no folder for caches, or its key cannot
-            be read.
+        InvalidArgument: The quota is no number, there is no folder for caches, its key cannot
+            be read, or an entry is neither 0 nor 1.
     """
     folder = (
         config.get(FOLDER_KEY)
@@ -95,7 +98,12 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     quota = config.get(QUOTA_KEY) or environment.get(QUOTA_VARIABLE) or str(DEFAULT_QUOTA)
     if not (quota.isascii() and quota.isdigit() and len(quota) <= QUOTA_DIGITS):
         raise InvalidArgument(f"the cache's quota is '{quota[:40]}', expected a number of bytes")
-    return CacheSettings(Path(folder).absolute(), int(quota), _secret(config))
+    shapes = config.get(SHAPES_KEY, "1")
+    if shapes not in ("0", "1"):
+        raise InvalidArgument(f"{SHAPES_KEY} is '{shapes[:40]}', expected 0 (off) or 1 (on)")
+    return CacheSettings(
+        Path(folder).absolute(), int(quota), _secret(config), keeps_shapes=shapes == "1"
+    )
 
 
 def _secret(config: Mapping[str, str]) -> CacheSecret | None:

@@ -197,6 +197,7 @@ class Builder:
         partition = DynamicPartition(
             graph, IMPORTED, make, self._options.max_variants, orders, only=only
         )
+        partition.note_stored(frozenset(kept))
         for shapes in list(kept)[: self._options.max_variants]:
             partition.prepare(shapes)
         return partition

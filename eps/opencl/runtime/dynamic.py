@@ -11,9 +11,10 @@ from ctx_formats.lean_dataclass import dataclass
 from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from eps.opencl.compile.shapes import Shapes
+    from eps.opencl.program_spec import ProgramSpec
     from eps.opencl.runtime.executable import Executable
     from ort_lite.ep import Graph, Value
 
@@ -26,6 +27,19 @@ class _Held:
 
     executable: Executable
     users: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewProgram:
+    """A program that no payload has yet.
+
+    Attributes:
+        spec: With its weights, which the executable may let go of.
+        held: Has a user more for as long as this is kept.
+    """
+
+    spec: ProgramSpec
+    held: _Held
 
 
 class DynamicPartition(CompiledPartition):
@@ -58,6 +72,10 @@ class DynamicPartition(CompiledPartition):
         self._make = make
         self._limit = limit
         self._only = only
+        self._reloaded: frozenset[Shapes] = frozenset()
+        self._stored: frozenset[Shapes] = frozenset()
+        self._callback: Callable[[CompiledPartition], None] | None = None
+        self._new: dict[Shapes, NewProgram] = {}
         ins, outs = orders or (range(len(graph.inputs)), range(len(graph.outputs)))
         self._taken = [list(ins).index(i) for i in range(len(graph.inputs))]
         self._given = tuple(outs)
@@ -102,7 +120,10 @@ class DynamicPartition(CompiledPartition):
     def notes(self) -> tuple[str, ...]:
         """The shapes that there is a program for, and how the last one used computes."""
         with self._changed:
-            kept = [self._name_shapes(shapes) for shapes in self._programs]
+            kept = [
+                self._name_shapes(shapes) + (" (reloaded)" if shapes in self._reloaded else "")
+                for shapes in self._programs
+            ]
             last = next(reversed(self._programs.values()), None)
         notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
         how = last.executable.spec.notes if last is not None else ()
@@ -139,16 +160,51 @@ class DynamicPartition(CompiledPartition):
             self._in_making.add(shapes)
         try:
             held = _Held(self._make(shapes), users=1)
-            if not self._keeps_weights:
-                held.executable.forget_weights()
             with self._changed:
+                is_new = self._callback is not None and shapes not in self._stored
+                if is_new:
+                    held.users += 1
+                    self._new[shapes] = NewProgram(held.executable.spec, held)
+                if not self._keeps_weights:
+                    held.executable.forget_weights()
                 self._programs[shapes] = held
                 log.info("%s: compiled for %s", self.name, self._name_shapes(shapes))
-            return held
         finally:
             with self._changed:
                 self._in_making.discard(shapes)
                 self._changed.notify_all()
+        if is_new and self._callback is not None:
+            self._callback(self)
+        return held
+
+    def note_stored(self, shapes: frozenset[Shapes]) -> None:
+        """Take note of shapes whose programs `make` finds in the payload."""
+        self._reloaded = self._stored = shapes
+
+    def on_new_shapes(self, callback: Callable[[CompiledPartition], None]) -> None:
+        """See SupportsNewShapes."""
+        if not self.closed:
+            self._callback = callback
+
+    def drop_new_shapes(self) -> None:
+        """See SupportsNewShapes."""
+        with self.taking_new_programs():
+            pass
+
+    @contextmanager
+    def taking_new_programs(self) -> Iterator[Mapping[Shapes, NewProgram]]:
+        """Programs that no payload has yet, the oldest first; they are not new after it."""
+        with self._changed:
+            taken, self._new = self._new, {}
+        try:
+            yield taken
+            with self._changed:
+                self._stored |= taken.keys()
+        finally:
+            with self._changed:
+                for new in taken.values():
+                    new.held.users -= 1
+                self._give_up()
 
     def _in_graph_order(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         return tuple(shapes[i] for i in self._taken)

@@ -80,7 +80,9 @@ def test_a_reload_builds_nothing_for_shapes_that_were_compiled_ahead(
         np.testing.assert_array_equal(session.run(None, rows(5))[0], right[1])
         assert len(built) == 1
         (part,) = session.explain().partitions
-    assert part.notes == ("3 of at most 8 programs: x[1, 4]; x[3, 4]; x[5, 4]",)
+    assert part.notes == (
+        "3 of at most 8 programs: x[1, 4] (reloaded); x[3, 4] (reloaded); x[5, 4]",
+    )
 
 
 def test_a_program_of_the_payload_that_was_given_up_is_loaded_again_not_built(
@@ -95,7 +97,7 @@ def test_a_program_of_the_payload_that_was_given_up_is_loaded_again_not_built(
             session.run(None, rows(3))
         (part,) = session.explain().partitions
     assert built == []
-    assert part.notes == ("1 of at most 1 programs: x[3, 4]",)
+    assert part.notes == ("1 of at most 1 programs: x[3, 4] (reloaded)",)
 
 
 def test_free_dimension_overrides_compile_ahead_of_time(
