@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from ctx_formats.decode_text import decode_text
 from ctx_formats.decode_type import decode_type
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import Attribute, AttributeType
 from ctx_formats.wire import (
     NO_RUNS,
+    decode_text,
     delimited_tag,
     fixed32_tag,
     int32,

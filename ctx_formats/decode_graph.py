@@ -6,11 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_formats.decode_attribute import decode_attribute, is_plain
-from ctx_formats.decode_text import decode_entry, decode_text, not_text
 from ctx_formats.decode_type import TypeCache, decode_value_info
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import GraphDef, Node
-from ctx_formats.wire import NO_RUNS, delimited_tag, read_fields
+from ctx_formats.wire import (
+    NO_RUNS,
+    decode_entry,
+    decode_text,
+    delimited_tag,
+    not_text,
+    read_fields,
+)
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Attribute, SparseTensor, Tensor, ValueInfo

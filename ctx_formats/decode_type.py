@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_formats.decode_text import decode_text
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import (
     MapType,
@@ -15,7 +14,7 @@ from ctx_formats.onnx_model import (
     TensorType,
     ValueInfo,
 )
-from ctx_formats.wire import delimited_tag, int32, read_fields, signed, varint_tag
+from ctx_formats.wire import decode_text, delimited_tag, int32, read_fields, signed, varint_tag
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, ValueType

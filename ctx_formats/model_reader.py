@@ -11,11 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.decode_graph import GraphDecoder, plain_domain
-from ctx_formats.decode_text import decode_entry, decode_text
 from ctx_formats.decode_type import once
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import FunctionDef, Model
-from ctx_formats.wire import NO_RUNS, delimited_tag, read_fields, signed, varint_tag
+from ctx_formats.wire import (
+    NO_RUNS,
+    decode_entry,
+    decode_text,
+    delimited_tag,
+    read_fields,
+    signed,
+    varint_tag,
+)
 
 if TYPE_CHECKING:
     from ctx_formats.wire import Runs

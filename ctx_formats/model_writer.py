@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ctx_formats.encode_type import encode_type, encode_value_info
 from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import (
     Attribute,
     AttributeType,
     ExternalData,
     GraphDef,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
     SparseTensor,
+    SparseTensorType,
     Tensor,
+    TensorType,
 )
 from ctx_formats.segments import Segments, pack_floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_formats.onnx_model import Model, Node
+    from ctx_formats.onnx_model import Model, Node, ValueInfo, ValueType
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 """protobuf refuses messages of 2 GiB and more, and so does every reader of ONNX files."""
+_MESSAGES = {
+    AttributeType.TENSOR: 5,
+    AttributeType.GRAPH: 6,
+    AttributeType.TENSORS: 10,
+    AttributeType.GRAPHS: 11,
+    AttributeType.TYPE_PROTO: 14,
+    AttributeType.TYPE_PROTOS: 15,
+    AttributeType.SPARSE_TENSOR: 22,
+    AttributeType.SPARSE_TENSORS: 23,
+}
 
 
 def encode_model(model: Model) -> Sequence[bytes | memoryview]:
@@ -153,18 +169,6 @@ def _attribute(attribute: Attribute) -> Segments:
     return out
 
 
-_MESSAGES = {
-    AttributeType.TENSOR: 5,
-    AttributeType.GRAPH: 6,
-    AttributeType.TENSORS: 10,
-    AttributeType.GRAPHS: 11,
-    AttributeType.TYPE_PROTO: 14,
-    AttributeType.TYPE_PROTOS: 15,
-    AttributeType.SPARSE_TENSOR: 22,
-    AttributeType.SPARSE_TENSORS: 23,
-}
-
-
 def _value(out: Segments, attribute: Attribute) -> None:
     value = attribute.value
     items = value if isinstance(value, tuple) else (value,)
@@ -215,3 +219,70 @@ def _message(value: object) -> Segments:
     if isinstance(value, SparseTensor):
         return _sparse(value)
     return encode_type(value)
+
+
+def encode_value_info(info: ValueInfo) -> Segments:
+    """Encode a ValueInfoProto."""
+    out = Segments()
+    out.text(1, info.name)
+    if info.type is not None:
+        out.data(2, _type_bytes(info.type))
+    out.text(3, info.doc_string)
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _type_bytes(value: ValueType) -> bytes:
+    """A model has the same types for hundreds of values."""
+    return b"".join(encode_type(value).pieces)
+
+
+def encode_type(value: object) -> Segments:
+    """A TypeProto; None gives an empty one."""
+    out = Segments()
+    match value:
+        case TensorType():
+            out.message(1, _tensor_type(value))
+        case SparseTensorType():
+            out.message(8, _tensor_type(value))
+        case SequenceType():
+            out.message(4, _element(value.elem))
+        case OptionalType():
+            out.message(9, _element(value.elem))
+        case MapType():
+            inner = Segments()
+            inner.integer(1, value.key_type)
+            inner.message(2, encode_type(value.value))
+            out.message(5, inner)
+        case OpaqueType():
+            inner = Segments()
+            inner.text(1, value.domain)
+            inner.text(2, value.name)
+            out.message(7, inner)
+        case None:
+            pass
+        case _:
+            raise TypeError(f"not an ONNX type: {value!r}")
+    return out
+
+
+def _element(value: object) -> Segments:
+    out = Segments()
+    out.message(1, encode_type(value))
+    return out
+
+
+def _tensor_type(value: TensorType | SparseTensorType) -> Segments:
+    out = Segments()
+    out.integer(1, value.elem_type)
+    if value.shape is not None:
+        shape = Segments()
+        for dim in value.shape:
+            entry = Segments()
+            if isinstance(dim, int):
+                entry.integer(1, dim, always=True)
+            elif dim is not None:
+                entry.text(2, dim, always=True)
+            shape.message(1, entry)
+        out.message(2, shape)
+    return out

@@ -14,11 +14,10 @@ import re
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
-from ctx_formats.decode_text import decode_entry
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.model_file import digest_pieces
-from ctx_formats.wire import delimited_tag, read_fields, write_varint
+from ctx_formats.wire import decode_entry, delimited_tag, read_fields, write_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Types of the values in an encoded model, without decoding its nodes."""
+"""Types and denotations of the values in an encoded model, without decoding its nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctx_formats.decode_graph import GraphDecoder
 from ctx_formats.decode_type import TypeCache, decode_value_info, once
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass
-from ctx_formats.wire import delimited_tag, read_fields
+from ctx_formats.wire import decode_text, delimited_tag, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Node, ValueInfo
 
 _GRAPH = delimited_tag(7)
-_NODE, _OUTPUT, _INFO = (delimited_tag(n) for n in (1, 12, 13))
+_NODE, _INPUT, _OUTPUT, _INFO = (delimited_tag(n) for n in (1, 11, 12, 13))
+_NAME, _TYPE = delimited_tag(1), delimited_tag(2)
+_TENSOR, _SHAPE, _DIM, _DENOTATION = (delimited_tag(n) for n in (1, 2, 1, 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +60,29 @@ def read_types(data: memoryview) -> GraphTypes:
         value_info={info.name: info for info in infos[_INFO]},
         node=lambda index: decoder.node(*nodes[index]),
     )
+
+
+def input_denotations(data: memoryview) -> dict[str, tuple[str, ...]]:
+    """Denotations (onnx.proto's TensorShapeProto) of tensor inputs by name, "" for none.
+
+    Args:
+        data: A ModelProto that `read_model` has read.
+    """
+    found = {}
+    for graph in _messages(data, (0, len(data)), _GRAPH):
+        for given in _messages(data, graph, _INPUT):
+            name = _text(data, given, _NAME)
+            spans = [given]
+            for tag in (_TYPE, _TENSOR, _SHAPE, _DIM):
+                spans = [inner for span in spans for inner in _messages(data, span, tag)]
+            found[name] = tuple(_text(data, dim, _DENOTATION) for dim in spans)
+    return found
+
+
+def _messages(data: memoryview, span: tuple[int, int], wanted: int) -> list[tuple[int, int]]:
+    return [(a, b) for tag, a, b in read_fields(data, *span) if tag == wanted]
+
+
+def _text(data: memoryview, span: tuple[int, int], wanted: int) -> str:
+    spans = _messages(data, span, wanted)
+    return decode_text(data, *spans[-1], "denotation") if spans else ""

@@ -30,6 +30,8 @@ _HOMES = {
         "get_device",
         "get_version_string",
         "has_collective_ops",
+        "preload_dlls",
+        "print_debug_info",
     ),
     "ort_lite.ep.interface": ("CompiledModelCompatibility", "OrtCompiledModelCompatibility"),
     "ort_lite.execution.adapters": ("AdapterFormat", "LoraAdapter"),
@@ -61,7 +63,6 @@ _HOMES = {
         "GraphOptimizationLevel",
         "SessionOptions",
     ),
-    "ort_lite.package_info": ("preload_dlls", "print_debug_info"),
     "ort_lite.planning.assignment_info": ("OrtEpAssignedNode", "OrtEpAssignedSubgraph"),
     "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
     "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
@@ -127,6 +128,8 @@ if TYPE_CHECKING:
     from ort_lite.environment import get_device as get_device
     from ort_lite.environment import get_version_string as get_version_string
     from ort_lite.environment import has_collective_ops as has_collective_ops
+    from ort_lite.environment import preload_dlls as preload_dlls
+    from ort_lite.environment import print_debug_info as print_debug_info
     from ort_lite.ep.interface import CompiledModelCompatibility as CompiledModelCompatibility
     from ort_lite.ep.interface import OrtCompiledModelCompatibility as OrtCompiledModelCompatibility
     from ort_lite.execution.adapters import AdapterFormat as AdapterFormat
@@ -160,8 +163,6 @@ if TYPE_CHECKING:
     from ort_lite.options import ExecutionOrder as ExecutionOrder
     from ort_lite.options import GraphOptimizationLevel as GraphOptimizationLevel
     from ort_lite.options import SessionOptions as SessionOptions
-    from ort_lite.package_info import preload_dlls as preload_dlls
-    from ort_lite.package_info import print_debug_info as print_debug_info
     from ort_lite.planning.assignment_info import OrtEpAssignedNode as OrtEpAssignedNode
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph as OrtEpAssignedSubgraph
     from ort_lite.providers.catalog import get_all_providers as get_all_providers

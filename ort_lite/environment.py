@@ -1,11 +1,13 @@
-"""What onnxruntime tells of its build and takes for the whole process."""
+"""Facts and settings of the whole process, under onnxruntime's names."""
 
 from __future__ import annotations
 
 import platform
+import sys
 from typing import TYPE_CHECKING
 
-from ort_lite.version import VERSION
+from ort_lite.providers.catalog import get_available_providers
+from ort_lite.version import ONNXRUNTIME_VERSION, VERSION
 
 if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
@@ -45,3 +47,23 @@ def enable_telemetry_events() -> None:
 
 def disable_telemetry_events() -> None:
     """Nothing: there is no telemetry."""
+
+
+def print_debug_info() -> None:
+    """Print versions, the system and the execution providers to stdout, for a bug report."""
+    lines = (
+        f"ort_lite version: {VERSION}, with the interface of onnxruntime {ONNXRUNTIME_VERSION}",
+        f"platform: {platform.platform()}",
+        f"Python: {platform.python_implementation()} {platform.python_version()}",
+        f"execution providers: {', '.join(get_available_providers())}",
+    )
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def preload_dlls(
+    cuda: bool = True,  # noqa: FBT001, FBT002 - onnxruntime's signature
+    cudnn: bool = True,  # noqa: FBT001, FBT002 - as above
+    msvc: bool = True,  # noqa: FBT001, FBT002 - as above
+    directory: str | None = None,
+) -> None:
+    """Nothing: onnxruntime loads CUDA's libraries here, which no execution provider here uses."""

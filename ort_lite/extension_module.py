@@ -58,3 +58,15 @@ def _path(package: str, name: str) -> Path | None:
             if path.is_file():
                 return path
     return None
+
+
+def onnx_extension() -> Any:  # noqa: ANN401 - onnx has no types for it
+    """The module `onnx.onnx_cpp2py_export`, with `defs` and `shape_inference`.
+
+    `import onnx` takes ten times as long: it brings protobuf's Python side and helpers. The module
+    takes and gives models as bytes and needs none of that.
+
+    Raises:
+        ImportError: onnx is not installed.
+    """
+    return load_extension("onnx", "onnx_cpp2py_export")

@@ -12,7 +12,7 @@ from eps.opencl.compile.views import Storage
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import choose, find_devices
-from eps.opencl.tuning.kernel_timing import time_kernels
+from eps.opencl.tuning.tune import time_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,14 +1,15 @@
-"""Arrays as kernels see them: element types and limits."""
+"""Arrays as kernels see them: element types, and the memory that a result may take."""
 
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ctx_formats.onnx_model import SequenceType, TensorType
-from eps.cpu.memory import available_memory
 from ort_lite.ep import numpy_dtype
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ CACHE_LINE = 64
 """Bytes of a line of the CPU's cache."""
 
 _SMALL_FLOATS = ("bfloat16", "float8", "float4", "float6")
+_MEMINFO = Path("/proc/meminfo")
+_AVAILABLE = "MemAvailable:"
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Of the container that the process runs in: control groups version 2 and 1."""
+UNKNOWN = 1 << 40
+"""Where the system tells nothing: Windows, which refuses what it cannot hold by itself."""
 
 
 def is_floating(dtype: DType) -> bool:
@@ -151,3 +161,35 @@ def axis_in(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is not in [-{rank}, {rank - 1}]")
     return axis % rank if rank else 0
+
+
+def available_memory() -> int:
+    """Bytes that could be written now without the system ending a process.
+
+    What Linux calls available, within the limit of the container; elsewhere the machine's
+    memory. Lazily mapped memory would accept more, and the process would die on writing it.
+    """
+    return min(_system(), *(_limit(path) for path in _LIMITS))
+
+
+def _system() -> int:
+    try:
+        lines = _MEMINFO.read_text("ascii").splitlines()
+    except OSError:
+        return _physical()
+    found = next((line for line in lines if line.startswith(_AVAILABLE)), None)
+    return int(found.split()[1]) * 1024 if found else _physical()
+
+
+def _physical() -> int:
+    if not hasattr(os, "sysconf"):
+        return UNKNOWN
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _limit(path: Path) -> int:
+    try:
+        text = path.read_text("ascii").strip()
+    except OSError:
+        return UNKNOWN
+    return int(text) if text.isdecimal() else UNKNOWN  # "max" is none

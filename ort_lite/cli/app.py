@@ -10,15 +10,13 @@ import click
 
 from ort_lite.cli.bench import bench
 from ort_lite.cli.cache import cache
-from ort_lite.cli.check_model import check
 from ort_lite.cli.compile_model import compile_model
 from ort_lite.cli.devices import devices
 from ort_lite.cli.doctor import doctor
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
-from ort_lite.cli.explain_placement import explain
 from ort_lite.cli.help_options import add_help_options, add_version_option
 from ort_lite.cli.hw import hw
-from ort_lite.cli.inspect_model import inspect
+from ort_lite.cli.inspect_model import check, explain, inspect
 from ort_lite.cli.next_steps import explain_error
 from ort_lite.cli.output import escape_unencodable, print_json, print_note
 from ort_lite.cli.run_model import run

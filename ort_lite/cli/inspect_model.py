@@ -1,4 +1,4 @@
-"""`ort-lite inspect`: shows the contents of a model file and its compiled parts."""
+"""Commands that show a model without running it: `ort-lite inspect`, `explain` and `check`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, size_text
+from ort_lite.cli.output import json_option, print_json, print_line, print_note, progress, size_text
+from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ctx_formats.identity import HardwareIdentity
+    from ort_lite.check import NodeVerdict
     from ort_lite.cli.model_facts import ContextFacts, ModelFacts
+    from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.model.info import NodeArg
 
 SHOWN_OPERATORS = 12
@@ -99,3 +103,84 @@ def _pairs(mapping: Mapping[str, object], sign: str) -> str:
 def _arg_text(arg: NodeArg) -> str:
     dims = ", ".join("?" if dim is None else str(dim) for dim in arg.shape)
     return f"{arg.name}: {arg.type}[{dims}]"
+
+
+@click.command(short_help="Show where each node runs, and why.")
+@click.argument("model", type=click.Path(path_type=Path))
+@session_choice
+@json_option
+def explain(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
+    """Load MODEL and show where each node runs, and why not elsewhere."""
+    with open_session(model, choice) as session:
+        report = session.explain()
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print_line(str(report))
+    return ExitCode.OK
+
+
+@click.command(short_help="Check whether a compiled model may run here.")
+@click.argument("model", type=click.Path(path_type=Path))
+@session_choice
+@json_option
+def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
+    """Check whether the compiled MODEL may run here; exit code 4 (INVALID_GRAPH) if not.
+
+    Finds damaged, missing and misplaced payloads before any vendor SDK is imported. No payload is
+    passed to an SDK, except in a child process if session.ep_context_probe is set: exit code 7 if
+    that process crashes.
+    """
+    from ort_lite.check import check_compatibility
+
+    with progress(f"checking {model.name}"):
+        verdicts = check_compatibility(model, choice.session_options(), choice.providers)
+    code = _exit_code(verdicts)
+    if as_json:
+        nodes = [verdict.to_json() for verdict in verdicts]
+        print_json({"model": str(model), "nodes": nodes, "exit_code": int(code)})
+        return code
+    if not verdicts:
+        print_line(f"{model}: no EPContext nodes; this is not a compiled model")
+        print_note(f"hint: ort-lite compile {model} compiles it")
+    for verdict in verdicts:
+        _print(verdict)
+    return code
+
+
+def _exit_code(verdicts: Sequence[NodeVerdict]) -> ExitCode:
+    from ctx_formats.errors import Reason
+
+    reasons = [v.reason for v in verdicts if v.reason is not None]
+    if not reasons:
+        return ExitCode.OK
+    if Reason.VENDOR_CRASHED in reasons:
+        return ExitCode.VENDOR_CRASHED
+    absent = all(reason is Reason.DEVICE_MISSING for reason in reasons)
+    return ExitCode.NO_HARDWARE if absent else ExitCode.INVALID_GRAPH
+
+
+def _print(verdict: NodeVerdict) -> None:
+    label = f" ({verdict.reason})" if verdict.reason else ""
+    print_line(f"{verdict.node or 'EPContext node'}: {verdict.verdict.name}{label}")
+    rows = [
+        ("for", verdict.source),
+        ("built with", identity_text(verdict.recorded)),
+        ("here", identity_text(verdict.present)),
+        ("integrity", verdict.integrity),
+        ("signed by", verdict.signed_by),
+        ("why", verdict.message),
+        ("remedy", "" if verdict.hint in verdict.message else verdict.hint),
+    ]
+    for name, text in rows:
+        if text:
+            print_line(f"  {name:<11} {text}")
+
+
+def identity_text(identity: HardwareIdentity | None) -> str:
+    """An identity on one line."""
+    if identity is None:
+        return ""
+    sdk = identity.sdk_build or identity.sdk_version
+    parts = (identity.device, identity.architecture, identity.driver_version, sdk)
+    return ", ".join(part for part in parts if part)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from importlib import import_module
+from threading import Event
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FileChangedError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
-from ort_lite.context.background_importer import BackgroundImporter
 from ort_lite.context.hints import recompile_hint, refusal_of
 from ort_lite.context.keys import SHARE_KEY
 from ort_lite.context.nodes import interface, is_context_node, without_output_shapes
@@ -17,8 +18,12 @@ from ort_lite.context.verdict import require_fit
 from ort_lite.ep.interface import SupportsEpContext
 from ort_lite.model.loader import as_graph
 from ort_lite.session_log import get_logger
+from ort_lite.shortages import start_helper
 from ort_lite.status import EPFail, InvalidGraph, load_canceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -357,3 +362,32 @@ def _call_import(
             present=known.present or getattr(ep, "identity", None),
             hint=hint,
         ) from exc
+
+
+class BackgroundImporter:
+    """Imports modules in a background thread once `begin` is called.
+
+    Code that needs one of them meanwhile waits for it, by Python's import locks. The thread starts
+    early and waits: a new thread would take the GIL just when the calling thread is about to
+    release it.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Start the thread, which waits for `begin`.
+
+        Args:
+            names: Of modules, in the order in which to import them.
+        """
+        self._names = names
+        self._begun = Event()
+        start_helper(self._run, "ort_lite modules")
+
+    def begin(self) -> None:
+        """Let the thread import; a second call does nothing."""
+        self._begun.set()
+
+    def _run(self) -> None:
+        self._begun.wait()
+        for name in self._names:
+            with suppress(Exception):  # the code that needs the module gets the error
+                import_module(name)

@@ -371,7 +371,7 @@ def _decode(data: ModelBytes, path: str | None) -> Model:
 
 
 def _apply_denotations(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:
-    from ctx_formats.denotations import input_denotations  # noqa: PLC0415 - lazy: rare
+    from ctx_formats.type_reader import input_denotations  # noqa: PLC0415 - lazy: rare
     from ort_lite.model.free_dimensions import bind_denoted  # noqa: PLC0415 - lazy: reload
 
     sizes, names = options.denoted_dimensions, options.free_dimensions

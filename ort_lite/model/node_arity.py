@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ort_lite.extension_module import onnx_extension
 from ort_lite.model.bodies import walk_nodes
-from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.status import InvalidGraph
 
 if TYPE_CHECKING:

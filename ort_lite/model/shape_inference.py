@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
@@ -10,25 +11,27 @@ from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
 from ctx_formats.type_reader import GraphTypes, read_types
+from ort_lite.extension_module import onnx_extension
 from ort_lite.model.bodies import bodies, map_paired_bodies
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import filled_in, loosened, weighed
 from ort_lite.model.declared_types import believed, contradict, undeclared
 from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
-from ort_lite.model.inference_errors import inference_error
 from ort_lite.model.node_schemas import check_attributes
-from ort_lite.model.onnx_extension import onnx_extension
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
 from ort_lite.model.varying import varying, without_shapes
 from ort_lite.model.vector_bounds import MOST_ELEMENTS, is_settled, vector_elements
 from ort_lite.session_log import get_logger
-from ort_lite.status import InvalidGraph, InvalidProtobuf
+from ort_lite.status import Fail, InvalidGraph, InvalidProtobuf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from onnx import ModelProto
+
     from ctx_formats.onnx_model import Model, Node, Tensor, ValueType
+    from ort_lite.status import OrtLiteError
 
 log = get_logger(__name__)
 
@@ -39,6 +42,20 @@ KEPT_ELEMENTS = 64
 ONNX_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml"))
 ROUNDS = 16
 """Bound on passes over a model in which ONNX and contrib operators alternate."""
+_MISTAKEN = ("(op_type:MeanVarianceNormalization",)
+"""Operators whose own inference fails in onnx 1.23 for nodes that are right: the Constant nodes of
+their function bodies have an attribute in the wrong place."""
+_SHADOWED = (
+    "Inferred shape and existing shape differ",
+    "differs from existing elem type",
+    "Mismatched type: inferred=",
+)
+"""About a value whose name means something else further out, as initializers of branches may; for
+values inside the graph no type was declared that inference could differ from."""
+_INVALID = ("not in range [min=", "has unsupported type", "marked single but has an empty string")
+"""In messages about what a node is; the others are about what its inputs are."""
+_NODE = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>.*?))?\): (?=\S)")
+_SUMMARY = re.compile(r"^\[ShapeInferenceError\] (?:Inference error\(s\): )?(?=\(op_type:)")
 
 
 def infer_types(model: Model, *, strict: bool = False) -> Model:
@@ -150,7 +167,6 @@ def _inline_functions(model: Model) -> Model:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # noqa: PLC0415 - lazy: rare
 
     from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - lazy: rare
-    from ort_lite.model.function_opsets import align_opsets  # noqa: PLC0415 - lazy: rare
 
     # A function of an operator's name does not replace the operator, as in onnxruntime.
     own = tuple(f for f in model.functions if f.domain not in ONNX_DOMAINS)
@@ -315,3 +331,45 @@ def _foreign_types(
                 found[name] = ValueInfo(name, best)
                 known[name] = best
     return found
+
+
+def inference_error(text: str) -> OrtLiteError | None:
+    """The error for a message of `infer_shapes` in its strict mode.
+
+    Returns:
+        None where part of the message is about nodes that are right all the same, for then the
+        rest may be, too: what such nodes make has no type.
+    """
+    lines = [line for line in _SUMMARY.sub("", text).split("\n") if line]
+    if any(line.startswith(_MISTAKEN) or _is_shadowed(line) for line in lines):
+        return None
+    message = _NODE.sub(lambda m: f"Node ({m['name'] or ''}) Op ({m['op']}) ", lines[0])
+    if any(part in lines[0] for part in _INVALID):
+        return InvalidGraph(f"This is an invalid model. {message}")
+    return Fail(message)
+
+
+def _is_shadowed(line: str) -> bool:
+    return any(part in line for part in _SHADOWED)
+
+
+def align_opsets(model: ModelProto) -> None:
+    """Give functions the opset versions of the model, and the model what only functions import.
+
+    `onnx.inliner` does not inline a function of other versions. In a valid model they make no
+    difference (onnx.proto demands that both have the same schema for each node of the function),
+    and onnxruntime 1.31.1 gives the nodes of all functions the model's: a Softmax without an axis
+    in a function of opset 12 runs over the last axis in a model of opset 13.
+    """
+    of_model = {_domain(opset.domain): opset.version for opset in model.opset_import}
+    for function in model.functions:
+        for opset in function.opset_import:
+            domain = _domain(opset.domain)
+            if domain not in of_model:
+                of_model[domain] = opset.version
+                model.opset_import.add(domain=domain, version=opset.version)
+            opset.version = of_model[domain]
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name

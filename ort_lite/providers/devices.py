@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ort_lite.named_enum import NamedIntEnum
@@ -18,6 +20,19 @@ if TYPE_CHECKING:
 
 VENDOR_IDS = {"intel": 0x8086, "amd": 0x1022, "nvidia": 0x10DE, "arm": 0x13B5, "qualcomm": 0x5143}
 """PCI ids by a word of a vendor's name. onnxruntime gives a CPU of AMD 0x1022, too."""
+CPUINFO = Path("/proc/cpuinfo")
+_VENDORS = MappingProxyType(
+    {
+        "GenuineIntel": "Intel",
+        "AuthenticAMD": "AMD",
+        "HygonGenuine": "Hygon",
+        "0x41": "ARM",
+        "0x51": "Qualcomm",
+        "0x61": "Apple",
+        "0x4e": "NVIDIA",
+    }
+)
+"""Vendors by the CPUID text of x86 and the implementer number of ARM."""
 
 
 class OrtHardwareDeviceType(NamedIntEnum):
@@ -170,8 +185,6 @@ def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
 
 def host_processor() -> OrtHardwareDevice:
     """The processor, with the vendor's name and number as onnxruntime has them."""
-    from ort_lite.providers.host_processor import vendor_and_model  # noqa: PLC0415 - lazy: rare
-
     vendor, model = vendor_and_model()
     facts = {"Description": model, "Architecture": platform.machine()}
     return OrtHardwareDevice(
@@ -180,3 +193,18 @@ def host_processor() -> OrtHardwareDevice:
         vendor_id=VENDOR_IDS.get(vendor.lower(), 0),
         metadata={key: value for key, value in facts.items() if value},
     )
+
+
+def vendor_and_model(cpuinfo: Path = CPUINFO) -> tuple[str, str]:
+    """The vendor's usual name and the model's; "" for what the system does not say."""
+    facts: dict[str, str] = {}
+    try:
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
+    except OSError:
+        pass  # no Linux
+    code = facts.get("vendor_id") or facts.get("CPU implementer", "")
+    known = platform.processor()
+    vendor = _VENDORS.get(code) or next((v for c, v in _VENDORS.items() if c in known), "")
+    return vendor, facts.get("model name") or known

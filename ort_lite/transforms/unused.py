@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.model.onnx_extension import onnx_extension
+from ort_lite.extension_module import onnx_extension
 from ort_lite.transforms.mutable_graph import ONNX_DOMAINS
 from ort_lite.transforms.rules import GraphTransformer
 

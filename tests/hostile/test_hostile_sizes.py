@@ -10,7 +10,7 @@ import pytest
 from unit.cpu.single_node import run_node
 
 import ort_lite
-from eps.cpu import memory
+from eps.cpu import arrays
 from ort_lite.status import OrtLiteError, RuntimeException
 
 FAR, WIDE = 1 << 40, 1 << 18
@@ -205,7 +205,7 @@ DOUBLING = """g (int64 n, float[1] x) => (float[r] y) {
 def test_a_loop_stops_before_its_results_fill_the_memory(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_system", lambda: 1 << 27)  # a machine with 128 MiB left
+    monkeypatch.setattr(arrays, "_system", lambda: 1 << 27)  # a machine with 128 MiB left
     model = onnx.parser.parse_model(HEAD + text).SerializeToString()
     session = ort_lite.InferenceSession(model, providers=["CPUExecutionProvider"])
     feed = {"n": one(1 << 62, np.int64), "x": f(1)}
@@ -218,17 +218,17 @@ def test_a_container_has_less_memory_than_its_machine(
 ) -> None:
     (tmp_path / "max").write_text("max\n")
     (tmp_path / "limit").write_text("1048576\n")
-    whole = memory.available_memory()
+    whole = arrays.available_memory()
     assert whole > 1 << 20
-    monkeypatch.setattr(memory, "_LIMITS", (tmp_path / "max", tmp_path / "none"))
-    unlimited = memory.available_memory()
+    monkeypatch.setattr(arrays, "_LIMITS", (tmp_path / "max", tmp_path / "none"))
+    unlimited = arrays.available_memory()
     assert unlimited > 1 << 20
-    monkeypatch.setattr(memory, "_LIMITS", (tmp_path / "max", tmp_path / "limit"))
-    assert memory.available_memory() == 1 << 20
+    monkeypatch.setattr(arrays, "_LIMITS", (tmp_path / "max", tmp_path / "limit"))
+    assert arrays.available_memory() == 1 << 20
 
 
 def test_memory_is_known_without_the_file_of_linux(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
-    assert 1 << 24 < memory.available_memory() <= memory.UNKNOWN
+    monkeypatch.setattr(arrays, "_MEMINFO", tmp_path / "none")
+    assert 1 << 24 < arrays.available_memory() <= arrays.UNKNOWN

@@ -136,7 +136,7 @@ def test_a_module_that_cannot_be_imported_is_the_error_of_who_needs_it(tmp_path:
     (tmp_path / "lacking_module.py").write_text("import no_such_module_at_all")
     (tmp_path / "module_after.py").write_text("")
     code = """
-from ort_lite.context.background_importer import BackgroundImporter
+from ort_lite.context.reload import BackgroundImporter
 import threading, sys
 beside = BackgroundImporter(["lacking_module", "module_after"])
 assert "module_after" not in sys.modules, "nothing begins by itself"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.dynamic_quantization import quantized_steps
-from eps.cpu.exact_integers import to_int32
 from eps.cpu.kernels.matmul_integer import constant_weights, integer_matmul
 from eps.cpu.kernels.quantize import requantized
-from eps.cpu.products import matmul
+from eps.cpu.products import matmul, to_int32
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 
 from eps.cpu.arrays import SIZES
 from eps.cpu.convolution import convolution, convolve
-from eps.cpu.exact_integers import FLOAT32_EXACT, largest_shifted, shifted, to_int32
 from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.matmul_integer import Weights
 from eps.cpu.kernels.quantize import requantized
+from eps.cpu.products import FLOAT32_EXACT, largest_shifted, shifted, to_int32
 from eps.cpu.windows import WindowAttributes
 from ort_lite.ep import KernelDef, kernel
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.exact_integers import exact_matmul, largest_shifted, shifted, to_int32
 from eps.cpu.kernels.quantize import requantized
+from eps.cpu.products import exact_matmul, largest_shifted, shifted, to_int32
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument as Their
 from small_models import mlp
 
 import ort_lite as ort
-from ctx_formats.denotations import input_denotations
 from ctx_formats.errors import FormatError
+from ctx_formats.type_reader import input_denotations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

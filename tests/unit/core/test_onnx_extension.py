@@ -16,7 +16,7 @@ COMPILE = """
 import json, sys, threading
 import numpy as np
 import ort_lite as ort
-from ort_lite.model.onnx_extension import onnx_extension
+from ort_lite.extension_module import onnx_extension
 def compiled():
     session = ort.InferenceSession({path!r}, providers=["CPUExecutionProvider"])
     return session.run(None, {{"x": np.ones((2, 4), np.float32)}})[0].tolist()

@@ -13,8 +13,7 @@ from unit.cpu.single_node import node_plan, resolver, run_node
 import ort_lite
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, Node, ValueInfo
-from eps.cpu.compile_graph import GraphCompiler, NodeRefused
-from eps.cpu.constants import constants_of
+from eps.cpu.compile_graph import GraphCompiler, NodeRefused, constants_of
 from ort_lite.ep.kernels import KernelDef, kernel
 from ort_lite.model.graph import Graph
 from ort_lite.status import EPFail, RuntimeException

@@ -15,7 +15,7 @@ from small_models import feed, mlp
 import ort_lite as ort
 from ort_lite import global_threads
 from ort_lite.capi import onnxruntime_pybind11_state as ours
-from ort_lite.providers.host_processor import vendor_and_model
+from ort_lite.providers.devices import vendor_and_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -47,7 +47,7 @@ print(json.dumps({"modules": sorted(sys.modules), "answer": answer[0].tolist()})
 FIRST = """
 import sys
 before = []
-from ort_lite.context.background_importer import BackgroundImporter
+from ort_lite.context.reload import BackgroundImporter
 beginning = BackgroundImporter.begin
 def noting(beside):
     before[:] = before or sys.modules
