@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.sdk.runtime import Runtime
     from eps.openvino.support.table import SupportTable
-    from ort_lite.ep import Compatibility, FusedNode, PartitionIo, WeightsFile, WeightsSink
+    from ort_lite.ep import Compatibility, FusedNode, Graph, PartitionIo, WeightsFile, WeightsSink
 
 MODULES_AFTER_IMPORT = ("eps.openvino.partition", "eps.openvino.sdk.c_request")
 
@@ -60,6 +60,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """
         self.options = options
         self._sdk = Sdk(options)
+        self._static_shapes: Mapping[str, Sequence[int]] = {}
         runtime = self._sdk.runtime
         if runtime.without_lock:
             self.startup_hints = StartupHints(MODULES_AFTER_IMPORT)
@@ -97,7 +98,20 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """Nodes that the table says OpenVINO computes right; conversion comes at compile."""
         from eps.openvino.support.offer import capability  # noqa: PLC0415 - lazy: reload
 
+        self._learn_shapes(view.graph)
         return capability(view, self._table, ieee=self.options.ieee)
+
+    def _learn_shapes(self, graph: Graph) -> None:
+        """Infer the shapes inside a model from `reshape_input`, for a device that needs them."""
+        options = self.options
+        if options.reshape and options.needs_static_shapes and graph.outer is None:
+            from ort_lite.ep import infer_static_shapes  # noqa: PLC0415 - lazy: rare
+
+            asked = {
+                name: [low if low == high else None for low, high in bounds]
+                for name, bounds in options.reshape.items()
+            }
+            self._static_shapes = infer_static_shapes(graph, asked)
 
     def missing_option(self, recorded: Mapping[str, str]) -> str:
         """`ieee_semantics=true`, where this session has it and a payload was made without."""
@@ -115,7 +129,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         from eps.openvino.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         core = self._sdk.core()
-        return [compile_partition(core, self.options, self._verdicts, one) for one in fused]
+        options, shapes = self.options, self._static_shapes
+        return [compile_partition(core, options, self._verdicts, one, shapes) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""

@@ -105,7 +105,9 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         if device and policy:
             raise click.UsageError("--device and --policy cannot be combined")
         choice = SessionChoice(
-            providers=with_device(_parse_providers(eps, ep_options), device),
+            providers=with_device(
+                _parse_providers(eps or _implied(device, kwargs), ep_options), device
+            ),
             config=dict(key_value(text, "--config") for text in config),
             dimensions=dict(_parse_dimension(text) for text in dims),
             policy=policy or "",
@@ -113,6 +115,12 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         return command(*args, choice=choice, **kwargs)
 
     return wrapper
+
+
+def _implied(device: str, others: Mapping[str, Any]) -> tuple[str, ...]:
+    """The execution provider whose options -O gives where -e is left out: OpenVINO has the NPUs."""
+    npu = device.lower().startswith("npu") or others.get("platforms")
+    return ("openvino",) if npu else ()
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:

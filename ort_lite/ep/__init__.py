@@ -116,6 +116,7 @@ _HOMES = {
     ),
     "ort_lite.model.graph": ("Graph",),
     "ort_lite.model.sparse_constants": ("dense_array",),
+    "ort_lite.model.static_shapes": ("infer_static_shapes",),
     "ort_lite.model.tensor_values": ("numpy_dtype", "onnx_data_type", "to_numpy", "type_string"),
     "ort_lite.model.type_text": ("element_text", "type_text"),
     "ort_lite.model_cache.user_folder": ("user_cache_folder",),
@@ -216,6 +217,7 @@ if TYPE_CHECKING:
     from ort_lite.kernel_type_str import places_of_schema as places_of_schema
     from ort_lite.model.graph import Graph as Graph
     from ort_lite.model.sparse_constants import dense_array as dense_array
+    from ort_lite.model.static_shapes import infer_static_shapes as infer_static_shapes
     from ort_lite.model.tensor_values import numpy_dtype as numpy_dtype
     from ort_lite.model.tensor_values import onnx_data_type as onnx_data_type
     from ort_lite.model.tensor_values import to_numpy as to_numpy

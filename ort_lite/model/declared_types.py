@@ -46,6 +46,24 @@ def contradict(mine: ValueType | None, theirs: ValueType | None) -> bool:
     return len(a) != len(b) or any(map(_differ, a, b))
 
 
+def says_more(mine: ValueType | None, theirs: ValueType | None) -> bool:
+    """Whether `mine` has every size that `theirs` has, and further sizes or names of sizes."""
+    if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
+        return theirs is None
+    a, b = mine.shape, theirs.shape
+    if a is None or b is None:
+        return a is not None
+    pairs = [(_knowledge(x), _knowledge(y)) for x, y in zip(a, b, strict=False)]
+    return len(a) == len(b) and all(x >= y for x, y in pairs) and any(x > y for x, y in pairs)
+
+
+def _knowledge(dim: Dim) -> int:
+    """2 for a size, 1 for a name of the model's own, 0 for what is not known."""
+    if isinstance(dim, str):
+        return 0 if dim.startswith(GENERATED) else 1
+    return 2 if dim is not None and dim >= 0 else 0
+
+
 def same_sizes(mine: ValueType | None, theirs: ValueType | None) -> bool:
     """Whether two types say the same of rank and sizes; symbols do not count."""
     if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):

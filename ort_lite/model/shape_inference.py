@@ -15,7 +15,7 @@ from ort_lite.extension_module import onnx_extension
 from ort_lite.model.bodies import bodies, map_paired_bodies
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import filled_in, loosened, weighed
-from ort_lite.model.declared_types import believed, contradict, undeclared
+from ort_lite.model.declared_types import believed, contradict, says_more, undeclared
 from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
 from ort_lite.model.node_schemas import check_attributes
@@ -324,10 +324,12 @@ def _foreign_types(
             computed = infer_contrib_types(node, [known.get(name) for name in node.inputs])
         for name, value_type in zip(node.outputs, computed, strict=True):
             old = found.get(name)
-            if not name or (old is not None and not contradict(old.type, value_type)):
+            if not name:
                 continue
             best = believed(value_type, declared.get(name), frozenset())
-            if best is not None:
+            if best is not None and (
+                old is None or contradict(old.type, value_type) or says_more(best, old.type)
+            ):
                 found[name] = ValueInfo(name, best)
                 known[name] = best
     return found

@@ -24,6 +24,8 @@ from ort_lite.ep import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import openvino
 
     from ctx_formats.onnx_model import ValueType
@@ -36,18 +38,24 @@ MAX_TRIES = 64
 
 
 def compile_partition(
-    core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, fused: FusedNode
+    core: openvino.Core,
+    options: OpenVINOOptions,
+    verdicts: Verdicts,
+    fused: FusedNode,
+    static_shapes: Mapping[str, Sequence[int]],
 ) -> CompiledPartition:
     """Convert and compile one partition; `verdicts` learns its blob's requirement text.
 
+    `static_shapes` are those of the model's values, as for `fix_shapes`.
+
     Raises:
-        CompileRefused: OpenVINO cannot convert some of its nodes.
+        CompileRefused: OpenVINO cannot convert some of its nodes, or the device compile them.
         EPFail: The device cannot compile it, or the system lacks memory or threads for it.
         InvalidArgument: An option does not fit the model.
     """
     try:
         with uncut:
-            return _compile(core, options, verdicts, fused.graph, fused.name)
+            return _compile(core, options, verdicts, fused, static_shapes)
     except ConversionError as exc:
         remedy = remedy_of(RuntimeError(str(exc)))
         if remedy:
@@ -58,14 +66,22 @@ def compile_partition(
 
 
 def _compile(
-    core: openvino.Core, options: OpenVINOOptions, verdicts: Verdicts, graph: Graph, name: str
+    core: openvino.Core,
+    options: OpenVINOOptions,
+    verdicts: Verdicts,
+    fused: FusedNode,
+    static_shapes: Mapping[str, Sequence[int]],
 ) -> CompiledPartition:
+    graph, name = fused.graph, fused.name
     with read_model(core, graph, ieee=options.ieee) as model:
-        fix_shapes(model, graph, options)
+        fix_shapes(model, graph, options, static_shapes)
         try:
             compiled = core.compile_model(model, options.device, compile_config(options))
         except SDK_ERRORS as exc:
             if options.kind != "CPU":
+                dynamic = _dynamic_nodes(model, graph) if options.needs_static_shapes else {}
+                if dynamic:
+                    raise CompileRefused(name, sdk_text(exc), dynamic) from exc
                 raise EPFail(
                     f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
                 ) from exc
@@ -148,3 +164,23 @@ def _bisect(
     middle = len(indices) // 2
     _bisect(core, graph, indices[:middle], refused, tries)
     _bisect(core, graph, indices[middle:], refused, tries)
+
+
+def _dynamic_nodes(model: openvino.Model, graph: Graph) -> dict[int, str]:
+    """Nodes that make values without a static shape, though all inputs have one; with the reason.
+
+    The NPU's compiler takes some of them, and names no node where it does not.
+    """
+    names = {
+        name
+        for operation in model.get_ordered_ops()
+        for port in operation.outputs()
+        if port.partial_shape.is_dynamic
+        for name in port.names
+    }
+    reason = "the NPU's compiler refuses it: the shape of '{}' is unknown before the run"
+    return {
+        index: reason.format(dynamic)
+        for index, node in enumerate(graph.nodes)
+        if (dynamic := next((name for name in node.outputs if name in names), ""))
+    }

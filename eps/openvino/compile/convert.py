@@ -18,7 +18,7 @@ from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import openvino
 
@@ -163,17 +163,32 @@ def _external_data(tensor: Tensor) -> memoryview | None:
     return data if tensor.data_type in EXTERNAL_TYPES else None
 
 
-def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def fix_shapes(
+    model: openvino.Model,
+    graph: Graph,
+    options: OpenVINOOptions,
+    static_shapes: Mapping[str, Sequence[int]],
+) -> None:
     """Apply `reshape_input` to the inputs it names; check that the device accepts the shapes.
+
+    Args:
+        model: Of the partition.
+        graph: The partition.
+        options: The execution provider's.
+        static_shapes: Shapes that values inside the whole model have where its inputs have those
+            of `reshape_input`; for a device that needs static shapes.
 
     Raises:
         InvalidArgument: `reshape_input` names an input of this model with another rank.
         EPFail: The device needs static shapes and a dimension is dynamic.
+        ConversionError: The same of a value of unknown rank.
     """
     shapes = {}
     for info in graph.inputs:
         bounds = options.reshape.get(info.name)
         if bounds is None:
+            if info.name in static_shapes:
+                shapes[info.name] = ov.PartialShape(list(static_shapes[info.name]))
             continue
         shape = info.type.shape if isinstance(info.type, TensorType) else None
         if shape is not None and len(shape) != len(bounds):
@@ -195,12 +210,16 @@ def fix_shapes(model: openvino.Model, graph: Graph, options: OpenVINOOptions) ->
 def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
     free = []
     ready = []
+    unknown = []
     for port, info in zip(model.inputs, graph.inputs, strict=False):
         if port.partial_shape.is_static:
             continue
         shape = info.type.shape if isinstance(info.type, TensorType) else None
-        free.append(f"{info.name}{list(shape) if shape is not None else ' (unknown rank)'}")
-        sizes = [str(d) if isinstance(d, int) and d > 0 else "1" for d in shape or ()]
+        if shape is None:
+            unknown.append(info.name)
+            continue
+        free.append(f"{info.name}{list(shape)}")
+        sizes = [str(d) if isinstance(d, int) and d > 0 else "1" for d in shape]
         ready.append(f"{info.name}[{','.join(sizes)}]")
     if free:
         raise EPFail(
@@ -208,4 +227,9 @@ def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOption
             f"{', '.join(free)}. Fix them with provider option reshape_input, for example "
             f"reshape_input='{','.join(ready)}', or with "
             "SessionOptions.add_free_dimension_override_by_name"
+        )
+    if unknown:
+        raise ConversionError(
+            f"{options.device} needs static shapes, and the rank of {', '.join(unknown)} is "
+            "unknown; provider option reshape_input can name its shape"
         )

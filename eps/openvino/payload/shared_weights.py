@@ -65,7 +65,7 @@ def weightless_blob(
     """
     try:
         with read_model(core, graph, ieee=options.ieee) as model:
-            fix_shapes(model, graph, options)
+            fix_shapes(model, graph, options, {})
             # Folds what the plug-in would fold later. Accepts only the package's Model.
             apply_moc_transformations(openvino.Model(model), cf=True)
             owners = _move_weights(core, model, weights)

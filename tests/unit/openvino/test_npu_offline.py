@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from small_models import mlp
+from npu_compiler import OPENVINO, CoreWithCompiler, npu_providers
+from onnx import helper
+from small_models import mlp, model
 
 import ort_lite as ort
-from benchmarks.harness.engine_programs import FLOAT32
 from ctx_formats.model_reader import read_model
 from eps.openvino.options import parse_options
 from eps.openvino.sdk.binding import ov
@@ -17,34 +18,7 @@ from eps.openvino.sdk.binding import ov
 if TYPE_CHECKING:
     from pathlib import Path
 
-REAL_CORE = ov.Core
-OPENVINO = "OpenVINOExecutionProvider"
-OFFLINE = [(OPENVINO, {"device_type": "NPU", "npu_platform": "4000"})]
-
-
-class CoreWithCompiler:
-    """OpenVINO as it answers where Intel's NPU compiler is installed, with the CPU's compiler.
-
-    Everything else is the real one.
-    """
-
-    asked: list[dict[str, Any]]
-
-    def __init__(self) -> None:
-        self._core = REAL_CORE()
-        type(self).asked = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._core, name)
-
-    def get_property(self, device: str, key: str) -> Any:
-        known = device == "NPU" and key == "NPU_COMPILER_VERSION"
-        return 458755 if known else self._core.get_property(device, key)
-
-    def compile_model(self, model: object, device: str, config: dict[str, Any]) -> Any:
-        assert device == "NPU"
-        self.asked.append(config)
-        return self._core.compile_model(model, "CPU", FLOAT32)
+OFFLINE = npu_providers("4000")
 
 
 def context_options(path: Path) -> ort.SessionOptions:
@@ -107,6 +81,59 @@ def test_free_dimensions_are_refused_as_on_the_device(monkeypatch: pytest.Monkey
     monkeypatch.setattr(ov, "Core", CoreWithCompiler)
     with pytest.raises(ort.EPFail, match=r"NPU needs static shapes.*reshape_input"):
         ort.InferenceSession(mlp("rows").SerializeToString(), providers=OFFLINE)
+
+
+def quantised(rows: str = "rows", *, expanded: bool = False) -> bytes:
+    """y = x, quantised and back: OpenVINO does not get the quantisation in the middle.
+
+    Args:
+        rows: Name of the first dimension of x [rows, 4].
+        expanded: Whether what is quantised has a shape that only a run knows.
+    """
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Shape", ["r"], ["s"]),
+        helper.make_node("Abs", ["s"], ["a"]),
+        helper.make_node("Slice", ["a", "zero", "one"], ["e"]),
+        helper.make_node("Slice", ["a", "zero", "e"], ["t"]),
+        helper.make_node("Expand", ["c", "t"], ["u"]),
+    ]
+    nodes = nodes if expanded else nodes[:1]
+    nodes += [
+        helper.make_node("DynamicQuantizeLinear", ["u" if expanded else "r"], ["q", "qs", "qz"]),
+        helper.make_node("DequantizeLinear", ["q", "qs", "qz"], ["y"]),
+    ]
+    weights = {
+        "zero": np.array([0], np.int64), "one": np.array([1], np.int64), "c": np.ones(1, "f4"),
+    }  # fmt: skip
+    outputs = [("y", None)]
+    return model(
+        nodes, [("x", [rows, 4])], outputs, weights if expanded else {}
+    ).SerializeToString()
+
+
+def test_shapes_of_the_inputs_reach_partitions_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    with pytest.raises(ort.EPFail, match=r"NPU needs static shapes.*x\['rows', 4\]"):
+        ort.InferenceSession(quantised(), providers=OFFLINE)
+    shaped = npu_providers(reshape_input="x[2,4]")
+    with ort.InferenceSession(quantised(), providers=shaped) as made:
+        counts = made.explain().node_counts()
+    assert counts == {OPENVINO: 2, "CPUExecutionProvider": 1}
+
+
+def test_a_value_of_unknown_rank_is_left_to_the_next_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    proto = quantised(expanded=True)
+    with ort.InferenceSession(proto, providers=npu_providers(reshape_input="x[2,4]")) as made:
+        assert "DequantizeLinear x1: OpenVINO: the rank of 'q' is unknown" in str(made.explain())
+    named = npu_providers(reshape_input="x[2,4],u[2,4]")
+    with ort.InferenceSession(proto, providers=named) as made:
+        assert "DequantizeLinear" not in made.explain().fallen()[OPENVINO]
 
 
 @pytest.mark.hw("openvino-npu")
