@@ -3,9 +3,9 @@
 A daemon thread that asks for the interpreter's lock once Python is ending is stopped there (up to
 Python 3.13 by pthread_exit). C++ cannot be unwound like that: the process ends with SIGABRT. So
 Python's exit waits for calls into an SDK's extension module, and none begins after that. Calls
-through ctypes need no such care, but for compiles: a compiler whose library is torn down by exit()
-while it is at work ends the process, too (Intel's OpenCL runtime: SIGSEGV, "Pure virtual function
-called!").
+through ctypes need no such care where they are short. But a library that exit() tears down while
+one of its functions is at work ends the process, too: Intel's OpenCL runtime in a compile (SIGSEGV,
+"Pure virtual function called!") or in the release of a kernel ("recursive_mutex lock failed").
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ POLL = 0.002
 
 
 class UncutCalls:
-    """A context manager around each such call; calls must not be nested in one another."""
+    """A context manager around each such call, which may contain another."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         """Forget the calls of threads that a forked process does not have."""
-        self._inside: set[int] = set()
+        self._depths: dict[int, int] = {}
         self._ending = False
 
     def __enter__(self) -> None:
@@ -38,22 +38,26 @@ class UncutCalls:
 
     def begin(self) -> bool:
         """Begin a call that `__exit__` ends; False, and no call, where Python is ending."""
-        me = get_ident()
-        self._inside.add(me)  # before the look at `_ending`, as `end` goes the other way round
-        if self._ending and me != main_thread().ident:
-            self._inside.discard(me)
+        me, depths = get_ident(), self._depths
+        depth = depths.get(me, 0)
+        depths[me] = depth + 1  # before the look at `_ending`, as `end` goes the other way round
+        if self._ending and not depth and me != main_thread().ident:
+            del depths[me]
             return False
         return True
 
     def __exit__(self, *exc: object) -> None:
         """End it."""
-        self._inside.discard(get_ident())
+        me = get_ident()
+        depth = self._depths.pop(me)
+        if depth > 1:
+            self._depths[me] = depth - 1
 
     def end(self) -> None:
         """Let no thread begin a call, and wait for those that have."""
         self._ending = True
         until = monotonic() + PATIENCE
-        while self._inside and monotonic() < until:
+        while self._depths and monotonic() < until:
             sleep(POLL)
 
 

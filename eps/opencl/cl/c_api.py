@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ort_lite.ep import CLibrary
+from ort_lite.ep import CLibrary, uncut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _FEW = 16
 
@@ -131,6 +132,9 @@ _FAST_CREATE: Mapping[str, Sequence[Any]] = {
     ),
 }
 
+_OF_RUNS = {"clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clWaitForEvents", "clFinish"}
+"""Slow functions that each run calls, and that Python's exit therefore does not wait for."""
+
 
 class CApi(CLibrary):
     """The loader, whose functions are attributes; those that give a status raise `OpenCLError`.
@@ -152,7 +156,18 @@ class CApi(CLibrary):
         super().__init__(library)
         self.declare(_SLOW, _FAST, c_int32, _require_success)
         self.declare(_SLOW_CREATE, _FAST_CREATE, c_void_p)
+        for name in {*_SLOW, *_SLOW_CREATE} - _OF_RUNS:
+            setattr(self, name, _uncut(getattr(self, name)))
         self.enqueue = self.declare_untyped("clEnqueueNDRangeKernel", c_int32)
+
+
+def _uncut(function: Any) -> Callable[..., Any]:  # noqa: ANN401 - ctypes
+    @wraps(function)
+    def call(*arguments: object) -> Any:  # noqa: ANN401 - as above
+        with uncut:
+            return function(*arguments)
+
+    return call
 
 
 def create(function: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - ctypes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from eps.opencl.cl.program import Program
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
-from ort_lite.ep import get_logger, start_helper, uncut
+from ort_lite.ep import EPFail, get_logger, start_helper, uncut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def build(context: Context, source: str, options: str) -> Program:
 
 
 def _build_program(context: Context, source: str, options: str) -> Program:
-    with opencl_errors("building a program"), uncut:
+    with opencl_errors("building a program"):
         program = Program.of_source(context, source)
         program.build(options + define_of(context.device))
     return program
@@ -66,9 +67,8 @@ def _warm_up(context: Context) -> None:
     if not uncut.begin():  # and a thread that waited in place of this would be waited for
         return
     try:
-        Program.of_source(context, _SMALL).build(define_of(context.device))
-    except OpenCLError as exc:
-        log.debug("the compiler is not warmed up: %s", sdk_text(exc))
+        with suppress(EPFail):
+            _build_program(context, _SMALL, "")
     finally:
         uncut.__exit__()
 
@@ -83,7 +83,7 @@ def load(context: Context, binary: bytes, options: str) -> Program:
     Raises:
         EPFail: The driver refuses it.
     """
-    with opencl_errors("loading a program binary"), uncut:
+    with opencl_errors("loading a program binary"):
         program = Program.of_binary(context, binary)
         program.build(options)
     return program
@@ -103,8 +103,7 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
         EPFail: The driver gives none.
     """
     with opencl_errors("reading a program binary"):
-        with uncut:
-            binary = program.binary()
+        binary = program.binary()
         if not is_intels(binary):
             return binary
         small = _build_program(context, _SMALL, "").binary()
@@ -114,11 +113,10 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
 
 def _loads(context: Context, binary: bytes, kernels: Sequence[str]) -> bool:
     try:
-        with uncut:
-            program = Program.of_binary(context, binary)
-            program.build("")
-            for name in kernels:
-                program.kernel(name)
+        program = Program.of_binary(context, binary)
+        program.build("")
+        for name in kernels:
+            program.kernel(name)
     except OpenCLError as exc:
         log.debug("the driver's binary stays as it is: %s", sdk_text(exc))
         return False

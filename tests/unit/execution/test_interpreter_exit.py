@@ -12,23 +12,25 @@ from endurance.exits import CODES, ROOT, ended
 COMPILING = """
 import atexit, threading, time
 import ort_lite as ort
-from eps.opencl.runtime import program
+from eps.opencl.cl import c_api
+from eps.opencl.cl.loader import api
 from small_models import mlp
 
-ending, begun, build = [], threading.Event(), program.Program.build
+ending, begun = [], threading.Event()
 
-def build_until_the_end(self, options):
+def build_until_the_end(*arguments):
     begun.set()
     while not ending:
         time.sleep(0.01)
-    build(self, options)
+    build(*arguments)
     print("compiled", flush=True)
 
 atexit.register(ending.append, True)
 model, eps = mlp().SerializeToString(), ["OpenCLExecutionProvider"]
 load = lambda: ort.InferenceSession(model, providers=eps, enable_fallback=0)
 load().close()
-program.Program.build = build_until_the_end
+build = api().clBuildProgram.__wrapped__
+api().clBuildProgram = c_api._uncut(build_until_the_end)
 threading.Thread(target=load, daemon=True).start()
 begun.wait()
 """
