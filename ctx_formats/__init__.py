@@ -66,5 +66,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Sorted public names, for `dir(ctx_formats)`."""
     return sorted(_MODULES)

@@ -37,7 +37,7 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """What a file holds.
+    """The content of an adapter file.
 
     Attributes:
         parameters: With names of their own, of rank 1 or more; their data are views of the file.

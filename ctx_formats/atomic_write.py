@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
-"""What `link` says on file systems that have no hard links (FAT, some network shares)."""
+"""Error numbers of `link` on file systems without hard links (FAT, some network shares)."""
 
 _IN_USE = {5, 32, 1224}
 """Windows' ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_USER_MAPPED_FILE."""
@@ -132,7 +132,7 @@ def _require_replaceable(path: Path) -> None:
     except OSError:
         return  # nothing is there; whatever else is wrong, opening the new file says
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EINVAL, "it is no regular file and is not replaced", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file and is not replaced", str(path))
 
 
 def _link_name(temporary: Path, name: Path) -> Path:

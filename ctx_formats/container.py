@@ -60,7 +60,7 @@ class Entry:
         offset: Bytes from the start of the container.
         size: Bytes without padding.
         blake3: Digest in hex, or "" where the producer records none.
-        crc: CRC-32, or None where the producer records none.
+        crc: CRC-32, or None if the producer records none.
         weights: Names of the runs of weights that a payload needs besides.
     """
 

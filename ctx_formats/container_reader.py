@@ -62,7 +62,7 @@ def read_container(data: memoryview) -> Container:
 
 
 def _first_offset(index: Mapping[str, BsonValue], end: int, *, ours: bool) -> int:
-    """Where payloads begin, the index having ended at `end`."""
+    """Offset of the first payload after an index that ends at `end`."""
     nearest = end + padding(end)
     given = index.get(HEAD_KEY) if ours else None
     if given is None:

@@ -47,7 +47,7 @@ def open_file(
 
 
 def _map_file(path: PathLike, copy_limit: int, *, follow_symlink: bool) -> MappedFile | None:
-    """A map; None where the file is being written to, or grew or shrank meanwhile."""
+    """A map; None if the file is being written to, or grew or shrank meanwhile."""
     file = MappedFile(path, follow_symlink=follow_symlink, keep_open=True)
     try:
         if copy_limit:
@@ -140,7 +140,7 @@ class CopiedFile:
             self._sealed = None
 
     def __enter__(self) -> Self:
-        """The file itself."""
+        """Return this file."""
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -54,7 +54,7 @@ _KINDS = {
     delimited_tag(23): AttributeType.SPARSE_TENSORS,
 }
 _SCALARS = {AttributeType.FLOAT: 0.0, AttributeType.INT: 0, AttributeType.STRING: b""}
-"""What a scalar is that proto3 left out because it is zero; also: of two, the last counts."""
+"""Defaults of scalars that proto3 omits because they are zero; of two values the last counts."""
 _MESSAGES = {
     AttributeType.TENSOR,
     AttributeType.GRAPH,

@@ -72,7 +72,7 @@ def once(field: str, span: tuple[int, int] | None, a: int, b: int) -> tuple[int,
 
 
 def decode_type(data: memoryview, start: int, end: int, depth: int = 0) -> ValueType | None:
-    """The TypeProto in data[start:end]; None where it is empty.
+    """The TypeProto in data[start:end]; None if it is empty.
 
     Raises:
         FormatError: Types nest deeper than MAX_DEPTH, or it is two types at once.

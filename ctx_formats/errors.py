@@ -1,4 +1,4 @@
-"""What is wrong with a file, as one exception with named parts."""
+"""`FormatError`: a defect of a file, with named parts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FileChangedError(FormatError):
         super().__init__(
             "file",
             f"changed {when}",
-            "a file that nobody writes to; write a new one beside it and rename that",
+            "a file that nobody writes to; write a new one next to it and rename that",
             file=str(path),
             reason=Reason.INTEGRITY,
         )

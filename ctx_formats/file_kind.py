@@ -1,4 +1,4 @@
-"""What a file that is not an ONNX model looks like, for a message."""
+"""Guesses the kind of a file that is not an ONNX model, for error messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOOKED_AT = 4096
 
 
 def kind_of(data: memoryview) -> str:
-    """What the first bytes of a file are those of: "a PNG image"; "" where nothing is known.
+    """Kind of a file by its first bytes, such as "a PNG image"; "" if unknown.
 
     Args:
         data: The whole file; only its beginning is read.
@@ -64,7 +64,7 @@ def kind_of(data: memoryview) -> str:
 
 
 def _text_kind(head: bytes) -> str:
-    """What a text looks like; "" for what is no text."""
+    """Kind of a text by its content; "" if it is not text."""
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as exc:

@@ -53,7 +53,7 @@ class Table:
         return cls(data, _integer(data, 0, _U32, "root"), "root")
 
     def integer(self, index: int, name: str) -> int:
-        """Field `index`, a signed integer of 4 bytes; 0 where it is not there.
+        """Field `index`, a signed integer of 4 bytes; 0 if it is not there.
 
         Raises:
             FormatError: It lies outside the buffer.
@@ -62,7 +62,7 @@ class Table:
         return _integer(self._data, place, _I32, name) if place else 0
 
     def octets(self, index: int, name: str) -> memoryview:
-        """Field `index`, a vector of bytes or a string; empty where it is not there.
+        """Field `index`, a vector of bytes or a string; empty if it is not there.
 
         Raises:
             FormatError: It lies outside the buffer.
@@ -71,7 +71,7 @@ class Table:
         return self._data[start : start + count]
 
     def longs(self, index: int, name: str, *, most: int) -> tuple[int, ...]:
-        """Field `index`, a vector of signed integers of 8 bytes; empty where it is not there.
+        """Field `index`, a vector of signed integers of 8 bytes; empty if it is not there.
 
         Raises:
             FormatError: It lies outside the buffer, or has more than `most` elements.
@@ -82,7 +82,7 @@ class Table:
         return tuple(_integer(self._data, start + 8 * i, _I64, name) for i in range(count))
 
     def tables(self, index: int, name: str) -> Iterator[Table]:
-        """Field `index`, a vector of tables, one after the other; none where it is not there.
+        """Field `index`, a vector of tables, one after the other; none if it is not there.
 
         Raises:
             FormatError: The vector or a table lies outside the buffer.
@@ -93,7 +93,7 @@ class Table:
             yield Table(self._data, place + _integer(self._data, place, _U32, name), f"{name}[{i}]")
 
     def _place(self, index: int) -> int:
-        """Where the field's value is; 0 where there is none."""
+        """Offset of the field's value; 0 if the field is absent."""
         entry = self._fields + 4 + 2 * index
         if entry + 2 > self._end:
             return 0
@@ -101,7 +101,7 @@ class Table:
         return self._start + offset if offset else 0
 
     def _vector(self, index: int, width: int, name: str) -> tuple[int, int]:
-        """Where the elements begin, and how many there are."""
+        """Offset of the first element, and the number of elements."""
         place = self._place(index)
         if not place:
             return 0, 0

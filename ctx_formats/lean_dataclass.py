@@ -86,7 +86,7 @@ class _Table:
         self.twin: type | None = None
 
     def __getattr__(self, name: str) -> object:
-        """What is not worked out yet; afterwards it is an attribute as any other."""
+        """Compute a missing attribute on first use and store it on the instance."""
         if name not in _Table.__slots__:
             raise AttributeError(name)
         compared = [one.name for one in self.fields if one.compare]
@@ -138,7 +138,7 @@ def _own_fields(original: type, *, kw_only: bool) -> dict[str, _Field]:
     """The fields that the class itself annotates, in order.
 
     Raises:
-        TypeError: Annotations are no text: `from __future__ import annotations` is missing.
+        TypeError: Annotations are not text: `from __future__ import annotations` is missing.
         ValueError: A default that instances would share and could change.
     """
     found = {}
@@ -171,7 +171,7 @@ def _inherited_fields(original: type) -> tuple[_Field, ...]:
     if table is not None:
         return table.fields
     if hasattr(original, _STANDARD):
-        raise TypeError(f"the base of {original.__qualname__} is no lean dataclass")
+        raise TypeError(f"the base of {original.__qualname__} is not a lean dataclass")
     return ()
 
 

@@ -28,7 +28,7 @@ SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """What tells one version of a file from another without reading it."""
+    """The metadata that distinguish versions of a file without reading it."""
 
     device: int
     inode: int
@@ -174,7 +174,7 @@ class MappedFile:
             self._descriptor = None
 
     def __enter__(self) -> Self:
-        """The file itself."""
+        """Return this file."""
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -183,7 +183,7 @@ class MappedFile:
 
 
 def path_of_descriptor(descriptor: int, path: PathLike) -> str:
-    """Where this process finds an open file whatever its name has become; else `path`."""
+    """A path of an open file that stays valid if the file is renamed, on Linux; else `path`."""
     link = f"/proc/self/fd/{descriptor}"
     return link if os.path.lexists(link) else str(path)
 
@@ -192,7 +192,7 @@ def stamp_of(descriptor: int, path: PathLike) -> FileStamp:
     """The version of an open file.
 
     Raises:
-        FormatError: Reason unsafe_path; it is no regular file.
+        FormatError: Reason unsafe_path; it is not a regular file.
     """
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):

@@ -55,7 +55,7 @@ _INSIDE: Mapping[int, Mapping[int, int]] = {
     _TENSOR: {delimited_tag(9): _RUN},
     _SPARSE: {delimited_tag(1): _TENSOR, delimited_tag(2): _TENSOR},
 }
-"""What kind of message the fields of each kind are that a long run may lie in (onnx.proto)."""
+"""Message type of each field that can contain a long run of bytes, by message (onnx.proto)."""
 
 
 class ModelBytes:
@@ -127,7 +127,7 @@ def read_model_file(file: StampedFile, *, runs: bool = True) -> ModelBytes:
 class _Reading:
     """A walk over the messages that long runs may lie in; all else is read as it comes.
 
-    Where the bytes are no ModelProto the walk goes on behind the message that is wrong; whoever
+    Where the bytes are not a ModelProto the walk goes on behind the message that is wrong; whoever
     decodes it finds the same mistake.
     """
 

@@ -54,7 +54,7 @@ def read_model(data: memoryview, *, file: str = "", runs: Runs = NO_RUNS) -> Mod
         runs: Bytes of the file that are not in `data`, by where they begin.
 
     Raises:
-        FormatError: The bytes are no ModelProto, or (field "model.graph", found "no graph")
+        FormatError: The bytes are not a ModelProto, or (field "model.graph", found "no graph")
             one without a graph.
     """
     if data.format != "B" or data.ndim != 1:

@@ -1,4 +1,4 @@
-"""What ort_lite records in an EPContext node's `notes`: one JSON object, sealed."""
+"""The `notes` that ort_lite writes to an EPContext node: one JSON object, sealed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS = ("identity", "options", "payload", "seal", "source_model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextNotes:
-    """What a payload was made from, with what, for what.
+    """The origin of a payload: its source model, producer, options and hardware identity.
 
     Attributes:
         producer: Who wrote it, e.g. "ort_lite 0.1.0".
@@ -115,7 +115,7 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _parse_notes(content: Mapping[str, object], where: str) -> ContextNotes:
@@ -150,7 +150,7 @@ def _texts(content: Mapping[str, object], key: str, where: str) -> dict[str, str
     found = _section(content, key, where)
     texts = {name: value for name, value in found.items() if isinstance(value, str)}
     if len(texts) != len(found):
-        raise FormatError(f"{where}.{key}", "a value that is no text", "text")
+        raise FormatError(f"{where}.{key}", "a value that is not text", "text")
     return texts
 
 

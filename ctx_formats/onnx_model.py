@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Dim = int | str | None
-"""A dimension: its size, the name of a symbol, or None where the model says nothing."""
+"""A dimension: its size, the name of a symbol, or None if the model says nothing."""
 
 
 class DataType(IntEnum):
@@ -90,7 +90,7 @@ class SparseTensorType:
 
 @dataclass(frozen=True, slots=True)
 class SequenceType:
-    """A sequence of `elem`; None where the model does not say of what."""
+    """A sequence of `elem`; None if the model does not say of what."""
 
     elem: ValueType | None
 
@@ -132,7 +132,7 @@ class ValueInfo:
 
 @dataclass(frozen=True, slots=True)
 class ExternalData:
-    """Where a tensor's bytes lie outside the model file.
+    """The position of a tensor's bytes in an external file.
 
     Attributes:
         location: Path relative to the model's folder, as written; not yet checked.
@@ -245,7 +245,7 @@ class Model:
 
     Attributes:
         opset_imports: Domain ("" for ai.onnx) to version.
-        model_version: None where the file does not set it.
+        model_version: None if the file does not set it.
     """
 
     graph: GraphDef

@@ -15,7 +15,7 @@ def is_open_elsewhere(descriptor: int) -> bool:
     """Whether a process other than this one may be in the middle of writing to an open file.
 
     Linux grants a read lease on a file that nobody has open for writing; it is given back at once.
-    False where that says nothing: on other systems, for files of other users, for file systems
+    False if that says nothing: on other systems, for files of other users, for file systems
     without leases.
 
     Args:

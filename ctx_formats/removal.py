@@ -66,7 +66,7 @@ def _without_read_only(path: Path, action: Callable[[], object]) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """The mode of a file; None where there is no file."""
+    """The mode of a file; None if there is no file."""
     try:
         return stat.S_IMODE(path.lstat().st_mode)
     except OSError:

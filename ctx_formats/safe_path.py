@@ -47,7 +47,7 @@ def resolve_payload(
             (onnx::MatMul_7). On Windows none may: it is followed by the name of a stream.
 
     Raises:
-        FormatError: Reason unsafe_path for a name that is no relative path or leads outside
+        FormatError: Reason unsafe_path for a name that is not a relative path or leads outside
             or to something other than a regular file; missing_payload where nothing is there.
     """
     problem = _text_problem(name, colons=colons and os.name != "nt")
@@ -118,7 +118,7 @@ def _looked_up(start: str, name: str, folders: Sequence[str]) -> str:
     except OSError as exc:
         raise _absent(name, target, exc) from exc
     if not stat.S_ISREG(mode):
-        raise _unsafe(f"{name!r} is no regular file ({target})", "a regular file")
+        raise _unsafe(f"{name!r} is not a regular file ({target})", "a regular file")
     return target
 
 
@@ -136,7 +136,7 @@ def _absent(name: str, target: str, exc: OSError) -> FormatError:
     return FormatError(
         "path",
         f"{name!r} {why} (looked for {target})",
-        "a file beside the model: copy it there, set ep.context_file_path to the model's "
+        "a file next to the model: copy it there, set ep.context_file_path to the model's "
         "original path, or compile the model again",
         reason=Reason.MISSING_PAYLOAD,
     )

@@ -86,7 +86,7 @@ class Segments:
 
 
 def _head(number: int, size: int) -> bytes:
-    """What precedes `size` bytes of a delimited field."""
+    """Tag and length that precede `size` bytes of a delimited field."""
     tag = delimited_tag(number)
     if tag < _ONE_BYTE and size < _ONE_BYTE:  # nearly always
         return bytes((tag, size))

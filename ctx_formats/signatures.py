@@ -163,7 +163,7 @@ def content_spans(data: memoryview) -> Iterator[tuple[int, int]]:
     """Spans of a model's bytes without its signatures, wherever other software has put these.
 
     Raises:
-        FormatError: They are no ModelProto.
+        FormatError: They are not a ModelProto.
     """
     kept = 0
     for tag, a, b in read_fields(data, 0, len(data)):

@@ -126,7 +126,7 @@ class StampedFile:
             os.close(descriptor)
 
     def __enter__(self) -> Self:
-        """The file itself."""
+        """Return this file."""
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -191,7 +191,7 @@ def _is_being_written(descriptor: int, stamp: FileStamp) -> bool:
 
 
 def _next_data(descriptor: int, offset: int) -> int:
-    """Where the next byte is, from `offset` on, that is not in a hole."""
+    """Offset of the next byte at or after `offset` that is not in a hole."""
     if not hasattr(os, "SEEK_DATA"):
         return offset
     try:

@@ -23,7 +23,7 @@ _TENSOR, _SHAPE, _DIM, _DENOTATION = (delimited_tag(n) for n in (1, 2, 1, 3))
 
 @dataclass(frozen=True, slots=True)
 class GraphTypes:
-    """What a graph says of its values.
+    """The types that a graph declares for its values.
 
     Attributes:
         node: The node of an index, decoded when it is asked for.
@@ -38,7 +38,7 @@ def read_types(data: memoryview) -> GraphTypes:
     """Those of the graph in a ModelProto.
 
     Raises:
-        FormatError: The bytes are no ModelProto with a graph; `node`, that the node is none.
+        FormatError: The bytes are not a ModelProto with a graph; `node`, that the node is none.
     """
     graph: tuple[int, int] | None = None
     for tag, a, b in read_fields(data, 0, len(data)):

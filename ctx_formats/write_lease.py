@@ -97,7 +97,7 @@ class _Watcher:
     """The leases of this process, and the thread that copies what a writer waits for."""
 
     def __init__(self) -> None:
-        """Hold no lease."""
+        """Create the object without a lease."""
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -198,7 +198,7 @@ def take_lease(memory: mmap.mmap, descriptor: int) -> WriteLease | None:
         descriptor: The file, open for reading only.
 
     Returns:
-        The lease; None where there is none: for files of other users, for file systems without
+        The lease; None if there is none: for files of other users, for file systems without
         leases, for a process without another thread to be had.
 
     Raises:

@@ -219,5 +219,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Sorted public names, for `dir(ort_lite)`."""
     return [*_HOME_OF, "__version__"]

@@ -52,7 +52,7 @@ class NodeVerdict:
         integrity: "verified", or "not recorded" for a producer that writes no digests.
         recorded: What the payload was built for.
         signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
-        present: What is here; None where no SDK had to be asked.
+        present: What is here; None if no SDK had to be asked.
     """
 
     node: str
@@ -187,7 +187,7 @@ def _check_files(
 
 
 class _Judge:
-    """What the EPs add: the identity of this machine. Each is opened when it is first asked."""
+    """Verdicts that compare a node with this machine; an EP is opened on its first use."""
 
     def __init__(
         self, loaded: LoadedModel, options: SessionOptions, wanted: Sequence[ProviderRequest]
@@ -276,7 +276,7 @@ class _Judge:
 
 
 def _interfaces(graph: Graph) -> Iterator[tuple[int, PartitionIo]]:
-    """What each EPContext node takes and gives, by the node's id."""
+    """Inputs and outputs of each EPContext node, by the node's id."""
     for index, node in enumerate(graph.nodes):
         if is_context_node(node):
             yield id(node), interface(graph, node)

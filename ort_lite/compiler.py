@@ -156,7 +156,7 @@ class ModelCompiler:
         """Write the compiled model and its payload files.
 
         Args:
-            output_model_path: None for `<model>_ctx.onnx` beside the input.
+            output_model_path: None for `<model>_ctx.onnx` next to the input.
 
         Raises:
             InvalidGraph: The input is compiled already, or contradicts itself.
@@ -176,7 +176,7 @@ class ModelCompiler:
 
     @shortage_as_status("the model cannot be compiled")
     def compile_to_bytes(self) -> bytes:
-        """The compiled model; payloads that are not embedded go beside `ep.context_file_path`.
+        """The compiled model; payloads that are not embedded go next to `ep.context_file_path`.
 
         Raises:
             OrtLiteError: As `compile_to_file`.

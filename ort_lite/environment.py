@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def get_device() -> str:
-    """Where values at the border of a session live: always "CPU"."""
+    """Device of a session's inputs and outputs: always "CPU"."""
     return "CPU"
 
 
@@ -46,7 +46,7 @@ def enable_telemetry_events() -> None:
 
 
 def disable_telemetry_events() -> None:
-    """Nothing: there is no telemetry."""
+    """Do nothing: ort_lite has no telemetry."""
 
 
 def print_debug_info() -> None:

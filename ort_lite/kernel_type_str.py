@@ -28,7 +28,7 @@ class OpIdentifier:
         """Read the text form.
 
         Raises:
-            Fail: Not three parts, or the third is no number.
+            Fail: Not three parts, or the third is not a number.
         """
         parts = text.split(":")
         if len(parts) != 3 or not parts[2].isdecimal():
@@ -48,7 +48,7 @@ class ArgPlace:
 
 
 class FormalParameter(Protocol):
-    """What is read of onnx.defs.OpSchema.FormalParameter."""
+    """The attributes of onnx.defs.OpSchema.FormalParameter that are used."""
 
     @property
     def name(self) -> str:

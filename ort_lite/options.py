@@ -317,7 +317,7 @@ class SessionOptions:
 
     @property
     def given_weights(self) -> GivenWeights | None:
-        """Initializers that the program supplied; None where it supplied none."""
+        """Initializers that the program supplied; None if it supplied none."""
         return self._weights
 
     def _own_weights(self) -> GivenWeights:

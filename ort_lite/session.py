@@ -422,11 +422,11 @@ class InferenceSession(SessionAnswers):
             model.release()
 
     def __enter__(self) -> Self:
-        """Return the session."""
+        """Return this session."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the session."""
+        """Close this session."""
         self.close()
 
     _capi = "ort_lite.capi"  # the package whose binding_session has the class of `_sess`
@@ -440,7 +440,7 @@ class InferenceSession(SessionAnswers):
         return private_member(self, name)
 
     def __repr__(self) -> str:
-        """Model and providers."""
+        """Show the model and its providers."""
         model = self._state.model
         name = model.loaded.described if model is not None else "closed"
         return f"<InferenceSession {name} {self.get_providers()}>"

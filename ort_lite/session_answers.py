@@ -59,7 +59,7 @@ class SessionAnswers(RunForms):
         return self._services.end_profiling()
 
     def get_profiling_start_time_ns(self) -> int:
-        """When profiling began, in nanoseconds since 1970; 0 where it is not enabled."""
+        """When profiling began, in nanoseconds since 1970; 0 if it is not enabled."""
         profiler = self._services.profiler
         return profiler.start_time_ns if profiler is not None else 0
 

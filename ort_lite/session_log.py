@@ -52,7 +52,7 @@ class LogScope:
 
     @property
     def is_plain(self) -> bool:
-        """True where the process's settings apply unchanged."""
+        """True if the process's settings apply unchanged."""
         return self.level is None and not self.logid
 
     def within(self, outer: LogScope) -> LogScope:
@@ -136,7 +136,7 @@ class SessionLogger:
         self._logger: logging.Logger | None = None
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
-        """True where a line of `level` would be written somewhere."""
+        """True if a line of `level` would be written somewhere."""
         wanted = _SCOPE.get().level
         if wanted is not None:
             return level >= wanted
@@ -153,7 +153,7 @@ class SessionLogger:
         self._emit(INFO, msg, args)
 
     def warning(self, msg: object, *args: object) -> None:
-        """Log a warning."""
+        """Log a warning under the session's id."""
         self._emit(WARNING, msg, args)
 
     def exception(self, msg: object, *args: object) -> None:

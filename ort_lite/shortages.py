@@ -1,4 +1,4 @@
-"""Where the system has no more memory, threads, descriptors or disk space: errors, and going on.
+"""Errors for a lack of memory, threads, descriptors or disk space.
 
 Imported with the session: where there are no descriptors left, no module can be imported.
 """
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 KINDS = (MemoryError, OSError, RuntimeError, ImportError)
-"""What Python raises in such a case, and much else."""
+"""Exceptions that Python raises for a shortage, among other causes."""
 
 DESCRIPTORS = "close files or sessions, or raise the limit (ulimit -n)"
 SPACE = "make room, or name another folder"
@@ -50,7 +50,7 @@ _TEXTS = (
 
 
 def remedy_of(error: BaseException) -> str:
-    """What to do about an error, if the system had no more of something; else ""."""
+    """Remedy for an error caused by a shortage; "" for other errors."""
     if isinstance(error, MemoryError):
         return MEMORY
     if isinstance(error, OSError) and error.errno is not None:
@@ -62,7 +62,7 @@ def remedy_of(error: BaseException) -> str:
 
 
 def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
-    """An error of ort_lite for one of Python's; None where the system lacks nothing.
+    """An error of ort_lite for one of Python's; None if the system lacks nothing.
 
     As onnxruntime has it: FAIL where a file cannot be had, RUNTIME_EXCEPTION for the rest.
 
@@ -82,7 +82,7 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
 def start_helper(target: Callable[..., None], name: str, *arguments: object) -> Thread | None:
     """A started thread that makes something quicker, which goes on without it.
 
-    None where the system has no thread to spare, or the interpreter is on its way out.
+    None if the system has no thread to spare, or the interpreter is on its way out.
     """
     thread = Thread(target=target, name=name, args=arguments)
     try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class StatusCode(IntEnum):
-    """onnxruntime_error_code.h."""
+    """Error codes of onnxruntime_error_code.h."""
 
     OK = 0
     FAIL = 1
@@ -105,7 +105,7 @@ class RuntimeException(OrtLiteError):
 
 
 class InvalidProtobuf(OrtLiteError):
-    """INVALID_PROTOBUF: bytes that are no ONNX model."""
+    """INVALID_PROTOBUF: bytes that are not an ONNX model."""
 
     code = StatusCode.INVALID_PROTOBUF
 

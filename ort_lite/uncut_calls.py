@@ -47,7 +47,7 @@ class UncutCalls:
         return True
 
     def __exit__(self, *exc: object) -> None:
-        """End it."""
+        """Leave the call."""
         me = get_ident()
         depth = self._depths.pop(me)
         if depth > 1:
@@ -62,7 +62,7 @@ class UncutCalls:
 
 
 uncut = UncutCalls()
-"""Of this process."""
+"""The uncut calls of this process."""
 
 atexit.register(uncut.end)
 if hasattr(os, "register_at_fork"):

@@ -198,7 +198,7 @@ def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int |
     A node that fails must not fail the session: it may lie in a branch that is never taken.
 
     Returns:
-        Bytes of the results; None, and nothing has changed, if the node reads what is no constant,
+        Bytes of the results; None, with nothing changed, if an input is not constant, or the node
         fails, or makes more than `room`.
     """
     if any(name and name not in known for name in node.inputs):

@@ -43,7 +43,7 @@ KERNEL_ERRORS = (
     TypeError,
     ValueError,
 )
-"""What numpy, onnx.reference and kernels raise for values that they cannot take."""
+"""Exceptions of numpy, onnx.reference and kernels for values that they do not accept."""
 
 
 class Plan(SlotProgram, CompiledPartition):

@@ -1,4 +1,4 @@
-"""What RNN, GRU and LSTM have in common: directions, lengths, layouts, activations, the walk.
+"""The common part of RNN, GRU and LSTM: directions, lengths, layouts, activations, the walk.
 
 `walk` steps all directions at once, in memory that is allocated once for a run.
 """
@@ -47,7 +47,7 @@ _WITH_PARAMETERS: Mapping[str, tuple[Shaped, float | None, float | None]] = Mapp
         "elu": (lambda x, a, _: scaled_exponential(x, a, 1.0), 1.0, None),
     }
 )
-"""Activations with alpha and beta; the default, or None where there is no such parameter."""
+"""Activations with alpha and beta; the default, or None if there is no such parameter."""
 
 
 def activations_of(info: KernelInfo, defaults: Sequence[str], count: int) -> list[Activation]:
@@ -94,7 +94,7 @@ class Cell(Protocol):
     """One direction of one operator, its weights bound."""
 
     def project(self, x: Array) -> Array:
-        """What the inputs [T, B, I] give to the gates of every step: [T, B, gates * H]."""
+        """Contributions of the inputs [T, B, I] to the gates of every step: [T, B, gates * H]."""
         ...
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -200,7 +200,7 @@ def _one_direction(
 
 
 def part(values: Any, direction: int) -> Any:  # noqa: ANN401 - an array or None
-    """The entry of one direction, None where the node has no such input."""
+    """The entry of one direction, None if the node has no such input."""
     return None if values is None else values[direction]
 
 
@@ -208,11 +208,11 @@ class StackedCell(Protocol):
     """The weights of all D directions of a node: half the calls for two."""
 
     def project(self, x: Array) -> Array:
-        """What inputs [D, T, B, I] give to the gates of every step: [T, ..., D, B, n]."""
+        """Contributions of inputs [D, T, B, I] to the gates of every step: [T, ..., D, B, n]."""
         ...
 
     def stepper(self, memory: Sequence[Array]) -> Stepper:
-        """A walk that begins with those states [D, B, H] that are no outputs; they are copied."""
+        """A walk that begins with those states [D, B, H] that are not outputs; they are copied."""
         ...
 
 
@@ -220,7 +220,7 @@ class Stepper(Protocol):
     """One walk, which one thread makes.
 
     Attributes:
-        memory: The states that are no outputs, [D, B, H] each; `step` changes them in place.
+        memory: The states that are not outputs, [D, B, H] each; `step` changes them in place.
     """
 
     memory: tuple[Array, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eps.cpu.arrays import Array
 
 _ONNX_LSTM = (1, 0, 2, 3)
-"""Where ONNX's i, o, f, c go: o is last needed and i and f meet what lies behind them."""
+"""Order of ONNX's gates i, o, f, c in memory: o is needed last; i and f precede their factors."""
 
 _HALF = np.float32(0.5)
 

@@ -27,7 +27,7 @@ _ONNX = frozenset(("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.trainin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What may run a node, in this order.
+    """The candidates that can run a node, in this order.
 
     Attributes:
         op: None if nothing is known of the operator.
@@ -68,7 +68,7 @@ class Resolver:
         self.schemas = Schemas(self.registries)
 
     def resolve(self, graph: Graph, index: int) -> Resolution:
-        """What may run node `index` of `graph`; imports onnx.reference only if it must."""
+        """The candidates for node `index` of `graph`; imports onnx.reference only if needed."""
         node = graph.nodes[index]
         domain = plain_domain(node)
         opset = opset_of(domain, graph.opset_imports)

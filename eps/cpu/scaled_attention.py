@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """What attention gives besides its result, as far as it was asked for.
+    """The requested outputs of attention other than its result.
 
     Attributes:
         kept: [B, H, L, T] at the stage that `keep` named, or None.
@@ -28,7 +28,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """What happens to scores.
+    """The operations on scores.
 
     Attributes:
         scale: Factor on them.
@@ -153,7 +153,7 @@ class Masks:
 
 
 def as_bias(allowed: Array, like: Array) -> Array:
-    """0 where allowed, -infinity elsewhere, in the type of `like`."""
+    """0 if allowed, -infinity elsewhere, in the type of `like`."""
     return np.asarray(np.where(allowed, like.dtype.type(0), like.dtype.type(-np.inf)))
 
 

@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("onnx_schemas.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """What resolving a node needs of one version of an operator.
+    """The facts about an operator version that resolving a node needs.
 
     Attributes:
         places: What the names in type constraints stand for.
@@ -80,7 +80,7 @@ def schema_of(row: list[Any]) -> Schema:
 
 
 def row_of(schema: Schema) -> list[Any]:
-    """What `schema_of` reads; inputs are at 0, 1, ..., outputs at -1, -2, ..."""
+    """Encode a schema for `schema_of`; inputs are at 0, 1, ..., outputs at -1, -2, ..."""
     places = {
         name: [place.index if place.is_input else -1 - place.index for place in found]
         for name, found in schema.places.items()

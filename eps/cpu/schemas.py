@@ -1,4 +1,4 @@
-"""What operator schemas say: versions, attribute defaults, names of types."""
+"""Facts from operator schemas: versions, attribute defaults, names of types."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Schemas:
         return schema is not None and schema.has_body
 
     def places(self, op: OpIdentifier) -> Mapping[str, tuple[ArgPlace, ...]]:
-        """What names in type constraints of `op` stand for."""
+        """The types of each type constraint of `op`."""
         schema = find_schema(op.domain, op.op_type, op.since_version)
         if schema is None:
             return {

@@ -53,7 +53,7 @@ class AxisWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAttributes:
-    """The attributes that convolutions and pools have in common; None where not given."""
+    """The attributes that convolutions and pools have in common; None if not given."""
 
     kernel_shape: Sequence[int] | None
     strides: Sequence[int] | None

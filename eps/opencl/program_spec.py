@@ -22,7 +22,7 @@ _WINOGRAD = re.compile(r"winograd(\d)_")
 
 
 INTEGER_LABEL = "integer_"
-"""What the names of kernels that sum products of integers begin with."""
+"""Prefix of the names of kernels that sum products of integers."""
 
 ENTRY = "entry"
 """Name of a program's only kernel, where it has one that calls all others."""

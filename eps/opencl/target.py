@@ -26,7 +26,7 @@ class Groups:
     Attributes:
         size: Work-items in one, a power of two.
         units: Groups that run at once when each has the device's most items.
-        local: Bytes of local memory for a group; 0 where it is no faster than global memory.
+        local: Bytes of local memory for a group; 0 if it is no faster than global memory.
     """
 
     size: int
@@ -59,7 +59,7 @@ class Target:
         winograd: Whether convolutions may be computed by Winograd's transforms.
         multiplies_pairs: Whether its compiler takes LLVM's name of AVX2's pmaddwd.
         one_entry: Whether a program has one kernel that calls all others (Intel's CPU runtime).
-        groups: Work-groups that kernels are made for; None where each work-item works alone.
+        groups: Work-groups that kernels are made for; None if each work-item works alone.
     """
 
     vector: int

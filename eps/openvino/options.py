@@ -222,7 +222,7 @@ def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise InvalidArgument(f"load_config is no JSON: {exc}") from exc
+        raise InvalidArgument(f"load_config is not JSON: {exc}") from exc
     if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
         raise InvalidArgument(f"load_config is not of the form {OPTIONS['load_config']}")
     unknown = [key for key in content if key not in _LOAD_CONFIG_DEVICES]

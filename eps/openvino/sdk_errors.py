@@ -15,7 +15,7 @@ class OpenVINOError(RuntimeError):
     """A function of OpenVINO's C API failed."""
 
     def __init__(self, function: str, status: int, message: str) -> None:
-        """`message` is OpenVINO's; it has none where an argument was refused."""
+        """`message` is OpenVINO's; it has none if an argument was refused."""
         super().__init__(message or f"{function} gives status {status}")
 
 

@@ -1,4 +1,4 @@
-"""What the stand-in says of its build, in the words that code written for onnxruntime expects."""
+"""Build information of the stand-in, in the format that code for onnxruntime expects."""
 
 from __future__ import annotations
 

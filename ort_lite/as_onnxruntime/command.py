@@ -122,7 +122,7 @@ def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, s
 
 
 def _variable(name: str, value: str) -> dict[str, str]:
-    """What an option means, as a variable that the stand-in reads."""
+    """The environment variable that an option sets for the stand-in."""
     if name == "--providers":
         from ort_lite.as_onnxruntime.provider_text import parse_providers  # noqa: PLC0415 - lazy: rare
         from ort_lite.as_onnxruntime.settings import PROVIDERS_VARIABLE  # noqa: PLC0415 - lazy: rare

@@ -18,7 +18,7 @@ class ModelCompiler(ort_lite.compiler.ModelCompiler):
     settings: ClassVar[Settings]
 
     def __init__(self, sess_options: SessionOptions, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as ort_lite's
-        """As ort_lite's."""
+        """Accept the same arguments as `ort_lite.ModelCompiler`."""
         chosen = self.settings.providers
         if chosen is not None:
             sess_options = sess_options.with_providers(chosen)

@@ -1,4 +1,4 @@
-"""Where `import onnxruntime` looks: a folder on sys.path, and a finder before all others.
+"""Installs the stand-in: a folder on sys.path, and a finder before all others.
 
 The folder `on_path` has a package onnxruntime, which is the stand-in, and the metadata of a
 distribution of that name. On sys.path it also serves importlib.metadata and, since multiprocessing

@@ -52,7 +52,7 @@ _CLASSES = {"InferenceSession": _session_class, "ModelCompiler": _compiler_class
 
 
 class StandInNames:
-    """What the module onnxruntime has, of a process with these settings.
+    """The names of the module onnxruntime, in a process with these settings.
 
     Attributes:
         settings: Decisions for all sessions.
@@ -79,7 +79,7 @@ class StandInNames:
         return cls(settings)
 
     def installed_packages(self) -> list[str]:
-        """Where else packages of onnxruntime are: the folder of an installed one, if any."""
+        """Folder of an installed onnxruntime's other packages, if any."""
         found = installed_package()
         return [found] if found else []
 

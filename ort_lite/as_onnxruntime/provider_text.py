@@ -112,7 +112,7 @@ def _entry(part: str, origin: str) -> tuple[str, Mapping[str, str]]:
         key, sign, value = item.partition("=")
         if not sign or not key.strip():
             raise ValueError(
-                f"{origin}: {item.strip()!r} after {name!r} is no KEY=VALUE. Providers with "
+                f"{origin}: {item.strip()!r} after {name!r} is not a KEY=VALUE. Providers with "
                 "options are separated by ';', options by ','; where a value has a comma write "
                 'JSON: [["openvino", {"device_type": "AUTO:GPU,CPU"}], "cpu"]'
             )

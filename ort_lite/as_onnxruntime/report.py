@@ -58,7 +58,7 @@ class SessionRecord:
             self.seconds += seconds
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The entry as a JSON object."""
         return {
             "model": self.model,
             "error": self.error,
@@ -73,7 +73,7 @@ class SessionRecord:
         }
 
     def __str__(self) -> str:
-        """One line."""
+        """The entry as one line of text."""
         if self.error:
             return f"{self.model}: no session: {self.error}"
         nodes = ", ".join(f"{name} {count}" for name, count in self.nodes.items())
@@ -143,7 +143,7 @@ class ReportedSession(InferenceSession):
     report: ClassVar[Report]
 
     def __init__(self, path_or_bytes: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the stand-in's
-        """As the stand-in's."""
+        """Accept the same arguments as the stand-in's session."""
         self._record = SessionRecord(_model_label(path_or_bytes))
         self.report.add(self._record)
         try:

@@ -1,4 +1,4 @@
-"""What the person who runs a program decides for its sessions, whatever the program asks for."""
+"""Settings of the person who runs a program; they override the program's own choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Settings:
     """Decisions for all sessions of a process.
 
     Attributes:
-        providers: Names and options, in order of preference; None where the program decides.
+        providers: Names and options, in order of preference; None if the program decides.
         cache: Folder of the model cache; "" where the program decides, or the environment,
             which every session of ort_lite looks at.
         report: File for the report at exit, "-" for stderr, "" for none.

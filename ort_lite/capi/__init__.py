@@ -1,4 +1,4 @@
-"""Where onnxruntime keeps its binding; code written for it imports names from below.
+"""The counterpart of `onnxruntime.capi`; code for onnxruntime imports names from its modules.
 
 The stand-in runs the modules of this folder a second time, as `onnxruntime.capi.X`: they hold
 nothing but names, which they take from the package above them, be it ort_lite or onnxruntime.
@@ -21,7 +21,7 @@ _MODULES = (
     "onnxruntime_pybind11_state",
     "onnxruntime_validation",
 )
-"""What `onnxruntime.capi` has as soon as onnxruntime is imported."""
+"""Submodules that `onnxruntime.capi` has once onnxruntime is imported."""
 
 
 def modules_of(package: str) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:

@@ -10,10 +10,10 @@ __all__ = list(_binding.__all__)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
-    """The binding's."""
+    """Return a name of the binding."""
     return getattr(_binding, name)
 
 
 def __dir__() -> list[str]:
-    """The names."""
+    """Names of the binding, for `dir`."""
     return list(__all__)

@@ -23,7 +23,7 @@ _PACKAGE = import_module(__name__.partition(".")[0])
 
 
 class InferenceSession:
-    """What `session._sess` is: a session with the signatures of onnxruntime's binding."""
+    """`session._sess`: a session with the signatures of onnxruntime's binding."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ def export_lora_parameters(
 
     Raises:
         OSError: A file cannot be read or written.
-        ValueError: The file is no .npz, or holds pickled objects.
+        ValueError: The file is not a .npz, or holds pickled objects.
         BindingError: An array of a type or shape that adapters do not have.
     """
     import numpy as np  # noqa: PLC0415 - lazy: reload

@@ -40,5 +40,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - as various as the names
 
 
 def __dir__() -> list[str]:
-    """The names."""
+    """Names of the module, for `dir`."""
     return list(__all__)

@@ -1,4 +1,4 @@
-"""What onnxruntime asks of the system and of its package when it is imported."""
+"""The checks of system and package that onnxruntime makes at import."""
 
 from __future__ import annotations
 

@@ -61,5 +61,5 @@ def get_ort_device_type(device_type: str) -> int:
 
 
 def get_vendor_id_for_device_type(device_type: str) -> OrtDeviceVendorId | None:
-    """The vendor that a name of a device implies; None where it implies none."""
+    """The vendor that a name of a device implies; None if it implies none."""
     return _VENDORS.get(device_type)

@@ -155,7 +155,7 @@ def _compile(
 
 @contextmanager
 def _written_to(target: Path, *, replace: bool) -> Iterator[Path]:
-    """Where to write the context model: at `target`, or beside it until all of it is there.
+    """Path for the context model: `target`, or a temporary name next to it until it is complete.
 
     Raises:
         CommandError: What is there cannot be replaced.

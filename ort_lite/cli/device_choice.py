@@ -51,7 +51,7 @@ def with_device(providers: Providers | None, text: str) -> Providers | None:
 
 
 def _on(name: str, kind: str, number: str) -> tuple[str, Mapping[str, str]] | None:
-    """An execution provider on a kind of device; None where it has none of the kind."""
+    """An execution provider on a kind of device; None if it has none of the kind."""
     if name == OPENVINO:
         return name, {"device_type": f"{kind}.{number}" if number else kind}
     if name == OPENCL and kind != "NPU" and not number:

@@ -35,7 +35,7 @@ class ContextFacts:
 
     Attributes:
         payload: File name of the payload; "" where it is in the model.
-        payload_bytes: Size of this partition's payload; None where it cannot be facts out.
+        payload_bytes: Size of this partition's payload; None if it is not known.
         container_bytes: Size of what the payload lies in.
         identity: What it was compiled for.
         digest: BLAKE3 of the payload as recorded, or "".

@@ -60,7 +60,7 @@ def _by_name(dim: str | None) -> int:
 
 
 def _image_axes(arg: NodeArg) -> tuple[int, int] | tuple[()]:
-    """The axes of height and width; none where `arg` is no image."""
+    """The axes of height and width; none where `arg` is not an image."""
     if len(arg.shape) != 4:
         return ()
     if arg.shape[1] in _CHANNELS:

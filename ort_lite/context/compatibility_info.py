@@ -29,7 +29,7 @@ METADATA_PREFIX = "ep_compatibility_info."
 
 
 class CompatibilityInfoError(Fail, RuntimeError):
-    """What onnxruntime raises as a plain RuntimeError in these functions."""
+    """The error that onnxruntime raises as a plain RuntimeError in these functions."""
 
 
 def get_compatibility_info_from_model(
@@ -42,7 +42,7 @@ def get_compatibility_info_from_model(
         ep_type: Name of the execution provider.
 
     Returns:
-        The text, or None where the model has none.
+        The text, or None if the model has none.
 
     Raises:
         CompatibilityInfoError: There is no such file, or no model in it; a RuntimeError, too.

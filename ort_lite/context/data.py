@@ -37,7 +37,7 @@ class OrtEpContextData:
 
 
 class OrtEpContextDataBuffer:
-    """Where a read callback puts a payload: `allocate` once, then `write`."""
+    """The buffer that a read callback fills: `allocate` once, then `write`."""
 
     def __init__(self, max_size: int = MAX_DATA_SIZE) -> None:
         self._max_size = max_size

@@ -103,7 +103,7 @@ class PayloadFiles:
     """Payload files `<stem of base>_<EP>.bin` in the folder of `base`.
 
     Attributes:
-        base: None where no path is known; `store` then fails.
+        base: None if no path is known; `store` then fails.
     """
 
     base: Path | None
@@ -144,7 +144,7 @@ class Embedded:
     """Payloads inside the EPContext nodes.
 
     Attributes:
-        overflow: Used instead where the model would exceed 2 GiB; None where no path is known.
+        overflow: Used instead where the model would exceed 2 GiB; None if no path is known.
     """
 
     overflow: PayloadFiles | None = None

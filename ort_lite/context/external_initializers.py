@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OrtExternalInitializerInfo:
-    """Where an initializer's bytes are.
+    """The position of an initializer's bytes in an external file.
 
     Attributes:
         filepath: Relative to the model.
@@ -41,7 +41,7 @@ class ExternalInitializers:
     threshold: int = 1024
 
     def __post_init__(self) -> None:
-        """Check that the name is relative: the model finds the file beside itself.
+        """Check that the name is relative: the model finds the file next to itself.
 
         Raises:
             InvalidArgument: It is absolute or leads out of the model's folder.

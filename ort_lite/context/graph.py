@@ -23,7 +23,7 @@ def context_graph(
 
     Args:
         prepared: Partitions in the order in which they run, which becomes the order of nodes.
-        context_node: The EPContext node of a partition, or None where its nodes stay.
+        context_node: The EPContext node of a partition, or None if its nodes stay.
 
     Returns:
         A graph that uses no constant that only compiled partitions used, with a type for

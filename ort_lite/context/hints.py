@@ -39,11 +39,11 @@ def refusal_of(
         again = "load it again when nothing writes to it any more"
     hint = {
         Reason.MISSING_PAYLOAD: (
-            "put the payload file beside the model, or name the model's folder through "
+            "put the payload file next to the model, or name the model's folder through "
             f"ep.context_file_path, or {again}"
         ),
         Reason.UNSAFE_PATH: (
-            "keep the payload beside the model; get the files from a source you trust"
+            "keep the payload next to the model; get the files from a source you trust"
         ),
     }.get(exc.reason, again)
     if exc.reason is Reason.UNTRUSTED:

@@ -19,7 +19,7 @@ PASSPHRASE_KEY = "ep.context_sign_passphrase_file"
 CACHE_KEY = "session.ep_context_cache"
 CACHE_SECRET_KEY = "session.ep_context_cache_key"
 CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
-"""What turns the model cache on; everything else about it is in model_cache/settings.py."""
+"""Keys that turn the model cache on; model_cache/settings.py has all others."""
 
 MAX_DATA_SIZE = (1 << 63) - 1
 """Largest EP context data in bytes, where `set_ep_context_data_read_func` sets no limit."""

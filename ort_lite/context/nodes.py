@@ -31,7 +31,7 @@ def has_context_nodes(graph: GraphDef) -> bool:
 
 
 def interface(graph: Graph, node: Node) -> PartitionIo:
-    """What a node takes and gives, as its graph declares it."""
+    """Inputs and outputs of a node, as its graph declares them."""
     return PartitionIo(
         inputs=tuple(graph.info(name) for name in node.inputs),
         outputs=tuple(graph.info(name) for name in node.outputs),

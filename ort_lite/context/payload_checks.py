@@ -81,11 +81,11 @@ class PayloadChecks:
         self._thread: Thread | None = None
 
     def __enter__(self) -> Self:
-        """The checks themselves."""
+        """Return these checks."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the files."""
+        """Close the payload files."""
         self.close()
 
     def start(self) -> None:
@@ -196,7 +196,7 @@ def _check_node(
 
 
 def recorded_identity(node: EpContextNode, notes: ContextNotes | None) -> HardwareIdentity:
-    """What the payload was compiled for; nodes of other producers record less.
+    """The recorded target of a payload; other producers record fewer fields.
 
     The node's attributes win over the notes: they are what other tools read and edit.
     """

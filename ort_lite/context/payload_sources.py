@@ -26,7 +26,7 @@ class SourcedContainer:
 
     Attributes:
         location: As nodes spell it; None for one that is embedded in the model.
-        file: None where it came from memory.
+        file: None if it came from memory.
     """
 
     container: Container
@@ -34,7 +34,7 @@ class SourcedContainer:
     file: PayloadFile | None = None
 
     def weights(self, name: str) -> WeightsFile | None:
-        """The checked weights that a payload refers to; None where it has all of its own.
+        """The checked weights that a payload refers to; None if it has all of its own.
 
         Raises:
             FormatError: They are not what was written, or the container is not a file.
@@ -117,7 +117,7 @@ class ContextFiles:
     """Payload files, copied or mapped.
 
     Attributes:
-        base: The folder that paths in nodes are relative to; None where not known.
+        base: The folder that paths in nodes are relative to; None if not known.
         model_path: The model file, which may be a symlink.
         copy_limit: In bytes; larger files are mapped.
         group: Files that the sessions of a group share; None outside of groups.

@@ -49,7 +49,7 @@ class PayloadStore:
         """Open nothing yet.
 
         Args:
-            base: The folder that paths in nodes are relative to; None where not known.
+            base: The folder that paths in nodes are relative to; None if not known.
             model_path: The model file, which may be a symlink.
             options: With the user's read function, which then replaces files altogether.
             group: Files that other sessions of a group have read.
@@ -132,11 +132,11 @@ class PayloadStore:
         self._proven.add(sourced)
 
     def __enter__(self) -> Self:
-        """The store itself."""
+        """Return this store."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the files."""
+        """Close the payload files."""
         self.close()
 
     def mark_taken(self, node: EpContextNode) -> None:
@@ -156,7 +156,7 @@ class PayloadStore:
         self._files.require_unchanged()
 
     def close(self) -> None:
-        """Close every file."""
+        """Close all payload files."""
         self._files.close()
 
     def _read(self, node: EpContextNode) -> SourcedContainer:

@@ -66,7 +66,7 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
     Raises:
         InvalidGraph: Anything is wrong with a payload, its node or its fit to this machine;
             `.reason` says what, and nothing falls back.
-        NotImplemented: A node's source is no EP of this session.
+        NotImplemented: A node's source is not an EP of this session.
     """
     options = request.options
     with ExitStack() as undo:
@@ -96,7 +96,7 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
 
 
 def _watch(store: PayloadStore) -> WatchedFiles | None:
-    """A watch over the payload files that are mapped; None where none is.
+    """A watch over the payload files that are mapped; None if none is.
 
     Raises:
         FileChangedError: Another process has written to one since it was opened.
@@ -124,7 +124,7 @@ def _background_importer(
 ) -> BackgroundImporter | None:
     """An importer of the modules that a session needs after a payload's import.
 
-    None where all are imported, or where every EP holds the GIL during an import.
+    None if all are imported, or where every EP holds the GIL during an import.
     """
     sources = {node.source for node in primaries}
     hints = [ep.startup_hints for ep in eps if ep.name in sources and ep.startup_hints]
@@ -232,7 +232,7 @@ class Importer:
         Raises:
             InvalidGraph: Anything is wrong with a payload, its node or its fit to this machine;
                 nothing stays imported.
-            NotImplemented: A node's source is no EP of this session.
+            NotImplemented: A node's source is not an EP of this session.
             ModelLoadCanceled: The caller asked to stop.
         """
         nodes = [

@@ -116,7 +116,7 @@ class SharedContexts:
                 self.end()
 
     def __enter__(self) -> Self:
-        """The group itself."""
+        """Return this group."""
         return self
 
     def __exit__(
@@ -140,7 +140,7 @@ no other meaning than one group for the process. State of a module, for that rea
 
 
 def group_of(options: SessionOptions) -> SharedContexts | None:
-    """The group of a session; None where it shares nothing."""
+    """The group of a session; None if it shares nothing."""
     if not options.flag(SHARE_KEY):
         return None
     group = options.shared_contexts or _of_process

@@ -60,7 +60,7 @@ class PayloadFile:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def weights(self, name: str) -> WeightsFile | None:
-        """The weights that a payload needs, checked; None where it needs none.
+        """The weights that a payload needs, checked; None if it needs none.
 
         Raises:
             FormatError: Reason integrity; they are not what was written.
@@ -173,7 +173,7 @@ class SharedPayloads:
 
 
 def _stamp(path: str) -> FileStamp | None:
-    """Of the file that is there now; None where nothing is."""
+    """Of the file that is there now; None if nothing is."""
     try:
         info = os.stat(path, follow_symlinks=False)
     except OSError:

@@ -71,7 +71,7 @@ def signature_of(
     Args:
         pieces: The bytes.
         model: What they say.
-        folder: Where its files are, written already; None where nobody knows.
+        folder: Where its files are, written already; None if nobody knows.
         signer: The key.
 
     Raises:

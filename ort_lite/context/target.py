@@ -1,4 +1,4 @@
-"""Where a context model goes, decided and checked before anything is compiled."""
+"""The destination of a context model, checked before anything is compiled."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ INITIALIZERS_KEY = "ep.context_model_external_initializers_file_name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextTarget:
-    """What to write, and where.
+    """Where and how a context model is written.
 
     Attributes:
-        model_path: Of the context model; None where it goes to memory or a stream.
-        folder: Of the model, which names its files relative to it; None where not known.
+        model_path: Of the context model; None if it goes to memory or a stream.
+        folder: Of the model, which names its files relative to it; None if not known.
         payloads: Where payloads are stored.
         prefix: Put before node and partition names.
         overwrite: Whether an existing context model is replaced.
@@ -46,7 +46,7 @@ class ContextTarget:
 
     @property
     def group(self) -> StagesModels | None:
-        """The session group that publishes the model later; None where it is published at once."""
+        """The session group that publishes the model later; None if it is published at once."""
         return self.payloads if isinstance(self.payloads, StagesModels) else None
 
     @property

@@ -298,7 +298,7 @@ def _nodes(
 
 
 def _max_size(parts: Sequence[Partition]) -> int:
-    """Working memory that the largest of one EP's partitions needs; 0 where it needs none."""
+    """Working memory that the largest of one EP's partitions needs; 0 if it needs none."""
     return max(
         part.ep.max_size(part.compiled) if isinstance(part.ep, SupportsMemorySharing) else 0
         for part in parts

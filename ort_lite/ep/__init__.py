@@ -251,5 +251,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Sorted public names, for `dir(ort_lite.ep)`."""
     return sorted(_HOME_OF)

@@ -39,7 +39,7 @@ def _bound(dim: str, text: str) -> Bound:
         bound = (int(low), int(high if dots else low))
     except ValueError as exc:
         raise InvalidArgument(
-            f"{RESHAPE_INPUT} is '{text}': '{dim}' is no size, expected n or low..high"
+            f"{RESHAPE_INPUT} is '{text}': '{dim}' is not a size, expected n or low..high"
         ) from exc
     if not 1 <= bound[0] <= bound[1]:
         raise InvalidArgument(f"{RESHAPE_INPUT} is '{text}': '{dim}' is not a range of sizes")

@@ -59,7 +59,7 @@ class Compatibility:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """What an EP is asked about.
+    """The node or graph that an EP is asked about.
 
     Attributes:
         graph: The whole graph.
@@ -139,7 +139,7 @@ class CompiledPartition(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person may want to know of it now, for `session.explain()`; one line each."""
+        """Current facts for `session.explain()`, one line each."""
         return ()
 
     def forget_source(self) -> None:  # noqa: B027 - most keep nothing
@@ -336,7 +336,7 @@ class SupportsOptionPromises(Protocol):
         """An option of this session that a payload was made without, as "key=value"; "" for none.
 
         Args:
-            recorded: Options that the payload was made with; empty where nothing is recorded.
+            recorded: Options that the payload was made with; empty if nothing is recorded.
         """
         ...
 
@@ -349,15 +349,15 @@ class SupportsPayloadIdentity(Protocol):
     """
 
     def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
-        """What the payload itself says; fields that it does not tell are "".
+        """Read the identity from the payload itself; fields that it lacks are "".
 
         Raises:
-            InvalidGraph: It is no payload of this EP.
+            InvalidGraph: It is not a payload of this EP.
         """
         ...
 
     def identity_of_info(self, info: str) -> HardwareIdentity | None:
-        """What model metadata `ep_compatibility_info.<EP>` says; None for a foreign text."""
+        """Read the metadata `ep_compatibility_info.<EP>` of a model; None for an unknown format."""
         ...
 
 
@@ -411,7 +411,7 @@ class SupportsWeightSharing(Protocol):
         """Write the compiled form to `out`, its weights to `weights`.
 
         Returns:
-            False where it cannot be taken apart; the core then stores `export_model`'s form,
+            False if it cannot be taken apart; the core then stores `export_model`'s form,
             and drops what was added.
         """
         ...
@@ -453,7 +453,7 @@ OPTIMAL = Compatibility(CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL)
 
 
 def unsupported(reason: Reason, message: str) -> Compatibility:
-    """A refusal."""
+    """Make a verdict that refuses a payload."""
     return Compatibility(CompiledModelCompatibility.EP_UNSUPPORTED, reason, message)
 
 

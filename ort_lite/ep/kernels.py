@@ -23,8 +23,8 @@ class Body:
     """A subgraph of a control-flow node, ready to run.
 
     Attributes:
-        input_types: Declared, None where unknown.
-        output_types: Declared or inferred, None where unknown.
+        input_types: Declared, None if unknown.
+        output_types: Declared or inferred, None if unknown.
         captured: Which of the node's implicit inputs it takes after its own, by position.
     """
 
@@ -52,7 +52,7 @@ class KernelInfo:
         domain: "" for ai.onnx, also where the model writes "ai.onnx".
         since_version: Of the operator's schema, not of the model's opset.
         defaults: Attribute defaults of that schema version, as `attr` gives them.
-        input_types: None where omitted or not known; shapes as far as inference got.
+        input_types: None if omitted or not known; shapes as far as inference got.
         constants: Read-only value of each input that is a constant, else None.
         wanted: For each output, whether anybody uses it.
         bodies: Subgraphs by attribute name (of GRAPHS: name#i). A node with bodies is called
@@ -74,7 +74,7 @@ class KernelInfo:
 
     @property
     def op_type(self) -> str:
-        """Of the node."""
+        """Operator type of the node."""
         return self.node.op_type
 
     @property
@@ -108,7 +108,7 @@ class KernelInfo:
         return self.constants[index] if index < len(self.constants) else None
 
     def input_type(self, index: int) -> ValueType | None:
-        """Type of input `index`; None where omitted, unknown or past the end."""
+        """Type of input `index`; None if omitted, unknown or past the end."""
         return self.input_types[index] if index < len(self.input_types) else None
 
     def wants(self, index: int) -> bool:
@@ -129,7 +129,7 @@ KernelFactory = Callable[[KernelInfo], KernelFn | None]
 
 @dataclass(frozen=True, slots=True)
 class KernelDef:
-    """What a kernel is for.
+    """The operator, versions and types that a kernel serves.
 
     Attributes:
         domain: "" for ai.onnx.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def package_folders(name: str) -> Sequence[str]:
-    """Folders of a top-level package, without importing it; empty where it is not installed.
+    """Folders of a top-level package, without importing it; empty if it is not installed.
 
     As importlib.util.find_spec, whose module a reload needs for nothing else.
     """
@@ -144,7 +144,7 @@ class Owned:
         self._keeps = None
 
     def __del__(self) -> None:
-        """Free the object."""
+        """Free the C object."""
         if hasattr(self, "_keeps"):  # __init__ was reached
             self.release()
 

@@ -29,13 +29,13 @@ class LoraAdapter:
         """Read an adapter's file; parameters of a file loaded before are gone.
 
         Raises:
-            BindingError: It cannot be read, or is no adapter's; a RuntimeError, too.
+            BindingError: It cannot be read, or is not an adapter's; a RuntimeError, too.
         """
         self._parameters = _values_of(_read(file_path))
 
     @property
     def parameters(self) -> Mapping[str, OrtValue]:
-        """What a run gets, by the name of an input."""
+        """The parameters for a run, by the name of an input."""
         return self._parameters
 
 
@@ -53,10 +53,10 @@ class AdapterFormat:
 
     @staticmethod
     def read_adapter(file_path: str | os.PathLike[str]) -> AdapterFormat:
-        """What a file holds.
+        """Read an adapter file.
 
         Raises:
-            BindingError: It cannot be read, or is no adapter's; a RuntimeError, too.
+            BindingError: It cannot be read, or is not an adapter's; a RuntimeError, too.
         """
         read, made = _read(file_path), AdapterFormat()
         made.adapter_version, made.model_version = read.adapter_version, read.model_version
@@ -67,7 +67,7 @@ class AdapterFormat:
         """Write a file that onnxruntime loads, whole or not at all; one of that name is replaced.
 
         Raises:
-            BindingError: A parameter is no tensor, text, bool or complex, or has no dimension; a
+            BindingError: A parameter is not a tensor, text, bool or complex, or has no dimension; a
                 RuntimeError, too.
             OSError: The file cannot be written.
         """
@@ -123,7 +123,7 @@ class AdapterFormat:
         return self.adapter_version
 
     def set_adapter_version(self, adapter_version: int) -> None:
-        """Number the parameters; TypeError for what is no integer of 32 bits."""
+        """Number the parameters; TypeError for what is not an integer of 32 bits."""
         self.adapter_version = adapter_version
 
     def get_model_version(self) -> int:
@@ -131,7 +131,7 @@ class AdapterFormat:
         return self.model_version
 
     def set_model_version(self, model_version: int) -> None:
-        """Number the model; TypeError for what is no integer of 32 bits."""
+        """Number the model; TypeError for what is not an integer of 32 bits."""
         self.model_version = model_version
 
     def get_parameters(self) -> dict[str, OrtValue]:

@@ -81,7 +81,7 @@ def create_and_register_allocator(
 
     Raises:
         BindingError: Memory that is not the host's; a RuntimeError, too.
-        TypeError: `mem_info` is no OrtMemoryInfo.
+        TypeError: `mem_info` is not an OrtMemoryInfo.
     """
     _check(mem_info, arena_cfg)
     if mem_info.device_type() != OrtMemoryInfoDeviceType.CPU:
@@ -104,7 +104,7 @@ def create_and_register_allocator_v2(
     Raises:
         BindingError: Another execution provider than CPUExecutionProvider: those that are here
             keep no allocators; a RuntimeError, too.
-        TypeError: `mem_info` is no OrtMemoryInfo.
+        TypeError: `mem_info` is not an OrtMemoryInfo.
     """
     _check(mem_info, arena_cfg)
     if provider_type != "CPUExecutionProvider":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Capsule = Any
 
 _UINT, _BFLOAT, _BOOL = 1, 4, 6
-"""DLDataTypeCode."""
+"""Type codes: DLDataTypeCode of dlpack.h."""
 
 
 class _Tensor(ctypes.Structure):
@@ -96,14 +96,14 @@ def is_dlpack_uint8_tensor(capsule: Capsule, /) -> bool:
     """Whether a capsule has elements of uint8, which bools become.
 
     Raises:
-        TypeError: It is no "dltensor" capsule.
+        TypeError: It is not a "dltensor" capsule.
     """
     tensor = _tensor(capsule)
     return (tensor.code, tensor.bits) == (_UINT, 8)
 
 
 class _Holder:
-    """What numpy takes a capsule from."""
+    """Holder of a capsule that `numpy.from_dlpack` accepts."""
 
     def __init__(self, capsule: Capsule) -> None:
         self._capsule = capsule

@@ -32,7 +32,7 @@ class Feeds:
 
     @classmethod
     def of(cls, graph: Graph, weights: Mapping[str, Tensor]) -> Self:
-        """What a user may feed a graph whose overridable initializers are among `weights`."""
+        """The feed of a graph whose overridable initializers are among `weights`."""
         defaults = {info.name: to_numpy(weights[info.name]) for info in graph.overridable}
         return cls((*graph.inputs, *graph.overridable), defaults)
 
@@ -42,7 +42,7 @@ class Feeds:
         Raises:
             ValueError: A required input is missing (onnxruntime's class and text).
             InvalidArgument: An unknown name, a wrong type, rank or dimension.
-            TypeError: `feed` is no mapping.
+            TypeError: `feed` is not a mapping.
         """
         if not isinstance(feed, Mapping):
             raise TypeError(f"input_feed must be a mapping of names to values, not {feed!r:.80}")

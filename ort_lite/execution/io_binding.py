@@ -29,11 +29,11 @@ if TYPE_CHECKING:
         """A session, as far as its bindings need it."""
 
         def get_inputs(self) -> list[NodeArg]:
-            """Required inputs."""
+            """Inputs that a run needs."""
             ...
 
         def get_overridable_initializers(self) -> list[NodeArg]:
-            """Optional inputs."""
+            """Initializers that a run may override."""
             ...
 
         def get_outputs(self) -> list[NodeArg]:
@@ -58,7 +58,7 @@ class IOBinding:
         """Feed an array, without a copy.
 
         Raises:
-            BindingError: It is no array, or text; an InvalidArgument and a RuntimeError, too.
+            BindingError: It is not an array, or text; an InvalidArgument and a RuntimeError, too.
         """
         self._require_known(name, inputs=True)
         self._require_no_text(name)
@@ -71,7 +71,7 @@ class IOBinding:
         """Feed what an OrtValue holds when the session is run.
 
         Raises:
-            TypeError: It is no OrtValue.
+            TypeError: It is not an OrtValue.
         """
         _require_ortvalue(ortvalue)
         self._inputs[self._require_known(name, inputs=True)] = ortvalue.held()
@@ -125,7 +125,7 @@ class IOBinding:
         """Ask for an output in the memory of an OrtValue.
 
         Raises:
-            TypeError: It is no OrtValue.
+            TypeError: It is not an OrtValue.
         """
         _require_ortvalue(ortvalue)
         self._outputs[self._require_known(name, inputs=False)] = ortvalue.numpy()

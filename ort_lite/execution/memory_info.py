@@ -86,7 +86,7 @@ class OrtDevice:
         """One with these numbers, or a copy.
 
         Raises:
-            ValueError: The only argument is no OrtDevice.
+            ValueError: The only argument is not an OrtDevice.
             TypeError: There are neither one, three nor four arguments.
         """
         if not numbers:
@@ -184,7 +184,7 @@ class OrtDevice:
         return self._id
 
     def device_vendor_id(self) -> int:
-        """PCI id of the vendor; 0 where there is none."""
+        """PCI id of the vendor; 0 if there is none."""
         return self._vendor
 
     def device_mem_type(self) -> int:
@@ -261,7 +261,7 @@ class _Facts:
 
 
 class OrtMemoryInfo:
-    """Where memory is, and by which allocator; what sessions give describes host memory."""
+    """The place of memory and its allocator; sessions return those of host memory."""
 
     __slots__ = ("_facts",)
 
@@ -341,7 +341,7 @@ class OrtMemoryInfo:
 
     @property
     def mem_type(self) -> OrtMemType:
-        """What the memory is for."""
+        """The purpose of the memory."""
         return self._facts.mem_type
 
     @property
@@ -351,7 +351,7 @@ class OrtMemoryInfo:
 
     @property
     def device_vendor_id(self) -> int:
-        """PCI id of the device's vendor; 0 where there is none."""
+        """PCI id of the device's vendor; 0 if there is none."""
         return self._facts.vendor_id
 
     def device_type(self) -> int:

@@ -80,7 +80,7 @@ class Schedule:
 
 
 class _Run:
-    """Where one run stands; `_changed` guards everything."""
+    """The progress of one run; `_changed` guards all of it."""
 
     def __init__(self, schedule: Schedule, helpers: Helpers, env: list[Value], call: Call) -> None:
         self._schedule = schedule
@@ -110,7 +110,7 @@ class _Run:
             raise self._errors[min(self._errors)]
 
     def _help(self) -> None:
-        """What a thread of the pool does."""
+        """The work of a thread of the pool."""
         try:
             self._work()
         finally:

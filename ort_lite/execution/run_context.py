@@ -1,4 +1,4 @@
-"""What a run carries along besides values: its options, its session's profiler and threads."""
+"""The context of a run apart from values: its options, and the session's profiler and threads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLabel:
-    """What a profile says of a node, or of a partition that its EP runs as a whole.
+    """The profile record of a node, or of a partition that its EP runs as a whole.
 
     Attributes:
         input_count: How many of the values that it reads are its inputs, the first ones; None
@@ -93,7 +93,7 @@ _CURRENT: ContextVar[RunContext | None] = ContextVar("ort_lite_run", default=Non
 
 
 def current_run() -> RunContext | None:
-    """The context of the run that this code is part of; None where there is nothing to heed."""
+    """The context of the run that this code is part of; None if there is nothing to heed."""
     return _CURRENT.get()
 
 

@@ -30,7 +30,7 @@ def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
 
 
 def require_run_options(given: object) -> None:
-    """Refuse what is no RunOptions.
+    """Refuse what is not a RunOptions.
 
     Raises:
         TypeError: As onnxruntime's binding.
@@ -40,7 +40,7 @@ def require_run_options(given: object) -> None:
 
 
 class RunForms(ABC):
-    """What can be said of any session that has `run`."""
+    """Methods of any session that has `run`."""
 
     @abstractmethod
     def run(
@@ -62,15 +62,15 @@ class RunForms(ABC):
 
     @abstractmethod
     def get_inputs(self) -> list[NodeArg]:
-        """What a feed must hold."""
+        """Inputs that a feed must contain."""
 
     @abstractmethod
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """What a feed may hold besides."""
+        """Initializers that a feed may override."""
 
     @abstractmethod
     def get_outputs(self) -> list[NodeArg]:
-        """What `run` gives, in order."""
+        """Outputs of `run`, in order."""
 
     @abstractmethod
     def _require_names(self, input_feed: Mapping[str, Any]) -> None:
@@ -129,13 +129,13 @@ class RunForms(ABC):
         ]
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Where each input is taken from: host memory."""
+        """Memory of each input: host memory."""
         from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
 
         return [OrtMemoryInfo() for _ in self.get_inputs()]
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Where each output is put: host memory."""
+        """Memory of each output: host memory."""
         from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
 
         return [OrtMemoryInfo() for _ in self.get_outputs()]

@@ -104,7 +104,7 @@ class SessionServices:
 
 
 def _helpers(count: int) -> Helpers | None:
-    """All threads of a run but the one that calls it; None where that is the only one."""
+    """All threads of a run but the one that calls it; None if that is the only one."""
     from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - lazy: rare
 
     others = (count or _cores()) - 1

@@ -1,4 +1,4 @@
-"""What a session takes and gives, as its user sees it."""
+"""Inputs and outputs of a session, as its user sees them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Signature:
 
     @classmethod
     def of(cls, graph: Graph, weights: Mapping[str, Tensor]) -> Self:
-        """That of a graph whose overridable initializers are among `weights`."""
+        """The signature of a graph whose overridable initializers are among `weights`."""
         return cls(
             feeds=Feeds.of(graph, weights),
             inputs=[NodeArg.of(info) for info in graph.inputs],

@@ -132,7 +132,7 @@ class SlotProgram(ABC):
 
     @abstractmethod
     def _label(self, index: int) -> NodeLabel | None:
-        """What a profile calls a step; None where the step adds its nodes itself."""
+        """Name of a step in a profile; None if the step adds its nodes itself."""
 
     def _compute(self, inputs: Sequence[Value], context: RunContext | None) -> list[Value]:
         """The outputs, which may share memory with inputs, constants and each other.
@@ -201,7 +201,7 @@ class PartitionStep:
     """A partition with the names of what it reads and makes.
 
     Attributes:
-        label: What a profile calls it; None where it adds its nodes to the profile itself.
+        label: What a profile calls it; None if it adds its nodes to the profile itself.
     """
 
     runnable: Runnable

@@ -99,5 +99,5 @@ class SparseTensor:
         return self._tensor.data_type()
 
     def device_name(self) -> str:
-        """Where the memory is."""
+        """The place of the memory."""
         return self._tensor.device_name()

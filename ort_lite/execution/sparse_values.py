@@ -57,7 +57,7 @@ class SparseCsrView:
 
 
 class SparseBlockSparseView:
-    """Where the blocks of a block-sparse tensor are."""
+    """Indices of the blocks of a block-sparse tensor."""
 
     def __init__(self, indices: Array) -> None:
         """The view of one tensor."""
@@ -180,7 +180,7 @@ class SparseTensor:
 
     @classmethod
     def of_constant(cls, constant: SparseConstant) -> SparseTensor:
-        """That of a SparseTensorProto; its indices are [n] or [n, rank]."""
+        """Convert a SparseTensorProto, whose indices are [n] or [n, rank]."""
         values, indices = to_numpy(constant.values), to_numpy(constant.indices)
         return cls(constant.dims, values, OrtSparseFormat.ORT_SPARSE_COO, indices)
 
@@ -202,7 +202,7 @@ class SparseTensor:
         return f"sparse_{type_string(self._values.dtype)}"
 
     def device_name(self) -> str:
-        """Where the memory is."""
+        """The place of the memory."""
         return "cpu"
 
     def get_coo_data(self) -> SparseCooView:

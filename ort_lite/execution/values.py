@@ -178,7 +178,7 @@ class OrtValue:
         return cls.holding(to_numpy(tensor))
 
     def held(self) -> Value:
-        """What sessions take for this value."""
+        """The value as sessions accept it."""
         return self._value
 
     @property
@@ -195,7 +195,7 @@ class OrtValue:
         """The array itself.
 
         Raises:
-            BindingError: The value is no tensor; a RuntimeError, too.
+            BindingError: The value is not a tensor; a RuntimeError, too.
         """
         return self._array("Only OrtValues that are Tensors are convertible to Numpy objects")
 
@@ -254,7 +254,7 @@ class OrtValue:
         return int(onnx_data_type(np.asarray(value).dtype))
 
     def device_name(self) -> str:
-        """Where the memory is."""
+        """The place of the memory."""
         return "cpu"
 
     def is_tensor(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the types of a matrix cannot say: names that must exist, states that must be shown."""
+"""Checks that the types cannot express: names must exist, and states need evidence."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _check_requirements(matrix: Matrix, document: Document) -> None:
     for place, require in places.items():
         for key, text in (("driver", require.driver), ("sdk", require.sdk)):
             if text and not is_range(text):
-                problem = f"'{text}' is no range of versions, such as '>=32.0,<33'"
+                problem = f"'{text}' is not a range of versions, such as '>=32.0,<33'"
                 raise _error_at(document, (*place, key), problem)
 
 

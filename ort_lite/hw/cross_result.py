@@ -102,7 +102,7 @@ def read_cross(folders: Iterable[Path]) -> CrossResult | None:
     """The cells of every crossload.json in or under the folders; None if there is none.
 
     Raises:
-        MatrixError: One that is no result.
+        MatrixError: One that is not a result.
     """
     paths = [path for folder in folders for path in sorted(folder.rglob(CROSS_FILE))]
     found = []

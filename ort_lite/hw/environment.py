@@ -41,7 +41,7 @@ SHAPING_PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A complete venv."""
+    """A virtual environment with all packages of a row."""
 
     folder: Path
 

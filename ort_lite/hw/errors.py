@@ -1,4 +1,4 @@
-"""What can be wrong with a matrix file or with what it asks for."""
+"""Errors of a matrix file and of its requests."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class DeviceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a machine shows.
+    """Facts about a machine.
 
     Attributes:
         isa: All CPU flags.
@@ -83,7 +83,7 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
 
 
 def find_library(root: Path, name: str) -> str:
-    """Where a shared library lies in the usual folders; "" if it is not there."""
+    """Path of a shared library in the usual folders; "" if it does not exist."""
     for folder in LIBRARY_FOLDERS:
         if (root / folder / name).is_file():
             return f"/{folder}/{name}"

@@ -37,10 +37,10 @@ def is_within(version: str, text: str) -> bool:
     Missing parts count as 0: 2026.4 is 2026.4.0. A version without a number is in no range.
 
     Raises:
-        ValueError: `text` is no range.
+        ValueError: `text` is not a range.
     """
     if not is_range(text):
-        raise ValueError(f"{text!r} is no range of versions, such as >=32.0,<33")
+        raise ValueError(f"{text!r} is not a range of versions, such as >=32.0,<33")
     number = re.search(r"\d+(?:\.\d+)*", version)
     if number is None:
         return False

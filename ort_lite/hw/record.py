@@ -30,7 +30,7 @@ _STATES = re.compile(r"^states:.*\Z", re.MULTILINE | re.DOTALL)
 
 
 def refusal(result: RowResult, row: ExpandedRow, matrix: Matrix) -> str:
-    """Why a result is no evidence; "" if it is."""
+    """Why a result is not evidence; "" if it is."""
     if result.status != "passed":
         return f"the row is {result.status.replace('_', '-')}"
     if not result.commit:
@@ -46,7 +46,7 @@ def refusal(result: RowResult, row: ExpandedRow, matrix: Matrix) -> str:
 
 
 def evidence_of(result: RowResult) -> Evidence:
-    """What a passed result shows."""
+    """The evidence that a passed result provides."""
     return Evidence(
         date=date.fromisoformat(result.started[:10]),
         commit=result.commit,

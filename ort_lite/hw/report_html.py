@@ -38,7 +38,7 @@ CROSS_TEXTS = {
 
 
 def html_page(report: Report) -> str:
-    """The whole page."""
+    """Render the whole report as an HTML page."""
     body = [
         *_heading(report),
         *_failures(report),

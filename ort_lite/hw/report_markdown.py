@@ -27,7 +27,7 @@ CROSS_LETTERS = {
 
 
 def markdown(report: Report) -> str:
-    """The whole text."""
+    """Render the whole report as Markdown."""
     parts = (_heading, _rows, _failures, _absent, _cross, _changes, _machines)
     return "\n".join(line for part in parts for line in part(report)) + "\n"
 

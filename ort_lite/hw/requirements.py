@@ -54,7 +54,7 @@ HERE = ".".join(platform.python_version_tuple()[:2])
 
 
 def machine_lacks(row: ExpandedRow, facts: Facts) -> tuple[str, ...]:
-    """What the machine lacks, as far as can be seen without the row's environment.
+    """Requirements that the machine does not meet, as far as visible without the row's environment.
 
     An empty result is not a promise: only the row's own probe sees drivers and architectures.
     """
@@ -68,7 +68,7 @@ def machine_lacks(row: ExpandedRow, facts: Facts) -> tuple[str, ...]:
 
 
 def device_lacks(row: ExpandedRow, identity: HardwareIdentity) -> tuple[str, ...]:
-    """What the device lacks that the row's environment found."""
+    """Requirements that the row's device does not meet."""
     return tuple(p for require in row.requires for p in _lacks_of_device(require, identity))
 
 

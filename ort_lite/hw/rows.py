@@ -89,12 +89,12 @@ def select(rows: Mapping[str, ExpandedRow], names: Sequence[str]) -> tuple[Expan
 
 
 def state_of(matrix: Matrix, row: ExpandedRow) -> RowState:
-    """What the file says of a row."""
+    """A row as the file describes it."""
     return matrix.states[row.id]
 
 
 def row_id(row: str, axes: Mapping[str, str]) -> str:
-    """`row[axis=value,...]`."""
+    """Name a row by its axes: `row[axis=value,...]`."""
     return row + (f"[{','.join(f'{k}={v}' for k, v in axes.items())}]" if axes else "")
 
 

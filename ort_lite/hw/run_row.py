@@ -77,7 +77,7 @@ def open_row(
 
 
 def row_lacks(row: ExpandedRow, answer: dict[str, Any]) -> tuple[str, ...]:
-    """What a row's own probe says is missing for it."""
+    """Requirements that a row's own probe reports as missing."""
     if "error" in answer:
         return (answer["error"]["message"],)
     if row.device not in answer["kinds"]:

@@ -1,4 +1,4 @@
-"""What hw_matrix.yaml may say, as closed types: a key that is not here is an error."""
+"""The schema of hw_matrix.yaml as closed types: an unknown key is an error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Tolerance(Closed, frozen=True):
 
 
 class Defaults(Closed, frozen=True):
-    """What every row has unless it says otherwise.
+    """Defaults of every row.
 
     Attributes:
         install: Arguments of `pip install --no-deps` that bring ort_lite itself, run at the
@@ -68,7 +68,7 @@ class Provider(Closed, frozen=True):
 
 
 class Require(Closed, frozen=True):
-    """What a machine must show before a row may run on it; every field given is checked.
+    """Properties that a machine needs to run a row; every field that is set is checked.
 
     Attributes:
         os: As platform.system() spells it, in lower case: linux, windows, darwin.
@@ -119,7 +119,7 @@ class Limit(Closed, frozen=True):
 
 
 class AxisValue(Closed, frozen=True):
-    """What choosing one value of an axis does to a row.
+    """The effect of an axis value on a row.
 
     Attributes:
         python: Version of the interpreter, "3.12"; "" for the one that runs this.
@@ -228,7 +228,7 @@ Suite = ConformanceSuite | ModelsSuite | BenchSuite
 class CrossExpectation(
     Closed, frozen=True, kw_only=True, rename={"builder": "from", "loader": "to"}
 ):
-    """What loading contexts of some rows on others gives; `*` in a row's name is any text.
+    """The expected result of loading contexts of rows on other rows; `*` matches any text.
 
     Attributes:
         reasons: Those an INVALID_GRAPH may give; any of the closed list if empty.
@@ -271,7 +271,7 @@ class Expectation(Closed, frozen=True):
 
 
 class Artifacts(Closed, frozen=True):
-    """What a row's run keeps.
+    """The files of a row that are stored.
 
     Attributes:
         produce: Patterns of files in the row's folder.
@@ -310,7 +310,7 @@ class RowState(Closed, frozen=True):
 
 
 class Matrix(Closed, frozen=True, kw_only=True):
-    """The whole file."""
+    """The content of hw_matrix.yaml."""
 
     schema: Literal[1]
     project: str

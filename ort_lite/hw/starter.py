@@ -123,7 +123,7 @@ def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
 
 
 def installed_from() -> Path | str:
-    """Where this ort_lite came from, so that rows can install the same.
+    """Origin of this ort_lite, from which a row's environment can install the same version.
 
     Returns:
         The checkout that it runs from; else a requirement for pip: of the wheel, folder or

@@ -37,7 +37,7 @@ def infer_contrib_types(
 
     Args:
         node: One for which `is_contrib` holds.
-        input_types: Of its inputs, None where omitted or not known.
+        input_types: Of its inputs, None if omitted or not known.
     """
     types = [found if isinstance(found, TensorType) else None for found in input_types]
     rule = _RULES.get(node.op_type)

@@ -1,4 +1,4 @@
-"""What a graph declares of its values, beside what inference found without that."""
+"""Compares the types that a graph declares with those that inference finds on its own."""
 
 from __future__ import annotations
 

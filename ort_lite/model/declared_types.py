@@ -86,10 +86,10 @@ def _is_size(dim: Dim) -> bool:
 def believed(
     found: ValueType | None, declared: ValueType | None, certain: frozenset[str]
 ) -> ValueType | None:
-    """What inference found, and what the file declares where inference is blind.
+    """Inferred types, and the file's declarations where inference finds none.
 
     Args:
-        found: By inference; None where it found nothing.
+        found: By inference; None if it found nothing.
         declared: By the file.
         certain: Symbols of the model's inputs; a size declared for one of them is not believed,
             for a feed decides.

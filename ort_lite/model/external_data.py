@@ -187,7 +187,7 @@ class ExternalFiles:
         return len(file)
 
     def _name(self, location: str, path: str) -> str:
-        """Where a file is looked for first, if something is there; else where it is."""
+        """Path under which a data file is opened: in the named folder, else as resolved."""
         name = os.path.join(self._named, location.replace("\\", "/"))  # noqa: PTH118 - see safe_path
         return name if os.path.lexists(name) else path
 

@@ -1,4 +1,4 @@
-"""What a model uses of a data file, in memory of our own."""
+"""The parts of a data file that a model uses, in private memory."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FunctionKey = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Cost:
-    """What calls become.
+    """The size of expanded function calls.
 
     Attributes:
         nodes: How many.
@@ -72,7 +72,7 @@ class _Functions:
     def cost(
         self, nodes: Iterable[NodeProto], given: Iterable[str], path: tuple[FunctionKey, ...]
     ) -> _Cost:
-        """What some nodes become.
+        """Add up the nodes and bytes that `nodes` expand to.
 
         Args:
             nodes: Of the graph or of a function.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GivenWeights:
-    """What `SessionOptions` was given; the memory is the user's, and kept alive, not copied.
+    """Weights passed to `SessionOptions`; the user's memory is kept alive, not copied.
 
     Attributes:
         overriding: In place of any initializer of that name.

@@ -185,7 +185,7 @@ def _constant_rank(node: Node, _: Sequence[int], __: Mapping[str, int]) -> int:
 
 
 def _axes(node: Node, lengths: Mapping[str, int]) -> int:
-    """How many axes a node names, in an attribute or a constant; 0 where that is not known."""
+    """How many axes a node names, in an attribute or a constant; 0 if that is not known."""
     attribute = node.attributes.get("axes")
     if attribute is not None:
         return len(attribute.value) if isinstance(attribute.value, tuple) else 0

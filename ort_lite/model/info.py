@@ -1,4 +1,4 @@
-"""What a session tells about its model: inputs, outputs, metadata."""
+"""The description of a session's model: inputs, outputs, metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model, ValueInfo
 
 UNSET_VERSION = 9223372036854775807
-"""What onnxruntime gives as `version` of a model that sets none."""
+"""onnxruntime's `version` of a model that sets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class NodeArg:
 
     Attributes:
         type: As ONNX Runtime writes it, e.g. "tensor(float)".
-        shape: Sizes; a symbol's name where a dimension has one, None where it has not. Empty
+        shape: Sizes; a symbol's name where a dimension has one, None if it has not. Empty
             for a scalar and where the rank is not known.
     """
 

@@ -58,7 +58,7 @@ class LoadedModel:
             file's.
         stamp: Of the file; None for a model from memory.
         label: What messages call the model, where that is not its path.
-        proof: Of the signature that the session asked for; None where it asked for none.
+        proof: Of the signature that the session asked for; None if it asked for none.
         kept_here: Whether the file is of a model cache into which nobody else can put one.
     """
 
@@ -101,7 +101,7 @@ class LoadedModel:
             raise _changed_error(self.described, exc) from exc
 
     def without_weights(self) -> LoadedModel:
-        """What a session tells about the model once nothing is compiled from it any more."""
+        """The model without its graph, for a session that no longer compiles from it."""
         told = self.model.graph
         graph = GraphDef(
             name=told.name, nodes=(), inputs=(), outputs=(), doc_string=told.doc_string
@@ -131,7 +131,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         InvalidGraph: Reason untrusted; options ask for a signature, and none is right.
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
-        InvalidProtobuf: The bytes are no ModelProto.
+        InvalidProtobuf: The bytes are not a ModelProto.
         InvalidGraph: Its files change for as long as they are read (reason integrity).
         Fail: External data is missing, outside the model's folder or of the wrong size, or
             weights that the user gave do not fit; a newer IR version than is known; or there is
@@ -180,7 +180,7 @@ def _read(path: str, options: SessionOptions) -> LoadedModel:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a model came from.
+    """The origin of a model.
 
     Attributes:
         path: As it was given.
@@ -275,7 +275,7 @@ def _require_input_types(graph: GraphDef) -> None:
 
 
 def _require_versions(model: Model) -> None:
-    """Refuse operator sets whose version is no integer of 32 bits; onnx's own code takes no other.
+    """Refuse operator sets whose version is not a 32-bit integer; onnx's own code accepts no other.
 
     Raises:
         InvalidGraph: There is one.

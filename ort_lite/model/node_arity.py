@@ -37,7 +37,7 @@ def require_arity(graph: GraphDef, opset_imports: Mapping[str, int]) -> None:
 
 
 def _schema(node: Node, opset_imports: Mapping[str, int]) -> tuple[str, Range] | None:
-    """What onnx calls the operator's schema, and its bounds; None for an operator it lacks."""
+    """Name of the operator's schema in onnx, and its bounds; None if onnx lacks the operator."""
     defs = onnx_extension().defs
     version = opset_imports.get(node.domain, 1)
     try:

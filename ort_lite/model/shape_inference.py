@@ -339,7 +339,7 @@ def inference_error(text: str) -> OrtLiteError | None:
     """The error for a message of `infer_shapes` in its strict mode.
 
     Returns:
-        None where part of the message is about nodes that are right all the same, for then the
+        None if part of the message is about nodes that are right all the same, for then the
         rest may be, too: what such nodes make has no type.
     """
     lines = [line for line in _SUMMARY.sub("", text).split("\n") if line]

@@ -27,7 +27,7 @@ def infer_static_shapes(
 
     Args:
         graph: A whole model, not the body of a node.
-        shapes: Sizes of dimensions, None where one stays free. Of inputs, and of values inside,
+        shapes: Sizes of dimensions, None if one stays free. Of inputs, and of values inside,
             which count where inference finds nothing. Other names are ignored.
 
     Raises:

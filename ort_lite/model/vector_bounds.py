@@ -1,4 +1,4 @@
-"""How many elements onnx's data propagation would write down for vectors that are no shapes.
+"""How many elements onnx's data propagation would write down for vectors that are not shapes.
 
 onnx follows the elements of shapes through Cast, Add, Concat and a few more. Where such a node
 reads any other vector of known length, it makes a dimension of some 100 bytes for each element: a
@@ -30,7 +30,7 @@ _CEILING = 1 << 62
 
 @dataclass(slots=True)
 class _Walk:
-    """What is known of values, by name.
+    """Known facts about values, by name.
 
     Attributes:
         types: By inference without data propagation.
@@ -63,7 +63,7 @@ class _Walk:
             self.node(node)
 
     def node(self, node: Node) -> None:
-        """What a node reads, and what its outputs may be."""
+        """Bound the outputs of a node by its inputs."""
         if node.op_type in PROPAGATING:
             self.elements += sum(self._vector(name) for name in node.inputs if name)
         number = self._number(node)
@@ -75,7 +75,7 @@ class _Walk:
                 self.lengths[name] = min(length, _CEILING)
 
     def _vector(self, name: str) -> int:
-        """Elements of a value, if it is a vector that is no shape; 0 if it is none."""
+        """Elements of a value, if it is a vector that is not a shape; 0 if it is none."""
         if name in self.numbers:
             return 0
         found = self.types.get(name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 KIND = "entry"
-"""What its MAC is over: other records of the cache have others."""
+"""Purpose of the record in its MAC; other records of the cache have other purposes."""
 MAX_BYTES = 1 << 20
 OBJECT_NAME = re.compile(r"[0-9a-f]{64}\.(onnx|bin)")
 _TEXT_FIELDS = ("key", "source", "created")
@@ -44,7 +44,7 @@ class CacheObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one identity was compiled to.
+    """The compiled form of a model for one identity.
 
     Attributes:
         identity: All that the compiled form depends on, as text.

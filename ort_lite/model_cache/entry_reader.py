@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 REFUSED = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplementedByAny)
-"""What reloading an entry says that is of no use here; the model is then compiled again."""
+"""Errors of an entry that cannot be used here; the model is then compiled again."""
 
 UNUSABLE = (OSError, FormatError, *REFUSED)
-"""What opening an entry says that cannot be opened."""
+"""Errors of an entry that cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class EntryReader:
         self._model = model
 
     def find(self, key: str, request: LoadRequest) -> PreparedModel | None:
-        """The model of that key, ready to run; None where there is none of use."""
+        """The model of that key, ready to run; None if there is none of use."""
         try:
             found = self.open(key, request.clock)
         except OSError as exc:
@@ -135,7 +135,7 @@ class EntryReader:
         """The model ready to run; `found` is its, or closed.
 
         Raises:
-            Fail: The session forbids where the entry's nodes run, which is no fault of the entry.
+            Fail: The session forbids the placement of the entry's nodes; the entry is valid.
         """
         loaded, key = found.loaded, found.entry.key
         with ExitStack() as undo:

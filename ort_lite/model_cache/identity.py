@@ -82,7 +82,7 @@ def asked_identity(
     disabled: Iterable[str],
     secret: CacheSecret | None = None,
 ) -> dict[str, str]:
-    """What of an identity is known before an execution provider has found its device.
+    """The part of an identity that is known before an EP has opened its device.
 
     Args:
         source: The model's digest.

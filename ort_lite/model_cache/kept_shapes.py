@@ -60,7 +60,7 @@ class _Grown:
 class KeptShapes:
     """New programs of one session on their way into the cache.
 
-    A thread writes, and is there while there is something to write. It is no daemon: a process
+    A thread writes, and is there while there is something to write. It is not a daemon: a process
     that ends after its first run keeps what it has compiled.
     """
 
@@ -125,7 +125,7 @@ class KeptShapes:
             return grown
 
     def _keep(self, grown: Mapping[str, _Grown]) -> bool:
-        """Write the entry with the new programs; False where it stays as it is."""
+        """Write the entry with the new programs; False if it stays as it is."""
         with single_flight(self._store.lock_path(self._key), lambda: False):
             entry = self._store.entry(self._key)
             if entry is None:
@@ -142,7 +142,7 @@ class KeptShapes:
         return True
 
     def _replace(self, entry: Entry, grown: Mapping[str, _Grown]) -> bool:
-        """Replace the entry; False where the new one exceeds the quota."""
+        """Replace the entry; False if the new one exceeds the quota."""
         writer = ObjectWriter(self._store)
         try:
             with MappedFile(self._store.objects / entry.model.name, follow_symlink=False) as file:

@@ -33,7 +33,7 @@ class CacheLookup:
 
     Attributes:
         hit: Whether an entry is there and sound.
-        reason: Why it is no hit; "" for one.
+        reason: Why it is not a hit; "" for one.
         key: Of the entry that was looked for; "" where the model cannot be cached.
         identity: All that was looked for.
         differences: From the entry that is nearest; "" for a field that one side lacks.
@@ -65,7 +65,7 @@ def look_up(
     providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
     settings: CacheSettings,
 ) -> CacheLookup:
-    """What a session of these arguments would find, if it uses the cache.
+    """Look up the entry that a session with these arguments would use.
 
     The EPs are opened, for their identity.
 

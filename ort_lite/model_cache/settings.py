@@ -33,12 +33,12 @@ QUOTA_DIGITS = 20
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """Where the cache lies.
+    """Folder and limits of the cache.
 
     Attributes:
         folder: Absolute; need not exist yet.
         quota: Bytes of compiled models, from which on the least recently used ones go.
-        secret: What entries are made with, and have to be; None where anybody's are good.
+        secret: What entries are made with, and have to be; None if anybody's are good.
         keeps_shapes: Whether what is compiled for shapes met in runs is added to entries.
     """
 
@@ -51,7 +51,7 @@ class CacheSettings:
 def session_cache(
     config: Mapping[str, str], environment: Mapping[str, str]
 ) -> CacheSettings | None:
-    """What a session's entries and the environment ask for; None for no cache.
+    """Read the cache settings of a session's entries and the environment; None for no cache.
 
     `session.ep_context_cache` decides; without it the cache is on where ORT_LITE_CACHE_DIR is set.
 
@@ -87,7 +87,7 @@ def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) ->
     """The cache that is meant, whether sessions use it or not.
 
     Raises:
-        InvalidArgument: The quota is no number, there is no folder for caches, its key cannot
+        InvalidArgument: The quota is not a number, there is no folder for caches, its key cannot
             be read, or an entry is neither 0 nor 1.
     """
     folder = (

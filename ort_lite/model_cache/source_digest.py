@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 KIND = "source"
-"""What its MAC is over, where the cache has a key."""
+"""Purpose of the record in its MAC, if the cache has a key."""
 YOUNG_NS = 1_000_000_000
 MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """What tells one version of a file from another without reading it."""
+    """The metadata that distinguish versions of a file without reading it."""
 
     path: str
     device: int
@@ -69,7 +69,7 @@ class SourceFile:
 
     @property
     def stamp(self) -> FileStamp:
-        """What tells the version, without the path."""
+        """The metadata without the path."""
         return FileStamp(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
 
     def to_json(self) -> dict[str, str | int]:
@@ -99,7 +99,7 @@ class Source:
 
 
 def read_source(loaded: LoadedModel) -> Source | None:
-    """Digest a model; None where a file has changed since it was read."""
+    """Digest a model; None if a file has changed since it was read."""
     summary = blake3()
     contents: list[tuple[str, ModelBytes | ExternalFile]] = [("", loaded.data)]
     contents += loaded.external.files()
@@ -181,7 +181,7 @@ class SourceStamps:
 
 
 def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> Source | None:
-    """A remembered digest and its files; None where there is none, or a damaged or forged one."""
+    """A remembered digest and its files; None if there is none, or a damaged or forged one."""
     try:
         data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
         content = json.loads(data)

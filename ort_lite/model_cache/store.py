@@ -70,7 +70,7 @@ class CacheStore:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where its files are, locks aside; entries before what they name."""
+        """The folders of its files except locks; entries precede the objects that they name."""
         return (self.entries_folder, self.objects, self.pins, self.sources, self.guesses)
 
     def exposed(self) -> str:

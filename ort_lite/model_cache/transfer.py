@@ -95,7 +95,7 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
 
 
 class _Intake:
-    """What was taken of one archive so far.
+    """The members of an archive that have been imported so far.
 
     Attributes:
         taken: Entries, committed.

@@ -1,4 +1,4 @@
-"""Where caches go that nobody chose a folder for; without pathlib, for reloads."""
+"""The default folder of caches; without pathlib, for reloads."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
 
 
 def object_problem(store: CacheStore, one: CacheObject) -> str:
-    """What is wrong with one object, every byte of which is read; "" if nothing is."""
+    """Read every byte of an object and return its defect; "" if it has none."""
     return file_problem(store.objects / one.name, one)
 
 

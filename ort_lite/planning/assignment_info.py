@@ -41,7 +41,7 @@ class OrtEpAssignedSubgraph:
 def assignment_info(
     prepared: PreparedGraph, options: SessionOptions, providers: Sequence[str]
 ) -> list[OrtEpAssignedSubgraph]:
-    """What each EP got, in the order of `providers`; bodies before the graph that they are in.
+    """The nodes of each EP, in the order of `providers`; bodies precede their graph.
 
     A partition that an EP compiled is one subgraph. Each node of the default EP is one of its
     own, as it is for ONNX Runtime, where that EP runs single kernels.

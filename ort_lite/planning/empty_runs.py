@@ -1,6 +1,6 @@
 """Runs whose inputs have no elements, for execution providers that compute none.
 
-A batch of 0 is no error in ONNX, and vendors' runtimes fail on it. So they do not see it: nodes
+A batch of 0 is not an error in ONNX, and vendors' runtimes fail on it. So they do not see it: nodes
 with a fixed size of zero are not offered to them, and a run with such an input is computed by the
 execution providers of the session that take it. A context model does not have the nodes any more.
 There the shapes of outputs follow from the names of free dimensions, and where all outputs are
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         """A prepared graph, as far as this module runs one."""
 
         def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-            """Compute the outputs."""
+            """Compute the outputs of a run."""
             ...
 
         def release(self) -> None:
@@ -44,7 +44,7 @@ log = get_logger(__name__)
 
 
 class EmptyRuns:
-    """What answers the runs of one partition that have an input without elements."""
+    """Computes the runs of one partition that have an input without elements."""
 
     def __init__(self, name: str, graph: Graph, prepare: Callable[[], PreparedRun] | None) -> None:
         """Prepare nothing yet.
@@ -52,7 +52,7 @@ class EmptyRuns:
         Args:
             name: Of the partition, for messages.
             graph: The partition; of a context, its inputs and outputs alone.
-            prepare: Prepares `graph` on EPs that accept values without elements; None where it
+            prepare: Prepares `graph` on EPs that accept values without elements; None if it
                 has no nodes to run, or there are no such EPs.
         """
         self._name = name
@@ -63,7 +63,7 @@ class EmptyRuns:
         self._problem = ""
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Compute the outputs.
+        """Compute the outputs of a run.
 
         Raises:
             EPFail: An output has elements, or its shape is not known, and nothing here computes it.

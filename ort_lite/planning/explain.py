@@ -1,4 +1,4 @@
-"""What a session decided and why, as a value that prints and that JSON can hold."""
+"""The decisions of a session with their reasons, as text and as JSON."""
 
 from __future__ import annotations
 

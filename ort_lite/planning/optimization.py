@@ -43,7 +43,7 @@ def settings_of(
         disabled: More names of rules and transformers that are not to run.
 
     Raises:
-        InvalidArgument: The size is no whole number.
+        InvalidArgument: The size is not a whole number.
     """
     names = {*disabled, *options.config.get(DISABLED_KEY, "").split(";")}
     text = options.config.get(MAX_CONSTANT_KEY, "0")
@@ -101,7 +101,7 @@ class _Evaluator:
     def evaluate(
         self, definition: GraphDef, opset_imports: Mapping[str, int]
     ) -> Sequence[Value] | None:
-        """The outputs; None where the EP does not take a node, or one fails."""
+        """The outputs; None if the EP does not take a node, or one fails."""
         graph = Graph(definition, opset_imports)
         candidates = frozenset(range(len(graph.nodes)))
         if not candidates <= self._ep.get_capability(GraphView(graph, candidates)).supported:

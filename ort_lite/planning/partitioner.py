@@ -136,7 +136,7 @@ def _claim(
 
 
 def _empty_nodes(graph: Graph, candidates: frozenset[int]) -> frozenset[int]:
-    """Candidates that read or make a value which is no constant and has a dimension of zero."""
+    """Candidates that read or make a value which is not a constant and has a dimension of zero."""
     return frozenset(
         index
         for index in candidates

@@ -57,7 +57,7 @@ class Partition:
 
     @property
     def runnable(self) -> Runnable:
-        """What computes its outputs, whatever the sizes of inputs are."""
+        """The object that computes the outputs, for inputs of any size."""
         if self.empty is None:
             return self.compiled
         from ort_lite.planning.empty_runs import GuardedPartition  # noqa: PLC0415 - lazy: rare
@@ -137,7 +137,7 @@ class PreparedGraph:
         return outputs
 
     def signature(self, weights: Mapping[str, Tensor]) -> Signature:
-        """What a session takes and gives that runs it.
+        """Inputs and outputs of a session that runs this graph.
 
         Args:
             weights: The model's initializers, among them those that a run may override.
@@ -174,7 +174,7 @@ class PreparationRules:
             level) before each compile; an exception from it cancels.
         canceled: Whether the caller has asked to stop; asked before each compile.
         import_partitions: Imports the partitions of a graph that are EPContext nodes; None where
-            the model is no context. EPs that keep contexts are then offered nothing else.
+            the model is not a context. EPs that keep contexts are then offered nothing else.
         fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
         names: How often each `<EP>_<metadef>` was given out in this session.
     """
@@ -306,7 +306,7 @@ def _compile_missing(
 def guard(
     ep: ExecutionProvider, name: str, graph: Graph, eps: Sequence[ExecutionProvider] = ()
 ) -> EmptyRuns | None:
-    """What answers a partition's runs without elements; None where nothing has to.
+    """What answers a partition's runs without elements; None if nothing has to.
 
     Args:
         ep: Whose partition.

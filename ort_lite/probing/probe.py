@@ -91,7 +91,7 @@ def probe_of(
     *,
     believed: bool,
 ) -> Probe | None:
-    """What tries payloads, where a session's options ask for it.
+    """The function that tries payloads, if a session's options request it.
 
     Args:
         options: The session's.
@@ -131,7 +131,7 @@ def probe_of(
 
 
 def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober | None:
-    """What a session's entries ask for; None for `never`.
+    """The prober that a session's entries request; None for `never`.
 
     Raises:
         InvalidArgument: An entry has a value that it cannot have.
@@ -149,7 +149,7 @@ def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober
 
 
 def _read_verdict(record: Path) -> str | None:
-    """Read how a payload crashed; "" where it did not, None where no record exists."""
+    """Read how a payload crashed; "" where it did not, None if no record exists."""
     try:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):

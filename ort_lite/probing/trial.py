@@ -54,7 +54,7 @@ class Suspect:
     believed: bool
 
     def key(self) -> str:
-        """What a verdict is remembered under: payload, EP, options, device, driver and SDK."""
+        """Key of a remembered verdict: payload, EP, options, device, driver and SDK."""
         digest = self.notes.payload_blake3 if self.notes else payload_digest(self.payload)
         parts = [digest, self.node.source, self.present.to_mapping(), sorted(self.options.items())]
         return blake3(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -90,7 +90,7 @@ def came_down(suspect: Suspect, limit: float) -> str:
 
 
 def _lay_out(suspect: Suspect, folder: Path) -> None:
-    """A model of one node with the payload beside it, for a session in the child."""
+    """A model of one node with the payload next to it, for a session in the child."""
     node = suspect.node
     name = node.partition_name or node.name
     with (folder / PAYLOAD).open("w+b") as file:

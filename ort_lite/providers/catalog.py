@@ -84,7 +84,7 @@ class Entry:
             raise EPFail(f"{where} cannot be imported: {exc}") from exc
         missing = [part for part in FACTORY_PARTS if not hasattr(factory, part)]
         if missing:
-            raise EPFail(f"{where} is no factory: it has no {', '.join(missing)}")
+            raise EPFail(f"{where} is not a factory: it has no {', '.join(missing)}")
         return cast("EpFactory", factory)
 
     def _where(self) -> str:

@@ -32,7 +32,7 @@ def get_hardware_device_ep_incompatibility_details(
     """Why `ep_name` does not run on a device that `get_hardware_devices` gave.
 
     Returns:
-        `reasons_bitmask` of OrtDeviceEpIncompatibilityReason, 0 where it runs there; `notes`,
+        `reasons_bitmask` of OrtDeviceEpIncompatibilityReason, 0 if it runs there; `notes`,
         what the execution provider says itself, or None; `error_code`, always 0.
         An execution provider that finds no device at all lacks its SDK or a driver; one that
         finds others does not know this device.

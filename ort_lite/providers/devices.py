@@ -58,7 +58,7 @@ class OrtHardwareDevice:
     Attributes:
         vendor: As the driver spells it; of a processor, the word that onnxruntime has for it. ""
             where it is not known.
-        vendor_id: PCI id of the vendor; 0 where it is not known.
+        vendor_id: PCI id of the vendor; 0 if it is not known.
         device_id: 0: no SDK of ours tells the PCI id of a device.
         metadata: `Description`, `Architecture`, where they are known.
     """

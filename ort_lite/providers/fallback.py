@@ -35,7 +35,7 @@ def report_missing(
         requested: The session's `providers`, as the user gave them.
 
     Returns:
-        A line for `explain()`; None where the session must fail with `error`.
+        A line for `explain()`; None if the session must fail with `error`.
     """
     absent = isinstance(error, UnknownProvider | NotInstalled)
     known = name in catalog.get_all_providers()

@@ -24,7 +24,7 @@ def register_execution_provider_library(
     Raises:
         Fail: The registration name, or the execution provider's, is taken.
         InvalidArgument: `library_path` names no attribute of a module.
-        EPFail: It cannot be imported, or is no factory.
+        EPFail: It cannot be imported, or is not a factory.
     """
     target = os.fspath(library_path)
     module, colon, attribute = target.partition(":")

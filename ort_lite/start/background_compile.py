@@ -187,7 +187,7 @@ class _CompileTask:
 class BackgroundJob:
     """One compile in a thread; it holds no session, so a session that is dropped ends it.
 
-    The thread is no daemon: Python waits for it at exit. One that is stopped inside a vendor's
+    The thread is not a daemon: Python waits for it at exit. One that is stopped inside a vendor's
     compiler ends the process with SIGABRT now and then (1 of 14 with OpenVINO 2026.4.1).
     """
 

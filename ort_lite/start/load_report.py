@@ -63,7 +63,7 @@ class LoadReport:
         total: Seconds that making the session took.
         model_bytes: Size of the model file that was decoded: on a cache hit the context model.
         payload_bytes: Size of the payloads that were imported.
-        peak_rss: High-water mark of the process's resident memory in bytes; None where the
+        peak_rss: High-water mark of the process's resident memory in bytes; None if the
             system does not tell.
         cache: What the model cache did.
         background: What compiling behind the session has come to so far.
@@ -113,7 +113,7 @@ def _with_reason(state: str, reason: str) -> str:
 def peak_rss() -> int | None:
     """High-water mark of this process's resident memory in bytes, from proc_pid_status(5).
 
-    getrusage's ru_maxrss is no substitute: it begins at what the parent had when it forked.
+    getrusage's ru_maxrss is not a substitute: it begins at what the parent had when it forked.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")

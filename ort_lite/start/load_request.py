@@ -82,7 +82,7 @@ class LoadRequest:
         clock: Times the phases.
         disabled: Names of transformations that must not run.
         early: The examination of the context model's payloads that began before the EPs were
-            created; None where there is none.
+            created; None if there is none.
         given_up: Whether the caller no longer wants the result, apart from the options'
             cancellation flag.
     """

@@ -36,7 +36,7 @@ class SessionState:
         provider_options: By EP name, the options that it was created with; includes EPs that
             compile in the background.
         signature: Inputs and outputs.
-        job: The background compile; None where there is none.
+        job: The background compile; None if there is none.
         no_job: Why there is no background compile although the options ask for one.
         notes: Lines for `explain()` about providers that the session goes on without.
     """

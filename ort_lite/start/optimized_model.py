@@ -46,7 +46,7 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
     Raises:
         Fail: It cannot be written, or is over 2 GiB without external initializers.
         NotImplemented: The ORT format is asked for.
-        InvalidArgument: The entry for the size of external initializers is no number.
+        InvalidArgument: The entry for the size of external initializers is not a number.
     """
     path = Path(options.optimized_model_filepath)
     if path.suffix.lower() == ".ort" or options.config.get(FORMAT_KEY, "ONNX") == "ORT":

@@ -42,7 +42,7 @@ class _ShapeRequest:
 class ShapeCompiles:
     """The compiles for new shapes of one session, one after the other.
 
-    The thread is there while there is something to do, and is no daemon.
+    The thread is there while there is something to do, and is not a daemon.
     """
 
     def __init__(self, given_up: Callable[[], bool], log_scope: LogScope) -> None:
@@ -60,7 +60,7 @@ class ShapeCompiles:
         self.failure: Exception | None = None
 
     def ask(self, partition: InterimPartition, shapes: Shapes) -> bool:
-        """Have a compile done; False where too many wait."""
+        """Have a compile done; False if too many wait."""
         with self._lock:
             if len(self._waiting) >= MAX_WAITING:
                 return False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CapabilityPromises(EpUnderTest):
-    """What a partitioner relies on."""
+    """Promises that the partitioner relies on."""
 
     @pytest.mark.parametrize("name", CASE_NAMES)
     def test_every_candidate_is_supported_or_refused_with_a_reason(

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """A context model; its payload is beside it, or inside it where `payload` is None."""
+    """A context model; its payload is next to it, or inside it where `payload` is None."""
 
     path: Path
     payload: Path | None
 
     def nodes(self) -> list[EpContextNode]:
-        """Its EPContext nodes."""
+        """EPContext nodes of the model."""
         graph = read_model(memoryview(self.path.read_bytes())).graph
         return [EpContextNode.from_node(n) for n in graph.nodes if n.op_type == "EPContext"]
 
@@ -88,7 +88,7 @@ def undigested(data: bytes, change: Callable[[bytes], bytes] = bytes) -> bytes:
 
 
 def payload_middle(data: bytes) -> int:
-    """Where the middle byte of the first payload lies."""
+    """Offset of the middle byte of the first payload."""
     entry = min(read_container(memoryview(data)).entries.values(), key=lambda e: e.offset)
     return entry.offset + entry.size // 2
 
@@ -113,5 +113,5 @@ def damages() -> tuple[Damage, ...]:
 
 
 def payload_offset(data: bytes) -> int:
-    """Where the first payload starts."""
+    """Offset of the first payload."""
     return min(e.offset for e in read_container(memoryview(data)).entries.values())

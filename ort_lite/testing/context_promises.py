@@ -40,12 +40,12 @@ CHECKED_FIELDS = {
 
 
 class ContextPromises(EpUnderTest):
-    """What writing and reloading context models relies on."""
+    """Promises that writing and reloading context models relies on."""
 
     def test_a_round_trip_gives_the_same_numbers_bit_for_bit(
         self, ep: ExecutionProvider, context_ep: SupportsEpContext, taken: OracleCase
     ) -> None:
-        """Export, import, run."""
+        """An exported and imported partition returns the same bits."""
         graph = taken.graph()
         compiled = compile_one(ep, graph)
         restored = context_ep.import_model(memoryview(exported(context_ep, compiled)), io_of(graph))

@@ -61,7 +61,7 @@ print(json.dumps(told))
 
 
 class FactoryPromises(EpUnderTest):
-    """What the catalog and the command line rely on."""
+    """Promises that the catalog and the command line rely on."""
 
     def test_it_is_installed_under_its_name(self) -> None:
         """The entry point leads to the factory under test."""

@@ -120,7 +120,7 @@ CASES = [
 
 
 class FailurePromises(ReloadPromises):
-    """What a user gets to hear, whichever EP made the payload."""
+    """Error reports that users get, whichever EP made the payload."""
 
     def loaded(self, made: ContextFile, *, from_bytes: bool) -> InferenceSession:
         """A session, from the model's path or from its bytes."""

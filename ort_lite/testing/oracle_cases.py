@@ -84,12 +84,12 @@ class OracleCase:
         return bytes(self.model.SerializeToString())
 
     def expected(self, feed: Feed, names: Sequence[str] | None = None) -> list[Array]:
-        """What the reference gives for `names`, or for the model's outputs in their order."""
+        """The reference's values of `names`, or of the model's outputs in their order."""
         found = ReferenceEvaluator(self._with_outputs(names)).run(None, dict(feed))
         return [np.asarray(value) for value in found]
 
     def expected_of(self, graph: Graph, feed: Feed) -> list[Array]:
-        """What the reference gives for a partition's outputs, in the partition's order."""
+        """The reference's values of a partition's outputs, in their order."""
         return self.expected(feed, [info.name for info in graph.outputs])
 
     def graph(self) -> Graph:

@@ -36,7 +36,7 @@ EMBED = pytest.mark.parametrize("embed", [False, True], ids=["external", "embedd
 
 
 class ReloadPromises(EpUnderTest):
-    """What a user of the EP's context models gets."""
+    """Promises to users of the EP's context models."""
 
     def written(self, folder: Path, case: OracleCase, *, embed: bool) -> ContextFile:
         """The context model of a case, compiled into `folder`."""
@@ -126,7 +126,7 @@ class ReloadPromises(EpUnderTest):
         *,
         embed: bool,
     ) -> None:
-        """What passed the digest is what the EP gets, whatever others write into the file."""
+        """The EP receives the bytes that passed the digest, even if the file changes."""
         made = self.written(tmp_path, taken, embed=embed)
         changed = made.path if made.payload is None else made.payload
         if when == "before the import":

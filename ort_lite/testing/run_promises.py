@@ -36,7 +36,7 @@ RUNS_EACH = 12
 
 
 class RunPromises(EpUnderTest):
-    """What an executor relies on."""
+    """Promises that the executor relies on."""
 
     def compiled(self, ep: ExecutionProvider, graph: Graph) -> CompiledPartition:
         """`graph` as one partition, or a skip with the EP's reasons."""

@@ -37,7 +37,7 @@ DOUBLE_RTOL = 1e-12
 
 
 class EpUnderTest(ABC):
-    """What an EP's author says about it, and the fixtures made from that.
+    """The description of an EP by its author, and the fixtures derived from it.
 
     Attributes:
         provider_options: With which the EP is opened.
@@ -85,7 +85,7 @@ class EpUnderTest(ABC):
 
     @pytest.fixture
     def taken(self, ep: ExecutionProvider) -> OracleCase:
-        """A graph that the EP compiles whole, with weights if it takes such a one."""
+        """A graph that the EP compiles as a whole, with weights if it accepts such a graph."""
         cases = sorted(map(oracle_case, CASE_NAMES), key=lambda case: not case.has_weights)
         fitting = next((case for case in cases if self.takes(ep, case)), None)
         assert fitting is not None, f"{ep.name} compiles none of the graphs {CASE_NAMES}"

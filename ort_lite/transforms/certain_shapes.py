@@ -37,7 +37,7 @@ class CertainShapes:
     _shapes: Mapping[str, tuple[int, ...]] | None = field(default=None)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a value of the main graph; None where it is not fixed or not certain."""
+        """The shape of a value of the main graph; None if it is not fixed or not certain."""
         if self._shapes is None:
             self._shapes = _fixed_shapes(self._infer_again())
         return self._shapes.get(name)

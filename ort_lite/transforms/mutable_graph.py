@@ -28,7 +28,7 @@ class MutableGraph:
     be replaced by one that reads what was made before it.
 
     Attributes:
-        nodes: None where a node was removed.
+        nodes: None if a node was removed.
         initializers: All constants of this graph, those that a caller may override included.
         finals: Names of the graph's outputs.
         inputs: Names of the graph's inputs, those backed by an initializer included.
@@ -134,7 +134,7 @@ class MutableGraph:
         return found.shape if isinstance(found, TensorType) else None
 
     def certain_shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape that a value has in every run; None where that is not certain."""
+        """The shape that a value has in every run; None if that is not certain."""
         tensor = self.constant(name)
         if tensor is not None:
             return tuple(tensor.dims)

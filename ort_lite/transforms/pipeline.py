@@ -46,14 +46,14 @@ TIDYING = (unused.REMOVE_NODES, unused.REMOVE_OUTPUTS, unused.REMOVE_INITIALIZER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is allowed, and what computes constants.
+    """Settings of the transformations, and the function that computes constants.
 
     Attributes:
         disabled: Names of rules and transformers that are not to run.
         widened: Narrow float types that are to be computed in float32.
         evaluate: Computes constants; None folds none.
         max_constant: Bytes of one folded constant.
-        infer: Infers types; None where shapes of values inside a graph are not to be folded.
+        infer: Infers types; None if shapes of values inside a graph are not to be folded.
         all_inferred: See CertainShapes.
     """
 

@@ -1,4 +1,4 @@
-"""What a rewriting rule and a graph transformer are, and how rules run over a graph."""
+"""Interfaces of rewriting rules and graph transformers, and the loop that applies rules."""
 
 from __future__ import annotations
 

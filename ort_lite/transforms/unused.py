@@ -1,4 +1,4 @@
-"""What nobody reads: nodes, optional outputs, initializers."""
+"""Removes nodes, optional outputs and initializers that are not read."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
 
     Args:
         path: PEM, PKCS #8.
-        passphrase: For an encrypted one; None where there is none.
+        passphrase: For an encrypted one; None if there is none.
 
     Raises:
-        InvalidArgument: It cannot be read, is no private key of Ed25519, or the passphrase is
+        InvalidArgument: It cannot be read, is not a private key of Ed25519, or the passphrase is
             wrong, missing or not needed.
         Fail: The package cryptography is missing.
     """

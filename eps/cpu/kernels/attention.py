@@ -25,7 +25,7 @@ def split_heads(x: Array, heads: int) -> Array:
     """[B, L, heads * D] as [B, heads, L, D].
 
     Raises:
-        ValueError: The last axis is no multiple of `heads`.
+        ValueError: The last axis is not a multiple of `heads`.
     """
     if heads <= 0 or x.shape[2] % heads:
         raise ValueError(f"{x.shape[2]} columns cannot be split into {heads} heads")

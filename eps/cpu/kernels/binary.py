@@ -29,7 +29,7 @@ LAST_LEGACY = 6
 
 
 def divide(a: Array, b: Array) -> Array:
-    """a / b; of integers rounded toward zero, and 0 where b is 0 (ONNX Div-14)."""
+    """a / b; of integers rounded toward zero, and 0 if b is 0 (ONNX Div-14)."""
     if is_floating(a.dtype) or a.dtype.kind == "c":
         return np.asarray(np.true_divide(a, b))
     if a.dtype.kind == "u":

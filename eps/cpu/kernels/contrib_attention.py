@@ -76,7 +76,7 @@ class _Heads:
         return merge_heads(scores.y).astype(qkv[0].dtype, copy=False), scores.kept
 
     def _mask(self, mask: Array, sizes: tuple[int, int, int]) -> Array:
-        """[B or 1, 1, L or 1, T] of 0 where a key counts: attention_cpu_base.h PrepareMask.
+        """[B or 1, 1, L or 1, T] of 0 if a key counts: attention_cpu_base.h PrepareMask.
 
         Raises:
             ValueError: The mask has none of the shapes that are known.

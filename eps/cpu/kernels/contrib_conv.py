@@ -25,7 +25,7 @@ DOMAIN = "com.microsoft"
 
 
 def _activation(info: KernelInfo, parameters: Sequence[float]) -> Callable[[Array], Array]:
-    """What `activation` names, in place of its argument: fused_activation.cc.
+    """The function that `activation` names, in place: fused_activation.cc.
 
     Raises:
         ValueError: ONNX Runtime does not fuse that.

@@ -155,7 +155,7 @@ def _embed_layer_norm(info: KernelInfo) -> KernelFn:
 
 
 def _dequantize(x: Array | None, scale: Array | None, zero: Array | None) -> Array | None:
-    """In float32; None where the table is omitted."""
+    """In float32; None if the table is omitted."""
     if x is None:
         return None
     assert scale is not None

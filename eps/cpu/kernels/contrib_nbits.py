@@ -33,7 +33,7 @@ _NF4 = (
 _BNB4: Mapping[int, tuple[float, ...]] = MappingProxyType(
     {0: (*_FP4, *(-value for value in _FP4)), 1: _NF4}
 )
-"""What the 16 codes stand for, by quant_type: contrib_ops/cpu/quantization/blockwise_quant_*."""
+"""Values of the 16 codes, by quant_type: contrib_ops/cpu/quantization/blockwise_quant_*."""
 
 
 def unpacked(packed: Array, bits: int) -> Array:

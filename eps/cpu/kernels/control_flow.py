@@ -24,7 +24,7 @@ _OVERHEAD = 128
 
 
 def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -> Array:
-    """What iterations gave, along a new axis; of no iterations an empty tensor.
+    """Results of iterations, stacked along a new axis; an empty tensor without iterations.
 
     The empty tensor has the dimensions that the body declares, 0 for unknown ones.
     """
@@ -38,7 +38,7 @@ def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -
 
 
 class ScanOutputs:
-    """What the iterations of a loop give, refused before it fills the memory."""
+    """The scan outputs of a loop, which are bounded in memory."""
 
     def __init__(self, count: int) -> None:
         """Start without iterations, for `count` outputs."""

@@ -128,7 +128,7 @@ def _non_max_suppression(info: KernelInfo) -> KernelFn:
 
 
 MAX_SAMPLES = 1 << 22
-"""In all bins along one axis of a region; one that names more is no part of an image."""
+"""In all bins along one axis of a region; one that names more is not part of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class _RoiAlign:
         return result
 
     def _samples(self, start: Any, end: Any, bins: int, size: int) -> _Samples:  # noqa: ANN401 - scalars of x's type
-        """Where bins are sampled along one axis.
+        """Sample positions of bins along one axis.
 
         In the type of the tensor and in ONNX Runtime's order, so that samples on the edge of
         the tensor fall on the same side.

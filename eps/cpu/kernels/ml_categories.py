@@ -82,7 +82,7 @@ def _array(values: Sequence[object], dtype: Any) -> Array:  # noqa: ANN401 - of 
 
 
 def _default(info: KernelInfo, values: Array) -> object:
-    """What elements become that are no key."""
+    """The value for elements that are not a key."""
     if info.has_attr("default_tensor"):
         return info.attr("default_tensor").reshape(-1)[0]
     if values.dtype == object:

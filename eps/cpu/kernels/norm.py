@@ -99,7 +99,7 @@ def group_norm(x: Array, groups: int, scale: Array, bias: Array, epsilon: float)
     """Standardised within each of `groups` channel groups of [N, C, *space]; then scaled.
 
     Raises:
-        ValueError: C is no multiple of `groups`.
+        ValueError: C is not a multiple of `groups`.
     """
     batch, channels = x.shape[:2]
     if groups <= 0 or channels % groups:
@@ -214,7 +214,7 @@ def _batch_norm(info: KernelInfo) -> KernelFn:
     constants = tuple(info.constant(i) for i in range(1, 5))
     prepared: dict[int, tuple[Array, Array]] = {}
     if not training and all(c is not None for c in constants):
-        with np.errstate(all="ignore"):  # what a run would give: infinities are no errors
+        with np.errstate(all="ignore"):  # what a run would give: infinities are not errors
             prepared = {rank: folded(constants, rank) for rank in range(2, 7)}
 
     def infer(x: Array, *stats: Array) -> Array:

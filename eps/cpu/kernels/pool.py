@@ -63,7 +63,7 @@ def _accumulate(
 
 
 def lowest(x: Array) -> float:
-    """What never wins a maximum: -infinity or the least integer."""
+    """The neutral element of a maximum: -infinity or the least integer."""
     return -np.inf if is_floating(x.dtype) else int(np.iinfo(x.dtype).min)
 
 

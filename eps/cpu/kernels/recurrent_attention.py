@@ -35,7 +35,7 @@ def _linear_attention(info: KernelInfo) -> KernelFn:
         raise ValueError(f"update_rule is '{rule}', expected one of {', '.join(_RULES)}")
     q_heads, kv_heads = info.attr("q_num_heads"), info.attr("kv_num_heads")
     if q_heads <= 0 or kv_heads <= 0 or q_heads % kv_heads:
-        raise ValueError(f"q_num_heads {q_heads} is no multiple of kv_num_heads {kv_heads}")
+        raise ValueError(f"q_num_heads {q_heads} is not a multiple of kv_num_heads {kv_heads}")
     scale = info.attr("scale", 0.0)
 
     def run(q: Array, k: Array, v: Array, *rest: Array | None) -> tuple[Array, Array]:

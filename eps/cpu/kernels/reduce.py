@@ -44,7 +44,7 @@ def _prod(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _least(x: Array) -> object:
-    """What is below every element: -infinity, or the least integer."""
+    """The neutral element of a maximum: -infinity, or the least integer."""
     if x.dtype.kind == "b":
         return False
     return -np.inf if is_floating(x.dtype) else np.iinfo(x.dtype).min

@@ -35,7 +35,7 @@ def _no_clip(x: Array) -> Array:
 
 
 def _clipper(info: KernelInfo) -> Callable[[Array], Array]:
-    """What bounds the sums that go into activations."""
+    """Make the function that clips the inputs of activations to [-clip, clip]."""
     bound = info.attr("clip")
     return _no_clip if not bound else lambda x: np.clip(x, -bound, bound)
 

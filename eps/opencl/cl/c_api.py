@@ -38,7 +38,7 @@ _INVALID = (
     *("GLOBAL_WORK_SIZE", "PROPERTY", "IMAGE_DESCRIPTOR", "COMPILER_OPTIONS"),
     *("LINKER_OPTIONS", "DEVICE_PARTITION_COUNT"),
 )
-"""What is wrong with a call, from status -30 on downwards."""
+"""Error statuses of invalid calls, from -30 downwards."""
 
 _STATUS: Mapping[int, str] = {
     **{-1 - i: name for i, name in enumerate(_FAILURES)},

@@ -13,7 +13,7 @@ MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'
 
 
 def package_folder() -> str | None:
-    """Where pyopencl lies; None where it is not installed."""
+    """pyopencl's folder; None if it is not installed."""
     return next(iter(package_folders(PACKAGE)), None)
 
 
@@ -24,7 +24,7 @@ def library_of(folder: str) -> str | None:
     functions of those that it needs as if they were its own.
 
     Returns:
-        None where pyopencl's folder holds no extension.
+        None if pyopencl's folder holds no extension.
     """
     if sys.platform == "win32":
         return (

@@ -33,7 +33,7 @@ class _Loader(NamedTuple):
     Attributes:
         note: What it was shown.
         platforms: Every driver's, those first that it lists itself.
-        problem: Why it lists none; None where it does.
+        problem: Why it lists none; None if it does.
     """
 
     api: CApi
@@ -52,7 +52,7 @@ def api() -> CApi:
 
 
 def loader_note() -> str:
-    """What the loader was shown.
+    """Note on the drivers that were shown to the loader; "" if there is nothing to say.
 
     Raises:
         EPFail: There is no loader.

@@ -57,7 +57,7 @@ class QuantParams:
         dtype: Of the integers, one of `EIGHT_BITS`.
         scale: float32, of one element or one for each index of `axis`.
         zero: int32, of the shape of `scale`.
-        axis: From the front; None where one scale is for all.
+        axis: From the front; None if one scale is for all.
     """
 
     dtype: str
@@ -99,7 +99,7 @@ class Pointwise(Op):
 
 @dataclass(eq=False, slots=True)
 class Epilogue:
-    """What a kernel applies to its result before it stores it.
+    """The operations that a kernel applies to its result before it stores it.
 
     Attributes:
         expr: Arg(0) is the result; Arg(i) is input `first + i - 1` of the operation.
@@ -292,7 +292,7 @@ class Recurrence(Op):
         kind: "LSTM", "GRU" or "RNN".
         reverse: For each direction, whether it runs from the end.
         activations: Their names, the same for each direction.
-        initial_h, initial_c: Index of the input [D, B, H], 0 where there is none.
+        initial_h, initial_c: Index of the input [D, B, H], 0 if there is none.
         peepholes: Index of the input [D, 3 * H] for the input, output and forget gates, or 0.
         hidden_bias: GRU with `linear_before_reset`: index of the bias [D, H] that is inside
             of the reset, or 0.

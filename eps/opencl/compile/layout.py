@@ -1,4 +1,4 @@
-"""Where every tensor lies: order of axes, borders of zeros, parts of concatenations, copies.
+"""Memory layout of tensors: axis orders, zero borders, parts of concatenations, copies.
 
 Images lie channels last, so that a vector is one pixel's channels. A convolution's padding is
 a border around its input, of zeros or of an integer's zero point, so that its kernel tests no
@@ -33,7 +33,7 @@ CHANNELS_LAST = (0, 2, 3, 1)
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
 FEW_CHANNELS = 4
-"""An image of so few channels is read where it lies: its pixels are no vectors anyway."""
+"""An image of so few channels is read where it lies: its pixels are not vectors anyway."""
 
 
 def assign_orders(graph: KernelGraph) -> None:
@@ -177,7 +177,7 @@ class _Layout:
         self._outside[id(op.output)] = next(wanted, 0)
 
     def _view(self, tensor: Tensor) -> View:
-        """Where a tensor lies; made on first use."""
+        """The view of a tensor, created on first use."""
         found = self._views.get(id(tensor))
         if found is None:
             found = self._views[id(tensor)] = self._new_view(tensor)
@@ -270,12 +270,12 @@ class _Layout:
 
 
 def outside_of(op: Convolution | TransposedConvolution) -> int:
-    """What the border holds."""
+    """The value of the border."""
     return op.outside if isinstance(op, Convolution) else 0
 
 
 def border_of(op: Convolution | TransposedConvolution) -> Border:
-    """What the kernel reads around its input: (top, left, bottom, right)."""
+    """Widths that the kernel reads around its input: (top, left, bottom, right)."""
     if isinstance(op, Convolution):
         return op.window.pads
     rows, columns = (

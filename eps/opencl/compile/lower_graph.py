@@ -39,7 +39,7 @@ class GraphLowering:
         self.ops: list[Op] = []
 
     def value(self, name: str) -> Tensor | None:
-        """The tensor of a name; None where it is not known."""
+        """The tensor of a name; None if it is not known."""
         found = self.values.get(name)
         if found is None:
             known = self.graph.constant(name)
@@ -133,7 +133,7 @@ def input_dtype(graph: Graph, name: str) -> str:
     """numpy's name of an input's element type.
 
     Raises:
-        Unsupported: It is no tensor, or its type is not known.
+        Unsupported: It is not a tensor, or its type is not known.
     """
     found = graph.type_of(name)
     if not isinstance(found, TensorType):
@@ -144,14 +144,14 @@ def input_dtype(graph: Graph, name: str) -> str:
 
 RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial")
 _FAILURES = (ValueError, TypeError, RuntimeError, IndexError, KeyError, AttributeError)
-"""What onnx.reference raises for nodes that it cannot evaluate (seen with onnx 1.23)."""
+"""Exceptions of onnx.reference for nodes that it cannot evaluate (seen with onnx 1.23)."""
 _IR_VERSION = 10
 
 
 def evaluate_node(
     node: Node, values: Sequence[Array | None], opsets: Mapping[str, int]
 ) -> list[Array]:
-    """The outputs of a node, given its inputs (None where one is omitted).
+    """The outputs of a node, given its inputs (None if one is omitted).
 
     Raises:
         Unsupported: The reference has no such operator, or it gives no tensors.
@@ -179,5 +179,5 @@ def evaluate_node(
     except _FAILURES as exc:
         raise Unsupported(f"its constant value cannot be computed: {exc}".split("\n")[0]) from exc
     if not all(isinstance(v, np.ndarray | np.generic) for v in found):
-        raise Unsupported("its constant value is no tensor")
+        raise Unsupported("its constant value is not a tensor")
     return [np.asarray(v) for v in found]

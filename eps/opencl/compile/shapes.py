@@ -20,7 +20,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 def dims_of(info: ValueInfo) -> tuple[Dim, ...] | None:
-    """The dimensions of a tensor; None where it is none, or its rank is not known."""
+    """The dimensions of a tensor; None if it is none, or its rank is not known."""
     return info.type.shape if isinstance(info.type, TensorType) else None
 
 

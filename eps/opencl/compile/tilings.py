@@ -7,7 +7,7 @@ from ctx_formats.lean_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What the best tiling of a contraction depends on.
+    """The properties that determine the best tiling of a contraction.
 
     Attributes:
         batch: Contractions of this size that one kernel does.
@@ -70,7 +70,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTile:
-    """What a work-group computes from operands that it shares in local memory.
+    """The tile that a work-group computes from operands shared in local memory.
 
     Attributes:
         down, across: Work-items along the pixels, and along the channels.

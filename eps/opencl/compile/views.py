@@ -1,4 +1,4 @@
-"""Where a tensor's elements lie: strides over a buffer, and what reshaping does to them."""
+"""Positions of a tensor's elements: strides over a buffer, and their change by reshaping."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ def store_graph(graph: Graph, *, whole: bool) -> StoredGraph:
 
 
 def restore_graph(kept: StoredGraph) -> Graph:
-    """What `stored` was given; initializers are views of the weights, or stayed away.
+    """Restore the graph that was stored; its initializers are views of the weights, or omitted.
 
     Raises:
-        InvalidGraph: It is no such thing.
+        InvalidGraph: It is not a stored graph.
     """
     try:
         model = read_model(kept.proto)

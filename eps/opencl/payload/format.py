@@ -82,7 +82,7 @@ class Payload:
 
     Attributes:
         identity: Of the device and driver that made the binaries.
-        model: The partition; None where its shapes are fixed.
+        model: The partition; None if its shapes are fixed.
     """
 
     identity: HardwareIdentity
@@ -103,7 +103,7 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
         shared: The file that large weights went to.
 
     Raises:
-        FormatError: It is no whole, undamaged payload of this version.
+        FormatError: It is not a whole, undamaged payload of this version.
     """
     header, body = read_header(data)
     sections = _Sections(body)
@@ -124,7 +124,7 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
 
 
 def identity_of(header: dict[str, object]) -> HardwareIdentity:
-    """What a payload was made for.
+    """The target of a payload.
 
     Raises:
         FormatError: It does not say so.
@@ -142,7 +142,7 @@ def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
     """The header, and the bytes after it in which sections lie.
 
     Raises:
-        FormatError: It is no header, or damaged.
+        FormatError: It is not a header, or damaged.
     """
     if len(data) < HEAD.size:
         raise FormatError("payload", f"{len(data)} bytes", f"at least {HEAD.size}")

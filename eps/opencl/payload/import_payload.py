@@ -70,7 +70,7 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
 
 
 def payload_identity(data: memoryview) -> HardwareIdentity:
-    """What a payload was made for, by its header alone.
+    """The target of a payload, according to its header.
 
     Raises:
         InvalidGraph: It is damaged.
@@ -85,13 +85,13 @@ def _refuse_damage() -> Iterator[None]:
         yield
     except FormatError as exc:
         raise InvalidGraph(
-            f"the payload is no OpenCL payload of ort_lite: {exc} (reason: {exc.reason})",
+            f"the payload is not an OpenCL payload of ort_lite: {exc} (reason: {exc.reason})",
             reason=exc.reason,
         ) from exc
 
 
 def info_identity(info: str) -> HardwareIdentity | None:
-    """What `info_text` said; None for a text of another form or version."""
+    """Decode `info_text`; None for another format or version."""
     try:
         fields = json.loads(info) if len(info) <= MAX_INFO else None
         if not isinstance(fields, dict) or fields.get(_INFO_KEY) != _INFO_FORMAT:

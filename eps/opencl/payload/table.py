@@ -70,7 +70,7 @@ def _encode_port(port: Port) -> list[object]:
 def decode_spec(
     table: Mapping[str, object], source: str, weights: tuple[Weight, ...], alignment: int
 ) -> ProgramSpec:
-    """What `encode_spec` wrote, every place inside the arena.
+    """Decode what `encode_spec` wrote; every buffer must be inside the arena.
 
     Args:
         table: From a file.

@@ -45,7 +45,7 @@ def prefixes() -> tuple[str, ...]:
 
 
 def _library_in(prefix: PathLike | None) -> str:
-    """Where the runtime's library is, or would be in the first of the folders."""
+    """Path of the runtime's library, or its expected path in the first folder."""
     places = [os.path.join(p, "lib", LIBRARY) for p in ((prefix,) if prefix else prefixes())]
     return next(filter(os.path.isfile, places), places[0])
 
@@ -108,7 +108,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _load(library: str, folder: PathLike) -> None:
-    """Load Intel's runtime, with the oneTBB that lies beside it where the process has an older one.
+    """Load Intel's runtime, with its own oneTBB if the process has an older one.
 
     `import openvino` brings one of the same name, which lacks symbols (OpenVINO 2026.4.1, Intel's
     2026.2.0). It stays what OpenVINO uses.

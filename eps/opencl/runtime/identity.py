@@ -40,7 +40,7 @@ def read_identity(listed: ListedDevice) -> HardwareIdentity:
 
 
 def chosen_architecture() -> str:
-    """What the user made Intel's compiler build for; its UUID does not change with it."""
+    """The CPU target that the user set for Intel's compiler; the UUID does not reflect it."""
     return os.environ.get(_ARCHITECTURE_SETTING, "")
 
 

@@ -32,7 +32,7 @@ def missing_part(
 
     Args:
         environ: `os.environ`; a variable with which the user chose the drivers decides.
-        package: pyopencl's folder; None where it is not installed.
+        package: pyopencl's folder; None if it is not installed.
         prefix: Where Intel's runtime may be installed; None for wherever pip installs.
         system: Folder of the system's .icd files.
     """

@@ -41,7 +41,7 @@ def with_code_of(binary: bytes, other: bytes) -> bytes | None:
         other: Of a program with kernels of other names, from the same driver.
 
     Returns:
-        None where one of the two is not of the known form.
+        None if one of the two is not of the known form.
     """
     mine, theirs = _sections(binary), _sections(other)
     if mine is None or theirs is None:

@@ -112,7 +112,7 @@ def _set_cpu_name(device: int, guess: str, name: str) -> bool:
 
 
 def _read(address: int, size: int) -> bytes | None:
-    """This process's memory; None where there is none, which ctypes would die of."""
+    """This process's memory; None if there is none, which ctypes would die of."""
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
     except OSError:

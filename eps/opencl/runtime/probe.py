@@ -1,4 +1,4 @@
-"""What OpenCL finds on this machine."""
+"""Lists the OpenCL devices of this machine."""
 
 from __future__ import annotations
 

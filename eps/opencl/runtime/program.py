@@ -92,7 +92,7 @@ def load(context: Context, binary: bytes, options: str) -> Program:
 def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> bytes:
     """The driver's binary; PoCL's is complete only after each kernel has run.
 
-    Intel's is given with the code of a small program beside it, where its driver takes it so.
+    Intel's is given with the code of a small program next to it, where its driver takes it so.
 
     Args:
         context: Of the program.

@@ -48,7 +48,7 @@ __kernel void count(__global float* y, const int n)
 """Vectors, built-in functions and a loop, as in the kernels that models are made of."""
 SIZE = 1024
 EXP_ULPS = 3
-"""What OpenCL allows exp (OpenCL 1.2, 7.4)."""
+"""Error of exp that OpenCL allows, in ulp (OpenCL 1.2, 7.4)."""
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def _problem(found: ListedDevice) -> tuple[str, bool]:
-    """What is wrong, and whether it would be again; a device that is busy is neither."""
+    """Run the trial: the problem ("" for none), and whether it is final; a busy device is not."""
     try:
         return _wrong(*_ran(found)), True
     except OpenCLError as exc:
@@ -98,7 +98,7 @@ def _wrong(
     x: np.ndarray[tuple[int], np.dtype[np.float32]],
     y: np.ndarray[tuple[int], np.dtype[np.float32]],
 ) -> str:
-    """What is wrong with the numbers."""
+    """Describe the first wrong number; "" if all are right."""
     power = np.exp(x.astype(np.float64)) / 2
     right = power + np.trunc(x * 4) + np.arange(SIZE)
     # exp's error, and a rounding of each sum

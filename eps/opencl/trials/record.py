@@ -63,7 +63,7 @@ def has_failures(folder: str) -> bool:
 
 
 def read_problem(facts: Mapping[str, str], folder: str) -> str | None:
-    """What a trial found: "" for nothing, None where none is known of."""
+    """The problem that a trial found: "" if none, None if there was no trial."""
     stem = _stem(facts, folder)
     for ending in _ENDINGS:
         problem = _problem_in(stem + ending, facts)

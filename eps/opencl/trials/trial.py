@@ -31,7 +31,7 @@ log = get_logger(__name__)
 
 CHILD = "eps.opencl.trials.child"
 BEGUN = "ort_lite trial"
-"""What the child says before it touches a driver."""
+"""The line that the child prints before it uses a driver."""
 LIMIT = 120.0
 """Seconds; PoCL's first program takes two on a machine that is not busy."""
 _MOST_TOLD = 600
@@ -41,7 +41,7 @@ _SHORTAGES = (
     *("allocate memory for thread-local data", "resource temporarily unavailable"),
     *("too many open files", "failed to map segment"),
 )
-"""What drivers and libraries say where the system has no more of something."""
+"""Messages of drivers and libraries about a shortage."""
 _ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGXCPU")
 """The system's, where memory is short, a limit's or a person's: not the driver's doing."""
 
@@ -50,7 +50,7 @@ _in_this_process: dict[str, str] = {}
 
 
 def recall_problem(found: ListedDevice) -> str | None:
-    """What an earlier trial of a device found: "" for nothing, None where there was none."""
+    """The problem that an earlier trial found: "" if none, None if there was no trial."""
     facts = facts_of(found, os.environ)
     known = _in_this_process.get(_key(facts))
     if known is None:
@@ -127,7 +127,7 @@ def _explain_problem(found: ListedDevice, problem: str) -> str:
 
 
 def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
-    """What is wrong with a device, and whether that would be so the next time."""
+    """Try a device in a child: the problem ("" for none), and whether it is final."""
     if not sys.executable or getattr(sys, "frozen", False):
         log.debug("%s is not tried: there is no Python to start", name)
         return "", False
@@ -152,7 +152,7 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
         return "", False
     lines = done.stdout.decode(errors="replace").splitlines()
     if BEGUN not in lines:
-        log.debug("%s is not tried: %s is no Python of ours", name, sys.executable)
+        log.debug("%s is not tried: %s is not a Python of ours", name, sys.executable)
         return "", False
     answer = lines[lines.index(BEGUN) + 1 :]
     if done.returncode == 0 and answer:

@@ -1,4 +1,4 @@
-"""What was measured on a device, kept in the user's cache folder: one JSON file a device.
+"""Tunings of a device, kept in the user's cache folder: one JSON file per device.
 
     {"format": 1, "identity": {...}, "tuned": [{problem and tiling}, ...]}
 
@@ -50,7 +50,7 @@ class TuningCache:
         return self.folder / f"{blake3(text.encode()).hexdigest()[:24]}.json"
 
     def read(self) -> dict[Problem, Tiling]:
-        """What is kept; nothing, with a warning, where the file is damaged."""
+        """Read the stored tunings; none, with a warning, if the file is damaged."""
         try:
             with self.path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)

@@ -33,7 +33,7 @@ def rows_of(tuned: Mapping[Problem, Tiling]) -> list[dict[str, object]]:
 
 
 def read_tuned_rows(rows: Iterable[object]) -> dict[Problem, Tiling]:
-    """What `rows_of` wrote, every tile inside of its problem.
+    """Decode what `rows_of` wrote; every tile must be inside its problem.
 
     Raises:
         FormatError: Something is not what it must be.

@@ -115,7 +115,7 @@ class Tuner:
 
 
 def candidates(problem: Problem, target: Target, effort: Effort) -> list[Tiling]:
-    """What is tried, the rule's choice first."""
+    """The tilings to measure, the rule's choice first."""
     rule = choose_tiling(problem, target)
     tiles = rank_tiles(problem, target)
     tried = [rule, *(Tiling(tile, rule.tasks) for tile in tiles)]

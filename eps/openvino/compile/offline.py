@@ -75,5 +75,5 @@ class OfflinePartition(CompiledPartition):
         )
 
     def release(self) -> None:
-        """Release OpenVINO's model."""
+        """Release OpenVINO's model and its weights."""
         self.model = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Values = Sequence[Any]
 
 RTOL, ATOL = 1e-3, 1e-7
-"""What ONNX's own runner allows where a case says nothing."""
+"""Tolerance of ONNX's own runner for cases that set none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Case:
     Attributes:
         name: As the suite calls it.
         model: Serialized ModelProto.
-        inputs: As many as the graph has inputs or fewer; arrays, or what is no tensor.
+        inputs: As many as the graph has inputs or fewer; arrays, or what is not a tensor.
         outputs: The right answers.
         rtol: Relative tolerance.
         atol: Absolute tolerance.

@@ -33,7 +33,7 @@ PROGRESS = 500
 
 @dataclass(slots=True)
 class Tally:
-    """What the cases of one version of an operator gave.
+    """The results of the cases of one operator version.
 
     Attributes:
         right: Runs with the stored answer.
@@ -80,7 +80,7 @@ def every_operator(release: str) -> SupportTable:
 
 
 def _only_node(content: bytes) -> tuple[str, int] | None:
-    """Operator and version of the one node of a model; None where it is not such a model."""
+    """Operator and version of the one node of a model; None if it is not such a model."""
     model = onnx.ModelProto.FromString(content)
     if len(model.graph.node) != 1 or model.graph.node[0].domain:
         return None
@@ -107,7 +107,7 @@ def _count(
 
 
 def _reference(case: Case) -> Sequence[Any]:
-    """What the installed onnx computes; nothing where it fails on the case."""
+    """The results of the installed onnx; empty if it fails on the case."""
     model = onnx.ModelProto.FromString(case.model)
     feed = dict(zip((port.name for port in model.graph.input), case.inputs, strict=False))
     try:
@@ -121,7 +121,7 @@ def _reference(case: Case) -> Sequence[Any]:
 def _answers(
     ep: OpenVINOExecutionProvider, table: SupportTable, graph: Graph, inputs: Sequence[Any]
 ) -> list[Any] | None:
-    """OpenVINO's outputs; None where the conditions or OpenVINO itself refuse the case."""
+    """OpenVINO's outputs; None if the conditions or OpenVINO itself refuse the case."""
     view = GraphView(graph, frozenset({0}))
     if not capability(view, table).supported:
         return None

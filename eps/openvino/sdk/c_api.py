@@ -50,7 +50,7 @@ MOST_CORES = 4
 
 
 class Shape(ctypes.Structure):
-    """ov_shape_t."""
+    """ov_shape_t of openvino/c/ov_shape.h."""
 
     _fields_: ClassVar = [("rank", c_int64), ("dims", POINTER(c_int64))]
 
@@ -70,20 +70,20 @@ class PartialShape(ctypes.Structure):
 class Property(ctypes.Structure):
     """ov_property_t.
 
-    For some keys the value is no text but an address: never pass on a key from outside.
+    For some keys the value is not text but an address: never pass on a key from outside.
     """
 
     _fields_: ClassVar = [("key", c_char_p), ("value", c_char_p)]
 
 
 class Version(ctypes.Structure):
-    """ov_version_t."""
+    """ov_version_t of openvino/c/ov_core.h."""
 
     _fields_: ClassVar = [("build_number", c_char_p), ("description", c_char_p)]
 
 
 class Devices(ctypes.Structure):
-    """ov_available_devices_t."""
+    """ov_available_devices_t of openvino/c/ov_core.h."""
 
     _fields_: ClassVar = [("names", POINTER(c_char_p)), ("size", c_size_t)]
 

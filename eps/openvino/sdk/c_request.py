@@ -29,7 +29,7 @@ _NUMBERS = {
 
 
 class CRequest:
-    """One infer request."""
+    """An infer request of the C API."""
 
     def __init__(self, api: CApi, request: Owned, outputs: Sequence[Port]) -> None:
         """Find the outputs that stay where they are: those of a known size."""

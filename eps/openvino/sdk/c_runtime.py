@@ -76,7 +76,7 @@ class CRuntime:
 
 
 class CModel:
-    """An imported model."""
+    """An imported model of the C API."""
 
     def __init__(self, api: CApi, compiled: Owned, payload: memoryview) -> None:
         """Ask for its ports."""
@@ -174,7 +174,7 @@ class _PortReader:
 
 
 def _in_place(payload: memoryview) -> Any:  # noqa: ANN401 - ctypes
-    """Where the bytes lie, for a function that takes an address; keeps them there."""
+    """Address of the bytes, for a C function; keeps them alive."""
     if not payload.readonly:
         return (ctypes.c_char * payload.nbytes).from_buffer(payload)
     import numpy as np  # noqa: PLC0415 - lazy: reload

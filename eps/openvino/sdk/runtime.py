@@ -42,7 +42,7 @@ class Model(Protocol):
     outputs: Ports
 
     def request(self) -> Request:
-        """A new request."""
+        """Create an infer request."""
         ...
 
     def property(self, key: str) -> str:
@@ -70,7 +70,7 @@ class Runtime(Protocol):
         ...
 
     def property(self, device: str, key: str) -> str | None:
-        """A property as text; None where the plug-in does not report it."""
+        """A property as text; None if the plug-in does not report it."""
         ...
 
     def import_model(self, payload: memoryview, device: str, config: Mapping[str, object]) -> Model:

@@ -79,7 +79,7 @@ class Sdk:
         return self._core
 
     def binding(self) -> Runtime:
-        """What names devices and imports blobs through the extension.
+        """The runtime that names devices and imports blobs through the extension.
 
         Raises:
             EPFail: As `core`.
@@ -100,7 +100,7 @@ class Sdk:
 
 
 def _through_c_api(options: OpenVINOOptions) -> Runtime | None:
-    """OpenVINO through its C API; None where that does not do.
+    """OpenVINO through its C API; None if that does not do.
 
     It was tried on the CPU alone. It takes properties as text, and some for addresses, so a
     user's own (`load_config`) go through the extension.

@@ -1,4 +1,4 @@
-"""What the support conditions may know about a node."""
+"""The facts about a node that support conditions use."""
 
 from __future__ import annotations
 

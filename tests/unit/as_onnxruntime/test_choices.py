@@ -71,7 +71,7 @@ def test_providers_can_be_written_short_with_options_or_as_json(
     ("text", "message"),
     [
         ("cuda", r"X: no execution provider 'cuda' is installed; expected one of .*CPUExecution"),
-        ("openvino:device_type", "X: 'device_type' after 'openvino' is no KEY=VALUE"),
+        ("openvino:device_type", "X: 'device_type' after 'openvino' is not a KEY=VALUE"),
         ("openvino:device_type=CPU,cpu", "'cpu' after 'openvino'.*separated by ';'"),
         ("cpu,cpu", "X: CPUExecutionProvider is named twice"),
         (" , ", "X: no execution provider is named"),

@@ -153,7 +153,7 @@ def test_check_of_a_missing_payload_says_how_to_mend_it(
     result = invoke("check", context)
     assert result.code == ExitCode.INVALID_GRAPH
     assert "EP_UNSUPPORTED (missing_payload)" in result.out
-    assert "beside the model" in result.out
+    assert "next to the model" in result.out
 
 
 def test_inputs_of_the_wrong_name_are_refused_before_the_model_runs(invoke, model: Path) -> None:

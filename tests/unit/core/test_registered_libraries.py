@@ -63,7 +63,7 @@ def test_a_name_is_registered_once(chip: str) -> None:
     [
         ("/lib/libep.so", ort.InvalidArgument, "module:attribute"),
         ("no_such_module:FACTORY", ort.EPFail, "No module named 'no_such_module'"),
-        ("npu_ep:NAME", ort.EPFail, "is no factory"),
+        ("npu_ep:NAME", ort.EPFail, "is not a factory"),
     ],
 )
 def test_what_is_no_factory_is_refused(path: str, error: type[Exception], message: str) -> None:

@@ -63,7 +63,7 @@ AT_BIND: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("LinearAttention", [f(1, 2, 4)] * 3, {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "x"},
      "update_rule is 'x', expected one of linear, gated, delta, gated_delta"),
     ("LinearAttention", [f(1, 2, 4)] * 3, {"q_num_heads": 3, "kv_num_heads": 2},
-     "q_num_heads 3 is no multiple of kv_num_heads 2"),
+     "q_num_heads 3 is not a multiple of kv_num_heads 2"),
     ("CausalConvWithState", [f(1, 2, 4), f(2, 1, 2)], {"activation": "relu"},
      "activation is 'relu', expected none, silu or swish"),
     ("Constant", [], {}, "Constant node 'n' has no value"),

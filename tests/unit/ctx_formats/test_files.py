@@ -177,7 +177,7 @@ def test_only_regular_files_are_found(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("fifo")
     for name in ("folder", "fifo", "link"):
-        with pytest.raises(FormatError, match="is no regular file") as found:
+        with pytest.raises(FormatError, match="is not a regular file") as found:
             resolve_payload(tmp_path, name)
         assert found.value.reason is Reason.UNSAFE_PATH
 
@@ -443,7 +443,7 @@ def test_a_fifo_is_not_replaced_by_a_file(tmp_path: Path, *, linked: bool, repla
     link.symlink_to(fifo)
     path = link if linked else fifo
     before = [path.lstat() for path in (fifo, link)]
-    with pytest.raises(OSError, match="no regular file and is not replaced"):
+    with pytest.raises(OSError, match="not a regular file and is not replaced"):
         write_file(path, b"mine", replace=replace)
     assert [path.lstat() for path in (fifo, link)] == before
     assert sorted(tmp_path.iterdir()) == [fifo, link]

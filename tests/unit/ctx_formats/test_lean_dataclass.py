@@ -158,7 +158,7 @@ def test_a_base_of_the_standard_library_is_refused() -> None:
     class Base:
         a: int
 
-    with pytest.raises(TypeError, match="no lean dataclass"):
+    with pytest.raises(TypeError, match="not a lean dataclass"):
 
         @lean_dataclass.dataclass(slots=True)
         class Derived(Base):

@@ -65,7 +65,7 @@ CHANGES = {
     "a range that is none": (
         ">=32.0.100",
         "newest",
-        "hw_matrix.yaml:20: 'newest' is no range of versions, such as '>=32.0,<33'",
+        "hw_matrix.yaml:20: 'newest' is not a range of versions, such as '>=32.0,<33'",
     ),
     "a row without a state": (
         "  npu: { state: expected }\n",

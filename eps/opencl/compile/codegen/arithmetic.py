@@ -1,4 +1,4 @@
-"""What differs between products of floats and of integers: registers, packed weights, sums."""
+"""The differences between float and integer products: registers, packed weights, sums."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LARGEST_HALF = 65504.0
 FLOAT_BITS = 32
-"""What `Arithmetic.bits` of floats is; integers have fewer."""
+"""`Arithmetic.bits` of floats; integers have fewer."""
 
 
 class Arithmetic(Protocol):

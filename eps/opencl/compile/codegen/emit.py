@@ -63,7 +63,7 @@ def _emit_entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target)
 
 
 def _emit_preamble(body: str, target: Target) -> str:
-    """What `body` needs before it."""
+    """Definitions that `body` needs."""
     lines = [read_inlined_builtins()] if target.calls_builtins else []
     if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]

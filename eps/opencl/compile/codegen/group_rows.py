@@ -276,4 +276,4 @@ GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {
     Reduce: reduce_by_groups,
     ArgExtreme: arg_extreme_by_groups,
 }
-"""What has kernels of its own where there are work-groups."""
+"""Operations with their own kernels for work-groups."""

@@ -81,7 +81,7 @@ def _add_parts(finish: Finish, splits: int) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where results go: strides of (part of the sum, batch axes), and of (row, column, channel)."""
+    """Strides of results: of (part of the sum, batch axes), and of (row, column, channel)."""
 
     buffer: Storage
     offset: int

@@ -96,7 +96,7 @@ def _cost(tile: GroupTile, problem: Problem, groups: Groups) -> float:
 
 
 def in_smaller_groups(target: Target, most: int) -> Target | None:
-    """The target for kernels in groups of at most `most` items; None where groups are no larger.
+    """The target for kernels in groups of at most `most` items; None if groups are no larger.
 
     What was measured for larger groups is left out.
     """

@@ -35,7 +35,7 @@ MOST_LANES = 8
 ACCUMULATORS = 8
 """Vectors of sums where a CPU has 16 registers: two vectors of weights for each panel take more."""
 MANY_ACCUMULATORS = 16
-"""What only a device with more registers can have."""
+"""The same for devices with more registers."""
 QUAD = 4
 """Neighbours that are one load of 32 bits."""
 

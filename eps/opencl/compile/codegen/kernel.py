@@ -30,7 +30,7 @@ class Kernel:
         tasks: Global size, a multiple of `group`.
         group: Local size.
         checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
-        work: Floating-point operations, for reports; 0 where nobody counted.
+        work: Floating-point operations, for reports; 0 if nobody counted.
         problem: What a contraction's tiling was chosen for; None of other kernels.
         written: How many operands are written.
         label: What its name in the program begins with.
@@ -124,7 +124,7 @@ def floats(vector: int) -> str:
 
 
 def pointee_type(buffer: Storage) -> str:
-    """What a pointer to the buffer points to; halves are for constants and `load_packed` alone."""
+    """Element type of a pointer to the buffer; halves are for constants and `load_packed` only."""
     return "half" if buffer.dtype == "float16" else C_TYPES[buffer.dtype]
 
 

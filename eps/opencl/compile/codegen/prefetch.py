@@ -1,7 +1,7 @@
 """Fetching what is needed next while the work on what is in the cache goes on.
 
 Statements of clang, for CPU devices whose compiler is made of it; an address beyond the end of a
-buffer is no fault. OpenCL's own `prefetch` is a call that costs more than it brings.
+buffer is not a fault. OpenCL's own `prefetch` is a call that costs more than it brings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PanelAhead:
 
     @staticmethod
     def of(weights: Storage, panel: int, steps: int, tiles: int) -> PanelAhead | None:
-        """None where the weights are no constants or stay in a cache, or tiles hide too little."""
+        """None if the weights are not constants or stay in a cache, or tiles hide too little."""
         if weights.constant is None or weights.constant.nbytes < SMALLEST_STREAM:
             return None
         if not 2 <= tiles <= MOST_TILES:

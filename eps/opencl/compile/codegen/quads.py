@@ -42,7 +42,7 @@ MOST_REST = 0.5
 LANES = 8
 """Channels of a vector, for that estimate."""
 SIGN = 0x80
-"""What makes a signed byte an unsigned one, 128 more."""
+"""Offset that makes a signed byte unsigned: 128."""
 LINE = 32
 """Bytes of which a panel is a multiple, so that its vectors lie across as few lines as they can."""
 
@@ -67,7 +67,7 @@ def _rest_share(weights: Array) -> float:
 
 
 def quad_line(depth: int, tile: Tile) -> int:
-    """Bytes of one tap of one panel; a last quad that is not whole has its rest beside it."""
+    """Bytes of one tap of one panel; a last quad that is not whole has its rest next to it."""
     return (depth // QUAD + (2 if depth % QUAD else 0)) * QUAD * tile.channels
 
 

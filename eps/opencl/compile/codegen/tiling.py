@@ -19,7 +19,7 @@ MOST_PANELS = 3
 
 
 def choose_tiling(problem: Problem, target: Target) -> Tiling:
-    """What was measured to be best on this device, else what the rule says."""
+    """The tiling measured as best on this device, or else the rule's."""
     measured = target.tuned.get(problem)
     if measured is not None:
         return measured

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SMALLEST_TASK = 2048
 """Elements of the input below which another task costs more than it brings."""
 MOST_TILES = 24
-"""That a work-item multiplies by the weights that it reads: more gained nothing."""
+"""Most tiles that a work-item multiplies by the weights it reads; more gained nothing."""
 MOST_BYTES = 1 << 16
 """Of a work-item's products, which are on a thread's stack."""
 LARGE_VALUES, OWN_VALUES = 1 << 19, 1 << 16

@@ -1,4 +1,4 @@
-"""What a work-item makes of a block of tiles and a panel of channels: products, then results.
+"""The work of a work-item on a block of tiles and a panel of channels: products, then results.
 
 C names that a kernel declares before: `first` and `count`, the block's tiles; `v`, the values of
 the first one; `n0`, the panel's first channel; `products`, as many floats as `Block.products`.

@@ -27,7 +27,7 @@ class NodeView:
     """One node during lowering.
 
     Attributes:
-        inputs: None where an optional input is omitted.
+        inputs: None if an optional input is omitted.
         opset: Version of the node's domain that the model imports.
         emit: Adds an operation to the kernel graph.
     """

@@ -80,7 +80,7 @@ def dequantize_constant(node: NodeView) -> Tensor | None:
 
 
 def _origin(node: NodeView) -> Quantised | None:
-    """What a DequantizeLinear makes its result of, where kernels can go back to that."""
+    """The quantised operand of a DequantizeLinear, if kernels can use it directly."""
     steps = _read_params(node, node.input(0).dtype)
     return None if steps is None else Quantised(node.input(0), steps)
 

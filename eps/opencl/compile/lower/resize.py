@@ -75,7 +75,7 @@ def _sample(node: NodeView, x: Tensor, shape: list[int], scales: list[float]) ->
 
 
 def _axis_taps(node: NodeView, n: int, m: int, scale: float) -> Sequence[Taps]:
-    """What each output index reads of an axis of n elements."""
+    """Input indices and weights of each output index, on an axis of n elements."""
     if n == m and scale == 1.0:
         return [[(i, 1.0)] for i in range(n)]
     mode = node.attr("mode", "nearest")

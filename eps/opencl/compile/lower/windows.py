@@ -26,7 +26,7 @@ def pair(node: NodeView, name: str, default: int) -> tuple[int, int]:
 
 
 def explicit_pads(node: NodeView, given: Sequence[int] | None) -> tuple[int, int, int, int]:
-    """`pads` as (top, left, bottom, right); none where it is None."""
+    """`pads` as (top, left, bottom, right); none if it is None."""
     if not given:
         return 0, 0, 0, 0
     if len(given) == 2:

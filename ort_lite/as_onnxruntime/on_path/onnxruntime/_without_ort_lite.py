@@ -1,4 +1,4 @@
-"""What happens in an environment that has the stand-in's folder on its path and no ort_lite."""
+"""Behaviour in an environment with the stand-in's folder on its path and without ort_lite."""
 
 from __future__ import annotations
 
