@@ -12,6 +12,7 @@ from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_checks import PayloadChecks
 from ort_lite.context.signatures_shown import described, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
+from ort_lite.ep.factory import SupportsRequirementText
 from ort_lite.ep.interface import (
     CompiledModelCompatibility,
     SupportsEpContext,
@@ -53,6 +54,7 @@ class NodeVerdict:
         recorded: What the payload was built for.
         signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
         present: What is here; None if no SDK had to be asked.
+        needs: What the payload needs of a machine, in the words of its EP; "" if unknown.
     """
 
     node: str
@@ -65,6 +67,7 @@ class NodeVerdict:
     signed_by: str = ""
     recorded: HardwareIdentity | None = None
     present: HardwareIdentity | None = None
+    needs: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as JSON values."""
@@ -132,13 +135,28 @@ def check_compatibility(
             judge = _Judge(loaded, options, _provider_requests(loaded, options, providers, sources))
             try:
                 return tuple(
-                    verdict if checked is None else judge.verdict(*node, verdict, checked)
+                    _with_needs(
+                        verdict if checked is None else judge.verdict(*node, verdict, checked)
+                    )
                     for node, verdict, checked in results
                 )
             finally:
                 judge.release()
     finally:
         loaded.close()
+
+
+def _with_needs(verdict: NodeVerdict) -> NodeVerdict:
+    entry = catalog.entries().get(verdict.source)
+    if verdict.recorded is None or entry is None:
+        return verdict
+    try:
+        factory = entry.load()
+    except EPFail:
+        return verdict  # the verdict names the problem
+    if not isinstance(factory, SupportsRequirementText):
+        return verdict
+    return replace(verdict, needs=factory.describe_requirements(verdict.recorded))
 
 
 def _provider_requests(

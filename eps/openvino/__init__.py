@@ -10,6 +10,7 @@ from eps.openvino.options import DEVICE_OPTION, OPTIONS, PACKAGE, device_kind, p
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ctx_formats.identity import HardwareIdentity
     from ort_lite.ep import ExecutionProvider, Probe
 
 NAME = "OpenVINOExecutionProvider"
@@ -45,6 +46,13 @@ class _Factory:
             return Probe(reason=f"the openvino package cannot be loaded: {exc}")
 
         return probe_devices()
+
+    def describe_requirements(self, recorded: HardwareIdentity) -> str:
+        """What an NPU payload needs of a machine; "" for payloads of other devices."""
+        from eps.openvino.payload.npu_requirements import read_npu_requirements
+
+        needs = read_npu_requirements(recorded.requirements)
+        return "" if needs is None else str(needs)
 
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""

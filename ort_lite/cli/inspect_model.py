@@ -166,6 +166,7 @@ def _print(verdict: NodeVerdict) -> None:
     rows = [
         ("for", verdict.source),
         ("built with", identity_text(verdict.recorded)),
+        ("needs", verdict.needs),
         ("here", identity_text(verdict.present)),
         ("integrity", verdict.integrity),
         ("signed by", verdict.signed_by),

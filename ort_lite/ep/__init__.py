@@ -51,6 +51,7 @@ _HOMES = {
         "Probe",
         "SupportsEarlyLoading",
         "SupportsMissingReason",
+        "SupportsRequirementText",
         "SupportsThreadsOption",
         "SupportsUnknownOptions",
         "TRUE_TEXTS",
@@ -145,6 +146,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import Probe as Probe
     from ort_lite.ep.factory import SupportsEarlyLoading as SupportsEarlyLoading
     from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason
+    from ort_lite.ep.factory import SupportsRequirementText as SupportsRequirementText
     from ort_lite.ep.factory import SupportsThreadsOption as SupportsThreadsOption
     from ort_lite.ep.factory import SupportsUnknownOptions as SupportsUnknownOptions
     from ort_lite.ep.factory import read_choice as read_choice

@@ -93,6 +93,15 @@ class SupportsMissingReason(Protocol):
 
 
 @runtime_checkable
+class SupportsRequirementText(Protocol):
+    """A factory that can put the recorded requirements of a payload into words."""
+
+    def describe_requirements(self, recorded: HardwareIdentity) -> str:
+        """What the payload needs of a machine, in one line; "" if unknown. Imports no SDK."""
+        ...
+
+
+@runtime_checkable
 class SupportsThreadsOption(Protocol):
     """A factory with an option for the number of threads of one run.
 

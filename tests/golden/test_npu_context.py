@@ -1,7 +1,7 @@
-"""A context for an NPU that is not here: what it says, and that nothing else runs it.
+"""Contexts for NPUs that are not here: what they say, and that nothing else runs them.
 
-tests/golden/npu/mlp_npu4000_ctx.onnx.xz is `small_models.mlp()`, compiled by Intel's NPU compiler
-of OpenVINO 2026.4.1 for Windows: `ort-lite compile mlp.onnx --npu-platform 4000 --embed`.
+tests/golden/npu/mlp_npu*_ctx.onnx.xz are `small_models.mlp()`, compiled by Intel's NPU compiler of
+OpenVINO 2026.4.1 for Windows: `ort-lite compile mlp.onnx --npu-platform 4000,5010,... --embed`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,38 @@ from pathlib import Path
 import onnx
 import pytest
 from context_models import OPENVINO
+from npu_compiler import PLATFORMS
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from ctx_formats.ep_context import EpContextNode
+from ctx_formats.identity import HardwareIdentity
 from ctx_formats.model_reader import read_model
+from eps.openvino.options import parse_options
+from eps.openvino.payload.npu_requirements import (
+    HOSTS,
+    NpuRequirements,
+    read_npu_requirements,
+)
+from eps.openvino.payload.verdict import Verdicts
+from ort_lite.cli.app import run_command
+from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.model_facts import read_facts
 from ort_lite.providers.catalog import probe_all
 
-PACKED = Path(__file__).with_name("npu") / "mlp_npu4000_ctx.onnx.xz"
+FOLDER = Path(__file__).with_name("npu")
 REQUIREMENTS = "meta=2.7;ov=2026.4.1;desc=[compiler=8.4;npu=4000;t=4;elf=1.2.2;mi=11.4.10]"
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Path:
-    path = tmp_path / PACKED.stem
-    path.write_bytes(lzma.decompress(PACKED.read_bytes()))
+    return unpacked("4000", tmp_path)
+
+
+def unpacked(platform: str, folder: Path) -> Path:
+    packed = FOLDER / f"mlp_npu{platform}_ctx.onnx.xz"
+    path = folder / packed.stem
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
     return path
 
 
@@ -72,3 +88,62 @@ def test_nothing_but_that_npu_runs_it(device: str, context: Path) -> None:
         return
     assert isinstance(refused.value, ort.InvalidGraph)
     assert refused.value.reason == "hardware_architecture"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        ((), ExitCode.INVALID_GRAPH, "hardware_architecture"),
+        (("--device", "npu"), ExitCode.NO_HARDWARE, "device_missing"),
+        (("-e", "cpu"), ExitCode.NO_HARDWARE, "device_missing"),
+    ],
+)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_check_says_which_npu_and_driver_it_needs(
+    platform: str,
+    arguments: tuple[str, ...],
+    code: ExitCode,
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if has_npu():
+        pytest.skip("this machine has an NPU")
+    context = unpacked(platform, tmp_path)
+    assert run_command(["check", str(context), *arguments]) == code
+    shown = capsys.readouterr().out
+    assert f"({reason})" in shown
+    assert f"needs       NPU {platform} ({HOSTS[platform]}) with a driver that loads ELF " in shown
+    assert (
+        "such as one released with OpenVINO 2026.4.1 or newer, or one with NPU compiler 8.4"
+        in shown
+    )
+    if reason == "hardware_architecture":
+        assert f"built for NPU {platform}, this session runs on CPU" in shown
+
+
+def test_the_requirements_are_the_compilers_own() -> None:
+    assert read_npu_requirements(REQUIREMENTS) == NpuRequirements(
+        platform="4000",
+        compiler="8.4",
+        elf="1.2.2",
+        mapped_inference="11.4.10",
+        openvino="2026.4.1",
+    )
+    assert read_npu_requirements("meta=1.0;ov=2026.4.1;isa=Intel AVX2") is None
+    assert read_npu_requirements("desc=[compiler=8.4]") is None
+    assert read_npu_requirements("desc=[npu=6000]") == NpuRequirements(platform="6000")
+    assert str(read_npu_requirements("desc=[npu=6000]")).startswith("NPU 6000 with a driver that")
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_an_npu_of_another_platform_is_named(platform: str) -> None:
+    recorded = HardwareIdentity(sdk_version="2026.4.1", requirements=REQUIREMENTS)
+    here = HardwareIdentity(device="NPU: AI Boost", architecture=platform, sdk_version="2026.4.1")
+    verdicts = Verdicts(lambda: "", parse_options({"device_type": "NPU"}), here)
+    verdict = verdicts.compare(recorded)
+    if platform == "4000":
+        assert verdict.reason is None
+    else:
+        assert verdict.reason == "hardware_architecture"
+        assert verdict.message == f"built for NPU 4000, this session runs on NPU {platform}"

@@ -60,6 +60,9 @@ class Verdicts:
                 Reason.HARDWARE_ARCHITECTURE,
                 f"built for {recorded.device}, this session runs on {self._basic.device}",
             )
+        other_npu = self._other_npu(recorded.requirements)
+        if other_npu is not None:
+            return other_npu
         same_device = recorded.device == self._basic.device
         if self._options.kind == "NPU":
             # Names compiler and platform; a driver may accept others than its own.
@@ -73,6 +76,22 @@ class Verdicts:
         if problem is not None and recorded.sdk_version in ("", self._basic.sdk_version):
             return problem
         return compare_identities(replace(recorded, requirements=""), self._basic)
+
+    def _other_npu(self, requirements: str) -> Compatibility | None:
+        """The verdict on a payload for an NPU that this session does not run on; else None."""
+        if "desc=[" not in requirements:
+            return None
+        from eps.openvino.payload.npu_requirements import read_npu_requirements  # noqa: PLC0415 - lazy: rare
+
+        needs = read_npu_requirements(requirements)
+        here = self._basic.architecture if self._options.kind == "NPU" else ""
+        if needs is None or needs.platform == here:
+            return None
+        present = f"NPU {here}" if here else self._basic.device
+        return unsupported(
+            Reason.HARDWARE_ARCHITECTURE,
+            f"built for NPU {needs.platform}, this session runs on {present}",
+        )
 
     def require_version(self, recorded: str) -> None:
         """Compare the OpenVINO version in a payload's requirement text with this one.
