@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
-from ort_lite.execution.run_forms import require_run_options
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.session_answers import SessionAnswers, handed_out
+from ort_lite.run_forms import RunForms, require_run_options
+from ort_lite.session_answers import handed_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.shortages import KINDS, as_status, shortage_as_status
 from ort_lite.start.load_request import FIRST_RUN, LoadClock
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ort_lite.ep.interface import Value
-    from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
@@ -48,7 +47,7 @@ def _membership(options: object) -> AbstractContextManager[None]:
     return membership(cast("SessionOptions", options))
 
 
-class InferenceSession(SessionAnswers):
+class InferenceSession(RunForms):
     """A model ready to run; `run` may be called from many threads at once.
 
     A model with EPContext nodes is reloaded from its payloads; anything wrong with one is
@@ -176,9 +175,12 @@ class InferenceSession(SessionAnswers):
                 log.warning("%s", line)
 
     def _metadata(self) -> ModelMetadata:
-        from ort_lite.model.read_metadata import read_metadata  # noqa: PLC0415 - lazy: rare
+        """The model's metadata, read before the session is made."""
+        from ort_lite.model import loader  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - lazy: reload
 
-        return read_metadata(self._source, self._options)
+        with closing(loader.load(self._source, self._options)) as loaded:
+            return ModelMetadata.of(loaded.model)
 
     def run(
         self,
@@ -362,13 +364,6 @@ class InferenceSession(SessionAnswers):
     def disable_fallback(self) -> None:
         """Make the failure of an execution provider an error of the run: EPFail."""
         self._enable_fallback = False
-
-    def _require_names(self, input_feed: Mapping[str, Any]) -> None:
-        self._state.signature.feeds.require_names(input_feed)
-
-    def _open_services(self) -> SessionServices:
-        self._present()
-        return self._services
 
     def lose_threads(self) -> object:
         """Refuse to run in a forked process, where the SDKs' threads are missing.

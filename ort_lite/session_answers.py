@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
-
-from ort_lite.execution.run_forms import RunForms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +25,7 @@ def handed_out(values: Iterable[Value]) -> list[Value]:
     return [value.view() if hasattr(value, "view") else value for value in values]
 
 
-class SessionAnswers(RunForms):
+class SessionAnswers(ABC):
     """The questions that a session answers, which change nothing."""
 
     _capi: ClassVar[str]

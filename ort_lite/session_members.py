@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ort_lite.options import SessionOptions
-    from ort_lite.session_answers import SessionAnswers
+    from ort_lite.run_forms import RunForms
 
 BINDING = "binding_session"
 """Module of a package `capi` whose InferenceSession is the face that `_sess` is."""
 
 
-def private_member(session: SessionAnswers, name: str) -> Any:  # noqa: ANN401 - as various as the names
+def private_member(session: RunForms, name: str) -> Any:  # noqa: ANN401 - as various as the names
     """The member that onnxruntime has under a private name.
 
     Raises:
@@ -36,7 +36,7 @@ def private_member(session: SessionAnswers, name: str) -> Any:  # noqa: ANN401 -
     return read(session)
 
 
-def _face(session: SessionAnswers) -> Any:  # noqa: ANN401 - a class that is above this one
+def _face(session: RunForms) -> Any:  # noqa: ANN401 - a class that is above this one
     """The session as onnxruntime's binding has it; one object as long as anybody holds it."""
     known: weakref.ref[Any] | None = session.__dict__.get("_face")
     face = known() if known is not None else None
@@ -47,22 +47,22 @@ def _face(session: SessionAnswers) -> Any:  # noqa: ANN401 - a class that is abo
     return face
 
 
-def _model_path(session: SessionAnswers) -> str | None:
+def _model_path(session: RunForms) -> str | None:
     source: object = session._source  # noqa: SLF001 - what this module is for
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
 
 
-def _model_bytes(session: SessionAnswers) -> bytes | None:
+def _model_bytes(session: RunForms) -> bytes | None:
     source: object = session._source  # noqa: SLF001 - what this module is for
     return bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else None
 
 
-def _options_at_first(session: SessionAnswers) -> SessionOptions:
+def _options_at_first(session: RunForms) -> SessionOptions:
     found: SessionOptions = session._initial_options  # noqa: SLF001 - what this module is for
     return found
 
 
-def _validate_input(session: SessionAnswers, feed_input_names: Iterable[str]) -> None:
+def _validate_input(session: RunForms, feed_input_names: Iterable[str]) -> None:
     """Refuse a feed without these names.
 
     Raises:
@@ -78,7 +78,7 @@ def _validate_input(session: SessionAnswers, feed_input_names: Iterable[str]) ->
         raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
 
 
-_READ: dict[str, Callable[[SessionAnswers], Any]] = {
+_READ: dict[str, Callable[[RunForms], Any]] = {
     "_fallback_providers": lambda _: [DEFAULT_PROVIDER],
     "_input_meminfos": lambda session: session.get_input_memory_infos(),
     "_inputs_meta": lambda session: session.get_inputs(),

@@ -244,8 +244,7 @@ def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.lift_constants import lift_constants  # noqa: PLC0415 - lazy: reload
-    from ort_lite.model.node_arity import require_arity  # noqa: PLC0415 - lazy: reload
-    from ort_lite.model.node_schemas import check_versions  # noqa: PLC0415 - lazy: reload
+    from ort_lite.model.node_schemas import check_versions, require_arity  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.shape_inference import infer_types  # noqa: PLC0415 - lazy: reload
 
     _require_versions(model)

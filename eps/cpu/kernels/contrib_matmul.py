@@ -46,13 +46,9 @@ def _matmul_to_float(info: KernelInfo) -> KernelFn:
     """Quantised A times quantised B in float32: MatMulIntegerToFloat-1."""
     multiply = integer_matmul(info, 1, 5)
 
-    def run(*inputs: Array | None) -> Array:
-        given: list[Array | None] = [*inputs, *[None] * (7 - len(inputs))]
-        a, b, a_scale, b_scale, a_zero, b_zero, bias = given
-        assert a is not None
-        assert b is not None
-        assert a_scale is not None
-        assert b_scale is not None
+    def run(a: Array, b: Array, a_scale: Array, b_scale: Array, *rest: Array | None) -> Array:
+        optional: list[Array | None] = [*rest, *[None] * (3 - len(rest))]
+        a_zero, b_zero, bias = optional
         product = multiply(a, a_zero, b, b_zero)
         result = product.astype(np.float32, copy=False)
         result *= a_scale * b_scale

@@ -141,8 +141,7 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     "contrib_text": {"com.microsoft": "Tokenizer"},
     "ml_categories": {"ai.onnx.ml": "LabelEncoder OneHotEncoder"},
     "ml_svm": {"ai.onnx.ml": "LinearClassifier SVMClassifier SVMRegressor"},
-    "ml_tree": {"ai.onnx.ml": "TreeEnsembleClassifier TreeEnsembleRegressor"},
-    "ml_tree_ensemble": {"ai.onnx.ml": "TreeEnsemble"},
+    "ml_tree": {"ai.onnx.ml": "TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor"},
     "ml_values": {
         "ai.onnx.ml": (
             "CastMap CategoryMapper DictVectorizer FeatureVectorizer LinearRegressor Normalizer "

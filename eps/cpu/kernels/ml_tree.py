@@ -1,20 +1,206 @@
-"""TreeEnsembleRegressor and TreeEnsembleClassifier of ai.onnx.ml."""
+"""Ensembles of decision trees in ai.onnx.ml: TreeEnsembleRegressor and -Classifier, TreeEnsemble.
+
+TreeEnsemble, of version 5, numbers inner nodes and leaves apart and has tests for membership.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.decision_trees import Forest, values_of
-from eps.cpu.post_transform import labels_of, transform_of
+from eps.cpu.arrays import check_allocation
+from eps.cpu.decision_trees import Forest, modes_of, steps_to_leaves, values_of
+from eps.cpu.post_transform import labels_of, transform_named, transform_of
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelFn, KernelInfo
 
+_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+_MEMBER = 6
+_EQUAL = 4
+_SIDES = ("true", "false")
 DOMAIN = "ai.onnx.ml"
+
+
+def _ensemble(info: KernelInfo) -> KernelFn:
+    """ai.onnx.ml TreeEnsemble-5."""
+    aggregate = _mode_name(info, "aggregate_function", 1, _AGGREGATES)
+    finish = transform_named(_mode_name(info, "post_transform", 0, _TRANSFORMS), info.op_type)
+    forest = _forest(info)
+
+    def run(x: Array) -> Array:
+        scores, _ = forest.scores(x if x.ndim == 2 else x.reshape(1, -1), aggregate)
+        return finish(scores.astype(x.dtype))
+
+    return run
+
+
+def _mode_name(info: KernelInfo, name: str, default: int, names: Sequence[str]) -> str:
+    number = int(info.attr(name, default))
+    if not 0 <= number < len(names):
+        raise ValueError(f"TreeEnsemble: {name} is {number}, expected 0 to {len(names) - 1}")
+    return names[number]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ensemble:
+    """The operator's attributes, checked.
+
+    Attributes:
+        to_leaf, child: For the true and the false side: whether it is a leaf, and which one.
+    """
+
+    modes: Array
+    splits: Array
+    features: Array
+    missing: Array
+    to_leaf: tuple[Array, ...]
+    child: tuple[Array, ...]
+    roots: Array
+    targets: Array
+    weights: Array
+    n_targets: int
+
+    @classmethod
+    def of(cls, info: KernelInfo) -> _Ensemble:
+        """Read them.
+
+        Raises:
+            ValueError: They differ in length, or name modes, nodes, leaves or targets that are
+                not there.
+        """
+        modes, weights = np.asarray(info.attr("nodes_modes")), np.asarray(info.attr("leaf_weights"))
+        targets = np.array(info.attr("leaf_targetids"), np.int64)
+        found = cls(
+            modes=modes,
+            splits=np.asarray(info.attr("nodes_splits")),
+            features=_per_node(info, "nodes_featureids", modes.size),
+            missing=_per_node(info, "nodes_missing_value_tracks_true", modes.size) != 0,
+            to_leaf=tuple(_per_node(info, f"nodes_{s}leafs", modes.size) != 0 for s in _SIDES),
+            child=tuple(_per_node(info, f"nodes_{s}nodeids", modes.size) for s in _SIDES),
+            roots=np.array(info.attr("tree_roots"), np.int64),
+            targets=targets,
+            weights=weights,
+            n_targets=int(info.attr("n_targets") or targets.max(initial=0) + 1),
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        nodes, leaves = self.modes.size, self.weights.size
+        if self.targets.size != leaves or self.splits.size != nodes:
+            raise ValueError(
+                f"TreeEnsemble: {self.targets.size} targets of {leaves} leaves, "
+                f"{self.splits.size} splits of {nodes} nodes"
+            )
+        for ids, leaf in zip(self.child, self.to_leaf, strict=True):
+            _within(ids[leaf], leaves, "leaf")
+            _within(ids[~leaf], nodes, "node")
+        _within(self.targets, self.n_targets, "target")
+        _within(self.roots, nodes, "root node")
+        _within(self.modes, _MEMBER + 1, "node mode")
+
+
+def _forest(info: KernelInfo) -> Forest:
+    """All trees in one numbering: inner nodes, the rest of their sets, leaves.
+
+    Raises:
+        ValueError: The attributes contradict each other, or trees make a circle.
+    """
+    given = _Ensemble.of(info)
+    sets = _sets(info, int(np.count_nonzero(given.modes == _MEMBER)))
+    chained = _Chains(given.modes, given.splits, sets)
+    inner, leaves = chained.mode.size, given.weights.size
+    sides = zip(given.child, given.to_leaf, strict=True)
+    on_true, on_false = (np.where(leaf, ids + inner, ids) for ids, leaf in sides)
+    own = np.arange(inner + leaves)
+    when_true, when_false = own.copy(), own.copy()
+    when_true[:inner] = on_true[chained.origin]
+    when_false[:inner] = np.where(chained.next >= 0, chained.next, on_false[chained.origin])
+    shape = check_allocation((own.size, given.n_targets), given.weights.dtype)
+    table, named = np.zeros(shape, given.weights.dtype), np.zeros(shape, np.bool_)
+    table[own[inner:], given.targets] = given.weights
+    named[own[inner:], given.targets] = True
+    return Forest(
+        roots=given.roots,
+        feature=_pad_rows(given.features[chained.origin], own.size),
+        threshold=_pad_rows(chained.split, own.size),
+        when_true=when_true,
+        when_false=when_false,
+        missing_is_true=_pad_rows(given.missing[chained.origin], own.size),
+        modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
+        depth=steps_to_leaves((when_true, when_false), given.roots, own >= inner),
+        weights=table,
+        given=named,
+    )
+
+
+def _per_node(info: KernelInfo, name: str, count: int) -> Array:
+    values = np.array(info.attr(name) or [0] * count, np.int64)
+    if values.size != count:
+        raise ValueError(f"TreeEnsemble: {values.size} {name} for {count} nodes")
+    return values
+
+
+def _within(ids: Array, count: int, what: str) -> None:
+    if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+        wrong = ids[(ids < 0) | (ids >= count)][0]
+        raise ValueError(f"TreeEnsemble: there is no {what} {wrong}, there are {count}")
+
+
+def _pad_rows(values: Array, size: int) -> Array:
+    """`values` and zeros for the leaves, which nobody looks at."""
+    result = np.zeros(size, values.dtype)
+    result[: values.size] = values
+    return result
+
+
+def _sets(info: KernelInfo, wanted: int) -> list[Array]:
+    """The members of each BRANCH_MEMBER node; NaN ends a set."""
+    given = info.attr("membership_values")
+    values = np.asarray(given if given is not None else [])
+    ends = np.flatnonzero(np.isnan(values)) if values.size else np.array([], np.int64)
+    if ends.size != wanted:
+        raise ValueError(f"TreeEnsemble: {ends.size} sets of members for {wanted} nodes that test")
+    starts = [0, *(ends[:-1] + 1)]
+    return [values[start:end] for start, end in zip(starts, ends, strict=False)]
+
+
+class _Chains:
+    """Nodes in which a test for membership is a chain of tests for equality.
+
+    Attributes:
+        origin: Of each node, which node of the model it serves.
+        next: Of each node, which one goes on where the test fails; -1 is the model's own.
+    """
+
+    def __init__(self, modes: Array, splits: Array, sets: Sequence[Array]) -> None:
+        mode: list[int] = modes.tolist()
+        split: list[Any] = splits.tolist()
+        origin = list(range(modes.size))
+        following = [-1] * modes.size
+        for node, members in zip(np.flatnonzero(modes == _MEMBER), sets, strict=True):
+            mode[node], split[node] = _EQUAL, members[0] if members.size else np.nan
+            last = int(node)
+            for member in members[1:]:
+                following[last] = len(mode)
+                last = len(mode)
+                mode.append(_EQUAL)
+                split.append(member)
+                origin.append(int(node))
+                following.append(-1)
+        self.mode = np.array(mode, np.intp)
+        self.split = np.array(split, splits.dtype)
+        self.origin = np.array(origin, np.intp)
+        self.next = np.array(following, np.intp)
 
 
 def _floats(x: Array) -> Array:
@@ -79,4 +265,5 @@ def _classifier(info: KernelInfo) -> KernelFn:
 KERNELS: tuple[KernelDef, ...] = (
     kernel("TreeEnsembleRegressor", domain=DOMAIN, since=(1, 5))(_regressor),
     kernel("TreeEnsembleClassifier", domain=DOMAIN, since=(1, 5))(_classifier),
+    kernel("TreeEnsemble", domain=DOMAIN, since=(5, 5))(_ensemble),
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from eps.cpu.recurrent import Activation, StackedCell
+    from eps.cpu.recurrent import Activation, Cell, StackedCell
     from ort_lite.ep import KernelFn, KernelInfo
 
 
@@ -41,15 +41,21 @@ def _clipper(info: KernelInfo) -> Callable[[Array], Array]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RnnCell:
+class _Cell:
+    """One direction's weights of the input and bias, and its first activation."""
+
     w: Array
-    r: Array
     bias: Array | None
     clip: Callable[[Array], Array]
     f: Activation
 
     def project(self, x: Array) -> Array:
         return project(x, self.w, self.bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RnnCell(_Cell):
+    r: Array
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         return (self.f(self.clip(projected + states[0] @ self.r.T)),)
@@ -62,46 +68,24 @@ def _rnn(info: KernelInfo) -> KernelFn:
     if default_activations(info, ["Tanh"]) and clip is _no_clip:
         return _stacked(info, recurrence, PlainRnn.of)
 
-    def run(
-        x: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        lengths: Array | None = None,
-        h: Array | None = None,
-    ) -> tuple[Array, ...]:
+    def cell(weights: Sequence[Array | None], d: int) -> _RnnCell:
+        w, r, b, _ = (part(values, d) for values in weights)
         hidden = r.shape[-1]
-        cells = [
-            _RnnCell(
-                w=w[d],
-                r=r[d],
-                bias=None if b is None else b[d, :hidden] + b[d, hidden:],
-                clip=clip,
-                f=functions[d],
-            )
-            for d in range(len(recurrence.backwards))
-        ]
-        return recurrence.run(cells, x, lengths, [h], hidden)
+        bias = None if b is None else b[:hidden] + b[hidden:]
+        return _RnnCell(w=w, r=r, bias=bias, clip=clip, f=functions[d])
 
-    return computing_wide(info, run)
+    return _by_direction(info, recurrence, cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _GruCell:
+class _GruCell(_Cell):
     """Gates z, r and h; `rb_h` is the hidden gate's recurrent bias where reset comes last."""
 
-    w: Array
     r_zr: Array
     r_h: Array
-    bias: Array | None
     rb_h: Array | None
     reset_last: bool
-    clip: Callable[[Array], Array]
-    f: Activation
     g: Activation
-
-    def project(self, x: Array) -> Array:
-        return project(x, self.w, self.bias)
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         h = states[0]
@@ -128,7 +112,8 @@ def _gru(info: KernelInfo) -> KernelFn:
     if default_activations(info, ["Sigmoid", "Tanh"]) and clip is _no_clip:
         return _stacked(info, recurrence, partial(PlainGru.of, reset_last=reset_last))
 
-    def cell(w: Array, r: Array, b: Array | None, fg: Sequence[Activation]) -> _GruCell:
+    def cell(weights: Sequence[Array | None], d: int) -> _GruCell:
+        w, r, b, _ = (part(values, d) for values in weights)
         size = r.shape[-1]
         bias = rb_h = None
         if b is not None:
@@ -144,43 +129,22 @@ def _gru(info: KernelInfo) -> KernelFn:
             rb_h=rb_h,
             reset_last=reset_last,
             clip=clip,
-            f=fg[0],
-            g=fg[1],
+            f=functions[2 * d],
+            g=functions[2 * d + 1],
         )
 
-    def run(
-        x: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        lengths: Array | None = None,
-        h: Array | None = None,
-    ) -> tuple[Array, ...]:
-        cells = [
-            cell(w[d], r[d], part(b, d), functions[2 * d : 2 * d + 2])
-            for d in range(len(recurrence.backwards))
-        ]
-        return recurrence.run(cells, x, lengths, [h], r.shape[-1])
-
-    return computing_wide(info, run)
+    return _by_direction(info, recurrence, cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _LstmCell:
+class _LstmCell(_Cell):
     """Gates i, o, f and c, with peepholes `p` [3, H] for i, o and f."""
 
-    w: Array
     r: Array
-    bias: Array | None
     p: Array | None
     coupled: bool
-    clip: Callable[[Array], Array]
-    f: Activation
     g: Activation
     h: Activation
-
-    def project(self, x: Array) -> Array:
-        return project(x, self.w, self.bias)
 
     def step(self, projected: Array, states: tuple[Array, ...]) -> tuple[Array, ...]:
         old, c = states
@@ -221,11 +185,22 @@ def _lstm(info: KernelInfo) -> KernelFn:
             h=h,
         )
 
+    return _by_direction(info, recurrence, cell)
+
+
+def _by_direction(
+    info: KernelInfo,
+    recurrence: Recurrence,
+    cell: Callable[[Sequence[Array | None], int], Cell],
+) -> KernelFn:
+    """A node of any cells, made anew for each direction of each run from (W, R, B, P)."""
+
     def run(x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
         optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]
         b, lengths, h, c, p = optional
         cells = [cell((w, r, b, p), d) for d in range(len(recurrence.backwards))]
-        return recurrence.run(cells, x, lengths, [h, c], r.shape[-1])
+        initial = [h, c] if info.op_type == "LSTM" else [h]
+        return recurrence.run(cells, x, lengths, initial, r.shape[-1])
 
     return computing_wide(info, run)
 

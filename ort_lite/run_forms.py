@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from ort_lite.session_answers import SessionAnswers
 from ort_lite.session_log import get_logger
 from ort_lite.status import BindingError, Fail
 
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
-    from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
-    from ort_lite.model.info import NodeArg
     from ort_lite.run_options import RunOptions
 
 log = get_logger(__name__)
@@ -39,7 +38,7 @@ def require_run_options(given: object) -> None:
         raise TypeError(f"run_options must be RunOptions, not {given!r:.80}")
 
 
-class RunForms(ABC):
+class RunForms(SessionAnswers):
     """Methods of any session that has `run`."""
 
     @abstractmethod
@@ -60,26 +59,6 @@ class RunForms(ABC):
     ) -> list[Value]:
         """As `run`, without the adapters of `run_options`."""
 
-    @abstractmethod
-    def get_inputs(self) -> list[NodeArg]:
-        """Inputs that a feed must contain."""
-
-    @abstractmethod
-    def get_overridable_initializers(self) -> list[NodeArg]:
-        """Initializers that a feed may override."""
-
-    @abstractmethod
-    def get_outputs(self) -> list[NodeArg]:
-        """Outputs of `run`, in order."""
-
-    @abstractmethod
-    def _require_names(self, input_feed: Mapping[str, Any]) -> None:
-        """Check that no required input is missing; ValueError if so."""
-
-    @abstractmethod
-    def _open_services(self) -> SessionServices:
-        """The session's threads; Fail if it is closed."""
-
     def run_async(
         self,
         output_names: Sequence[str] | None,
@@ -97,8 +76,8 @@ class RunForms(ABC):
             ValueError: A required input is missing.
             Fail: The session is closed.
         """
-        services = self._open_services()
-        self._require_names(input_feed)
+        self._present()
+        self._state.signature.feeds.require_names(input_feed)
         warn_without_effect("run_async", run_options)
 
         def call() -> None:
@@ -113,7 +92,7 @@ class RunForms(ABC):
             except Exception:
                 log.exception("the callback of run_async failed")
 
-        services.submit(call)
+        self._services.submit(call)
 
     def run_with_ort_values(
         self,
