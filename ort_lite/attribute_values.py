@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from operator import index
 from typing import SupportsIndex
+
+PATHS = ("optimized_model_filepath", "profile_file_prefix")
+"""Attributes that are text of wide characters on Windows, where bytes are refused."""
 
 
 def converted(owner: str, name: str, value: object, kind: type) -> object:
@@ -23,7 +27,8 @@ def converted(owner: str, name: str, value: object, kind: type) -> object:
         return value
     if kind is bool and (value is None or hasattr(type(value), "__bool__")):
         return bool(value)
-    if kind is str and isinstance(value, bytes):
+    is_path = name in PATHS and sys.platform == "win32"
+    if kind is str and isinstance(value, bytes) and not is_path:
         return value.decode()
     if kind is str and isinstance(value, os.PathLike):
         return os.fspath(value)

@@ -3,6 +3,8 @@
 It is replaced (execve) by `python` with the program's own arguments and the stand-in's folder on
 PYTHONPATH. So everything is as `python script.py` has it: `__main__`, sys.argv, sys.path, signals,
 tracebacks, exit codes; and every Python that the program starts has the stand-in, too.
+
+Windows replaces no process: there this one waits for the program's, and ends with its exit code.
 """
 
 from __future__ import annotations
@@ -110,15 +112,31 @@ def interpreter_flags(original: Sequence[str], own: int) -> list[str]:
     return [*head, option[:-1]] if option != "-m" else head
 
 
-def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, str]) -> NoReturn:
-    """Replace this process by `python flags program`."""
+def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, str]) -> int:
+    """Replace this process by `python flags program`; on Windows, run it and give its exit code."""
     path = [FOLDER, environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else [FOLDER]
     if os.path.abspath(sys.path[0]) == ROOT:  # noqa: PTH100 - as installation.py
         path.append(ROOT)  # found in the working folder, which a script does not look into
     environment["PYTHONPATH"] = os.pathsep.join(path)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(sys.executable, [sys.executable, *flags, *program], environment)
+    command = [sys.executable, *flags, *program]
+    run = _run if sys.platform == "win32" else _become
+    return run(command, environment)
+
+
+def _become(command: Sequence[str], environment: dict[str, str]) -> NoReturn:
+    os.execve(sys.executable, command, environment)
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Run a program in this one's console, where Ctrl-C is the program's to answer."""
+    import signal  # noqa: PLC0415 - lazy: rare
+    import subprocess  # noqa: PLC0415 - lazy: rare
+
+    with subprocess.Popen(command, env=environment) as process:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return process.wait()
 
 
 def _variable(name: str, value: str) -> dict[str, str]:

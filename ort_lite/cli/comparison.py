@@ -55,7 +55,17 @@ def _compare(name: str, ours: object, reference: object) -> Difference:
     identical = ours.tobytes() == reference.tobytes()
     if identical:
         return _of(name, 0.0, 1.0, identical=True)
+    if ours.dtype.kind in "iu":
+        return _integers(name, ours, reference)
     return _numbers(name, _wide(ours), _wide(reference))
+
+
+def _integers(name: str, ours: Array, reference: Array) -> Difference:
+    """Compare without float64, in which neighbours beyond 2**53 are equal."""
+    larger, smaller = np.maximum(ours, reference), np.minimum(ours, reference)
+    distances = larger.astype(np.uint64) - smaller.astype(np.uint64)  # exact: it wraps twice
+    largest = float(np.abs(reference.astype(np.float64)).max())
+    return _of(name, float(distances.max()), largest, identical=False)
 
 
 def _numbers(name: str, ours: Array, reference: Array) -> Difference:
@@ -71,10 +81,8 @@ def _numbers(name: str, ours: Array, reference: Array) -> Difference:
 
 
 def _wide(array: Array) -> Array:
-    """Numbers in which differences neither wrap nor lose small values."""
-    if array.dtype.kind == "c":
-        return array.astype(np.complex128)
-    return array.astype(np.longdouble if array.dtype.kind in "iu" else np.float64)
+    """Numbers in which differences do not lose small values."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _of(name: str, absolute: float, largest: float, *, identical: bool) -> Difference:

@@ -42,6 +42,8 @@ def result_writing() -> Iterator[None]:
         if exc.errno == errno.EPIPE:
             raise
         _drop_unwritten()
+        if sys.platform == "win32" and exc.errno == errno.EINVAL:  # Windows' for EPIPE
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from exc
         raise CommandError(
             ExitCode.USAGE, f"cannot write the result to stdout: {exc.strerror}"
         ) from exc

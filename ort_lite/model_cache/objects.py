@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from ort_lite.context.destinations import Exporter
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.planning.preparation import Partition
-
-READ_ONLY = 0o444
 
 
 @dataclass(slots=True)
@@ -80,7 +79,7 @@ class ObjectWriter:
         return self._publish(temporary, f"{digest.hexdigest()}.onnx", size)
 
     def _publish(self, temporary: Path, name: str, size: int) -> CacheObject:
-        temporary.chmod(READ_ONLY)
+        protect_object(temporary)
         path, one = self.cache.objects / name, CacheObject(name, size)
         try:
             publish(temporary, path, replace=True)
@@ -90,6 +89,16 @@ class ObjectWriter:
                 raise
         self._written.append(one)
         return one
+
+
+def protect_object(path: Path) -> None:
+    """Take away the right to write to a finished object, which never changes.
+
+    Not on Windows, where what is read-only cannot be removed either: neither `shutil.rmtree` nor
+    an ort_lite before this one would get rid of the cache.
+    """
+    if os.name == "posix":
+        path.chmod(0o444)
 
 
 def _head_digest(file: BinaryIO, size: int) -> str:

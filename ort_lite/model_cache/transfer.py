@@ -11,7 +11,7 @@ from ctx_formats.atomic_write import publish, written_beside
 from ctx_formats.errors import FormatError, Reason
 from ort_lite.model_cache.entry import MAX_BYTES, OBJECT_NAME, CacheObject, Entry, read_entry
 from ort_lite.model_cache.eviction import evict
-from ort_lite.model_cache.objects import READ_ONLY
+from ort_lite.model_cache.objects import protect_object
 from ort_lite.model_cache.verification import file_problem, object_problem
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Intake:
                     file.write(chunk)
                 file.flush()
                 _require_sound(one, file_problem(temporary, one))
-            temporary.chmod(READ_ONLY)
+            protect_object(temporary)
             publish(temporary, folder / one.name, replace=True)
             self.unnamed[one.name] = one
         self._sound.add(one)

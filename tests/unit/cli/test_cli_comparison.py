@@ -71,6 +71,8 @@ def test_unsigned_integers_do_not_wrap() -> None:
 def test_neighbours_beyond_float64_are_told_apart() -> None:
     a, b = np.array([2**62], np.int64), np.array([2**62 + 1], np.int64)
     assert relative(a, b) > 0
+    lowest, highest = np.array([-(2**63)], np.int64), np.array([2**63 - 1], np.int64)
+    assert relative(highest, lowest) == pytest.approx(2.0)
 
 
 def test_booleans_differ_or_not() -> None:

@@ -168,7 +168,8 @@ def test_a_damaged_entry_is_dropped_and_compiled_again_never_run(
 def test_objects_and_entries_are_never_written_into(saved: Path, cache: Path) -> None:
     start(saved, cache)
     before = {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in store(cache).objects.iterdir()}
-    assert all(not path.stat().st_mode & 0o222 for path in before)
+    if os.name == "posix":  # what is read-only on Windows cannot be removed
+        assert all(not path.stat().st_mode & 0o222 for path in before)
     start(saved, cache)
     start(saved, cache, [(OPENVINO, {"num_of_threads": "1"})])
     for path, (inode, written) in before.items():
