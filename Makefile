@@ -20,6 +20,7 @@ lint: $(STAMP)
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
+	$(RUN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 -p ort_lite -p eps -p ctx_formats
 	$(RUN)/lint-imports
 	$(RUN)/python tests/unit/repo/test_import_cycles.py
 	$(RUN)/deptry .

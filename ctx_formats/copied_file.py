@@ -6,6 +6,7 @@ docs/adr/0033-copied-payloads.md says which files are copied, and what that cost
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, HasWriterError
@@ -150,7 +151,7 @@ class CopiedFile:
 
 def _sealed_file(data: memoryview) -> int | None:
     """A file in memory that nobody can change, this process included; None without such."""
-    if not hasattr(os, "memfd_create"):
+    if sys.platform != "linux":
         return None
     import fcntl  # noqa: PLC0415 - lazy: reload
 

@@ -18,7 +18,14 @@ from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
-    from ctx_formats.write_lease import WriteLease
+    from threading import RLock
+    from typing import Protocol
+
+    class Lease(Protocol):
+        """A `ctx_formats.write_lease.WriteLease`, which Linux alone has."""
+
+        is_copied: bool
+        lock: RLock
 
     PathLike = str | os.PathLike[str]
 
@@ -79,7 +86,7 @@ class MappedFile:
             OSError: No descriptors or no memory are left.
         """
         self.path = path
-        self._lease: WriteLease | None = None
+        self._lease: Lease | None = None
         self._is_reopened = False
         self._descriptor: int | None = open_descriptor(path, follow_symlink=follow_symlink)
         try:
@@ -101,14 +108,15 @@ class MappedFile:
             HasWriterError: Somebody has the file open for writing already.
             FileChangedError: Its size has changed since it was opened.
         """
-        if self._map is None or sys.platform != "linux":
+        if self._map is None:
             return
-        from ctx_formats.write_lease import take_lease  # noqa: PLC0415 - lazy: reload
-
         assert self._descriptor is not None, "opened with keep_open"
-        self._lease = take_lease(self._map, self._descriptor)
-        if os.fstat(self._descriptor).st_size != self.stamp.size:
-            raise FileChangedError(self.path, "while it was read")
+        if sys.platform == "linux":
+            from ctx_formats.write_lease import take_lease  # noqa: PLC0415 - lazy: reload
+
+            self._lease = take_lease(self._map, self._descriptor)
+            if os.fstat(self._descriptor).st_size != self.stamp.size:
+                raise FileChangedError(self.path, "while it was read")
 
     @property
     def is_detached(self) -> bool:
@@ -155,7 +163,7 @@ class MappedFile:
         """
         start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
         end = (offset + size) // mmap.PAGESIZE * mmap.PAGESIZE
-        if self._map is None or end <= start or not hasattr(mmap, "MADV_DONTNEED"):
+        if sys.platform == "win32" or self._map is None or end <= start:
             return
         if self._lease is not None:
             self._lease.drop_pages(start, end - start)
@@ -185,7 +193,8 @@ class MappedFile:
 def path_of_descriptor(descriptor: int, path: PathLike) -> str:
     """A path of an open file that stays valid if the file is renamed, on Linux; else `path`."""
     link = f"/proc/self/fd/{descriptor}"
-    return link if os.path.lexists(link) else str(path)
+    # Under Wine a program sees Linux' /proc, too, with Linux' descriptors.
+    return link if os.name == "posix" and os.path.lexists(link) else str(path)
 
 
 def stamp_of(descriptor: int, path: PathLike) -> FileStamp:

@@ -1,28 +1,25 @@
-"""Whether another process has a file open for writing."""
+"""Whether another process has a file open for writing; on Linux."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 from contextlib import suppress
 
-if sys.platform == "linux":
-    import fcntl
+assert sys.platform == "linux", "elsewhere nobody imports it, and type checkers skip the rest"
 
 
 def is_open_elsewhere(descriptor: int) -> bool:
     """Whether a process other than this one may be in the middle of writing to an open file.
 
     Linux grants a read lease on a file that nobody has open for writing; it is given back at once.
-    False if that says nothing: on other systems, for files of other users, for file systems
-    without leases.
+    False if that says nothing: for files of other users, for file systems without leases.
 
     Args:
         descriptor: Open for reading only.
     """
-    if sys.platform != "linux":
-        return False
     try:
         # The signal if somebody opens the file right now: one that is ignored unless asked for.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)

@@ -169,7 +169,7 @@ def private_memory(size: int, *, sparse: bool = False) -> memoryview:
         found = mmap.mmap(-1, size, access=mmap.ACCESS_COPY)
     except (OSError, OverflowError) as exc:
         raise MemoryError(f"{size} bytes: {exc}") from exc
-    if size >= LARGE_PAGES_FROM and not sparse and hasattr(mmap, "MADV_HUGEPAGE"):
+    if size >= LARGE_PAGES_FROM and not sparse and sys.platform == "linux":
         with suppress(OSError):  # a kernel without large pages
             found.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(found)
@@ -185,9 +185,12 @@ def _is_within_tick(stamp: FileStamp) -> bool:
 def _is_being_written(descriptor: int, stamp: FileStamp) -> bool:
     if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > LATELY_NS:
         return False
-    from ctx_formats.open_writers import is_open_elsewhere  # noqa: PLC0415 - lazy: reload
+    if sys.platform == "linux":
+        from ctx_formats.open_writers import is_open_elsewhere  # noqa: PLC0415 - lazy: reload
 
-    return is_open_elsewhere(descriptor)
+        return is_open_elsewhere(descriptor)
+    else:
+        return False
 
 
 def _next_data(descriptor: int, offset: int) -> int:
@@ -203,9 +206,10 @@ def _next_data(descriptor: int, offset: int) -> int:
 
 
 def _read_at(descriptor: int, target: memoryview, offset: int) -> int:
-    if hasattr(os, "preadv"):
+    if sys.platform == "win32":
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(target))
+        target[: len(data)] = data
+        return len(data)
+    else:
         return os.preadv(descriptor, [target], offset)
-    os.lseek(descriptor, offset, os.SEEK_SET)
-    data = os.read(descriptor, len(target))
-    target[: len(data)] = data
-    return len(data)

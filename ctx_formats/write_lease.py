@@ -21,12 +21,15 @@ import mmap
 import os
 import signal
 import struct
+import sys
 import threading
 import weakref
 from contextlib import suppress
 
 from ctx_formats.errors import HasWriterError
 from ctx_formats.lean_dataclass import dataclass
+
+assert sys.platform == "linux", "elsewhere nobody imports it, and type checkers skip the rest"
 
 SETOWN_EX, OWNER_TID = 15, 0
 """F_SETOWN_EX and F_OWNER_TID of Linux's fcntl.h, which Python's fcntl does not have."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,7 @@ def _system() -> int:
 
 
 def _physical() -> int:
-    if not hasattr(os, "sysconf"):
+    if sys.platform == "win32":
         return UNKNOWN
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -126,7 +126,7 @@ def start(flags: Sequence[str], program: Sequence[str], environment: dict[str, s
 
 
 def _become(command: Sequence[str], environment: dict[str, str]) -> NoReturn:
-    os.execve(sys.executable, command, environment)
+    os.execve(sys.executable, [*command], environment)
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> int:

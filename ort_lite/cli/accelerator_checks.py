@@ -8,6 +8,7 @@ user-mode driver (libze_intel_npu) or the loader (libze_loader) is not installed
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from ort_lite.cli.checks import Check, State
@@ -78,6 +79,8 @@ def _openable(name: str, nodes: Sequence[Path], chips: Sequence[str]) -> Check:
 
 
 def _group(node: Path) -> str:
+    if sys.platform == "win32":
+        return "render"  # device files are Linux's
     try:
         return node.group()
     except KeyError:
@@ -96,7 +99,7 @@ def _library(root: Path, name: str, stem: str, fix: str) -> Check:
     folders = [root / folder for folder in LIBRARY_FOLDERS]
     found = [path for folder in folders for path in sorted(folder.glob(f"{stem}*"))]
     if found:
-        return Check(name=name, state=State.OK, found=f"/{found[-1].relative_to(root)}")
+        return Check(name=name, state=State.OK, found=f"/{found[-1].relative_to(root).as_posix()}")
     return Check(name=name, state=State.BROKEN, found=f"no {stem} in the usual folders", fix=fix)
 
 

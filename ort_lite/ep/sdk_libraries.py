@@ -46,9 +46,9 @@ def load_early(libraries: Sequence[str], then: Callable[[], None] | None = None)
         then: Called after that, in the same thread; may raise OSError or ImportError.
 
     Returns:
-        Whether the process has loaded them all already; False for an empty list.
+        Whether the process has loaded them all already; False for an empty list, and on Windows.
     """
-    if not libraries:
+    if not libraries or sys.platform == "win32":
         return False
     if _is_loaded(libraries[-1]):
         return True
@@ -150,6 +150,8 @@ class Owned:
 
 
 def _is_loaded(library: str) -> bool:
+    if sys.platform == "win32":
+        return False
     try:
         ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
@@ -158,6 +160,8 @@ def _is_loaded(library: str) -> bool:
 
 
 def _load(libraries: Sequence[str], then: Callable[[], None] | None) -> None:
+    if sys.platform == "win32":
+        return
     with suppress(OSError, ImportError, MemoryError):  # whoever needs what is missing says so
         dlopen = ctypes.CDLL(None).dlopen
         dlopen.restype = ctypes.c_void_p

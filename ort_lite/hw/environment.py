@@ -136,7 +136,7 @@ def _build(
 def _lock_file(path: Path) -> Iterator[None]:
     """Hold a lock file; where the system has no flock, builds are not serialised."""
     with path.open("wb") as file:
-        if find_spec("fcntl") is not None:
+        if sys.platform != "win32":
             import fcntl  # noqa: PLC0415 - lazy: reload
 
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,7 +122,7 @@ def _nodes(root: Path, kind: str, pattern: str) -> list[DeviceFile]:
     return [
         DeviceFile(
             kind=kind,
-            path=f"/{path.relative_to(root)}",
+            path=f"/{path.relative_to(root).as_posix()}",
             usable=os.access(path, os.R_OK | os.W_OK),
             group=_group(path),
         )
@@ -130,6 +131,8 @@ def _nodes(root: Path, kind: str, pattern: str) -> list[DeviceFile]:
 
 
 def _group(path: Path) -> str:
+    if sys.platform == "win32":
+        return ""  # device files are Linux's
     try:
         return path.group()
     except KeyError:

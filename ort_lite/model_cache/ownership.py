@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 
@@ -14,7 +15,7 @@ def writable_by_others(folder: str | os.PathLike[str]) -> str:
     The way ends at a folder of this user's that nobody else can enter. Access control lists count
     as far as the group's mode shows them.
     """
-    if os.name != "posix":
+    if sys.platform == "win32":
         return "this system does not say who can write into a folder"
     real = Path(folder).resolve()
     user = os.getuid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,7 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     """
     device = context.device
     shared = device.type & CL_DEVICE_TYPE_CPU and device.host_unified_memory
-    able = hasattr(mmap, "MADV_HUGEPAGE") and shared
-    if not able or size < LARGE_PAGE:
+    if sys.platform != "linux" or not shared or size < LARGE_PAGE:
         return Buffer.of(context, flags, size)
     try:
         memory = mmap.mmap(-1, size + LARGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

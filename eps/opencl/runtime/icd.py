@@ -139,7 +139,9 @@ def platforms_unseen(environ: Mapping[str, str], seen: Sequence[int]) -> list[in
         environ: Of the process.
         seen: Handles of the platforms that the loader lists.
     """
-    library = intel_runtime(environ) if sys.platform == "linux" else None
+    if sys.platform != "linux":
+        return []
+    library = intel_runtime(environ)
     if library is None:
         return []
     try:

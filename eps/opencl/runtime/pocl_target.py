@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 from functools import cache
 from platform import machine
 from typing import TYPE_CHECKING
@@ -113,6 +114,8 @@ def _set_cpu_name(device: int, guess: str, name: str) -> bool:
 
 def _read(address: int, size: int) -> bytes | None:
     """This process's memory; None if there is none, which ctypes would die of."""
+    if sys.platform == "win32":
+        return None
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
     except OSError:
