@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import resource
+import ctypes
+import os
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+if sys.platform != "win32":
+    import resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +28,9 @@ MEMORY_FLOOR, MEMORY_PER_BYTE = 256 << 20, 1000
 first of a process more; a node of two bytes in a file takes 500 bytes as a Python object."""
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _UNIT = 1 if sys.platform == "darwin" else 1024
+_PEAK_FIELD, _COUNTERS = 1, 9
+"""PeakWorkingSetSize in Windows' PROCESS_MEMORY_COUNTERS: two DWORDs, which fill one field of a
+pointer's size, and eight such fields more."""
 
 
 @dataclass(slots=True)
@@ -67,15 +74,32 @@ def measured() -> Iterator[Cost]:
 
 def _start_peak() -> int:
     """Resident bytes now, from which the peak counts where the system can begin anew."""
-    if not _CLEAR.exists():
+    if os.name != "posix" or not _CLEAR.exists():
         return _peak()  # the largest so far: cases that stay below it count as nothing
     _CLEAR.write_text("5")
     return _peak()
 
 
 def _peak() -> int:
-    if _STATUS.exists():
+    if os.name == "posix" and _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) << 10
+    if sys.platform == "win32":
+        return _peak_on_windows()
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
+
+
+if sys.platform == "win32":
+
+    def _peak_on_windows() -> int:
+        counters = (ctypes.c_size_t * _COUNTERS)()
+        size = ctypes.sizeof(counters)
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.GetCurrentProcess.restype = ctypes.c_void_p
+        query = kernel.K32GetProcessMemoryInfo
+        query.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32]
+        if not query(kernel.GetCurrentProcess(), counters, size):
+            raise ctypes.WinError(ctypes.get_last_error())
+        return counters[_PEAK_FIELD]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import select
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,9 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -55,8 +57,7 @@ class Worker:
         assert process.stdout is not None, "a pipe"
         process.stdin.write(case.name + "\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], self.seconds)
-        line = process.stdout.readline() if ready else ""
+        line = _read_line(process.stdout, self.seconds)
         if line:
             if case.alone and (status := self.close()):
                 return "crash", f"exit status {status} after {line.strip()}"
@@ -64,7 +65,7 @@ class Worker:
             if kind == "wrong":
                 self.close()  # its memory may have been written into
             return kind, detail
-        if not ready:
+        if line is None:
             process.kill()
             self.close()
             return "hang", f"no answer in {self.seconds:.0f} s"
@@ -88,11 +89,21 @@ class Worker:
             return 0
         assert process.stdin is not None, "a pipe"
         assert process.stdout is not None, "a pipe"
-        with suppress(BrokenPipeError):  # it is gone already
+        with suppress(OSError):  # it is gone already
             process.stdin.close()
         status = process.wait(self.seconds)
         process.stdout.close()
         return status
+
+
+def _read_line(pipe: IO[str], seconds: float) -> str | None:
+    """The next line, "" at the end; None where there is none for so long, on every system."""
+    lines: SimpleQueue[str] = SimpleQueue()
+    Thread(target=lambda: lines.put(pipe.readline()), daemon=True).start()
+    try:
+        return lines.get(timeout=seconds)
+    except Empty:
+        return None
 
 
 def cases_of(group: str) -> list[Attack]:

@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from context_models import OPENVINO, compile_context
 from small_models import feed, mlp, tied
+from system_limits import needs_posix
 
 import ort_lite as ort
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+pytestmark = needs_posix  # the writer is a fork, killed by a signal
 
 SCRIPT = Path(__file__).with_name("killed_writer.py")
 ROOT = Path(__file__).parents[2]

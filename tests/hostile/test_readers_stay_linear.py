@@ -153,11 +153,11 @@ def tar_of(*members: tuple[str, bytes, bytes]) -> bytes:
 
 
 def test_thousands_of_headers_of_one_member_are_refused(tmp_path: Path) -> None:
-    """tarfile calls itself for each."""
+    """tarfile calls itself for each, and in some versions of Python ends the archive there."""
     about = tar_of()[:1024]
     header = tar_of(("h", b"9 mtime=1\n", b"x"))[1024:2048]
     (tmp_path / "seed.tar").write_bytes(about + header * 3000 + bytes(1024))
-    with pytest.raises(FormatError, match="expected a tar file"):
+    with pytest.raises(FormatError, match=r"expected a (tar file|whole archive)"):
         import_entries(CacheStore(tmp_path / "cache"), tmp_path / "seed.tar", 1 << 20)
 
 

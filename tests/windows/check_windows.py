@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -39,9 +40,11 @@ SLICES = {
 }
 CROSSING = "crossing"
 """Not a slice of tests: contexts that are made here and loaded there, and the reverse."""
-LONGEST_TEST = 180
+LONGEST_TEST = 600
 """Seconds; the processes that a test starts take seconds each."""
 MOST_RESTARTS = 12
+LAST_WORDS = 10
+"""Seconds that a process's output may arrive after its end."""
 
 
 @dataclass(slots=True)
@@ -123,25 +126,34 @@ def _run_pytest(machine: Machine, log: Path, chosen: tuple[str, ...], behind: li
     listed.write_text("".join(f"--deselect={test}\n" for test in behind), encoding="utf-8")
     options = [
         *("-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "windows.outcomes"),
+        "--continue-on-collection-errors",
         *("--timeout", str(LONGEST_TEST), f"@{windows_path(listed)}"),
     ]
     command = machine.command("-X", "faulthandler", "-m", "pytest", *options, *chosen)
     own = windows_path(machine.checkout / "tests")
     environment = machine.environment(**{PATH: windows_path(log), "PYTHONPATH": own})
-    with log.with_suffix(".txt").open("wb") as out:
-        # Through a pipe: what Wine's programs write to a file directly they may write twice.
-        process = subprocess.Popen(
-            command,
-            cwd=machine.checkout,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        assert process.stdout is not None
+    # Through a pipe: what Wine's programs write to a file directly they may write twice.
+    process = subprocess.Popen(
+        command,
+        cwd=machine.checkout,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    copying = Thread(target=_copy_output, args=(process, log.with_suffix(".txt")), daemon=True)
+    copying.start()
+    code = process.wait()
+    copying.join(LAST_WORDS)
+    return code
+
+
+def _copy_output(process: subprocess.Popen[bytes], path: Path) -> None:
+    """Copy what a process prints. Wine's server, which it may have started, has the pipe too."""
+    assert process.stdout is not None
+    with path.open("wb", buffering=0) as out:
         for line in process.stdout:
             out.write(line)
-    return process.wait()
 
 
 def _read(log: Path, result: Result) -> set[str]:

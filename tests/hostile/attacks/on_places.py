@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import sys
 import time
@@ -13,6 +12,9 @@ import numpy as np
 
 from attacks.attack import OURS, Engine, WrongAnswerError, add, attack
 from attacks.on_models import X, Y, model
+
+if os.name == "posix":
+    import resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,10 +72,12 @@ def full_stderr(_: Engine) -> None:
 
 
 def few_descriptors(_: Engine) -> None:
+
     resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
 
 
 def no_core_no_files(_: Engine) -> None:
+
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
@@ -111,18 +115,20 @@ place("the environment is empty", lambda _: os.environ.clear())
 place("LANG is C", lambda _: os.environ.update(LANG="C", LC_ALL="C"))
 place("LANG is unknown", lambda _: os.environ.update(LANG="xx_YY.UTF-99", LC_ALL="xx"))
 place("umask 0777", lambda _: os.umask(0o777))
-place("the working folder is gone", gone)
 place("stdin is closed", closed(0))
-place("stderr is full", full_stderr)
 place("streams are None", no_streams)
-place("few descriptors", few_descriptors)
-place("no file may grow", no_core_no_files)
 place("the clock goes backwards", backwards)
 
+if os.name == "posix":
+    place("the working folder is gone", gone)
+    place("stderr is full", full_stderr)
+    place("few descriptors", few_descriptors)
+    place("no file may grow", no_core_no_files)
+    with_cache("is a symlink to nowhere", lambda folder: folder.symlink_to("/proc/nosuch/at"))
+    with_cache("is /dev/full", lambda folder: folder.symlink_to("/dev/full"))
+    with_cache("is /proc", lambda folder: folder.symlink_to("/proc"))
+
 with_cache("is a file", lambda folder: folder.write_text("mine"))
-with_cache("is a symlink to nowhere", lambda folder: folder.symlink_to("/proc/nosuch/at"))
-with_cache("is /dev/full", lambda folder: folder.symlink_to("/dev/full"))
-with_cache("is /proc", lambda folder: folder.symlink_to("/proc"))
 with_cache("is read-only", lambda folder: folder.mkdir(mode=0o500))
 with_cache("is without permissions", lambda folder: folder.mkdir(mode=0))
 with_cache("is everybody's", lambda folder: (folder.mkdir(), folder.chmod(0o777)))
@@ -148,10 +154,13 @@ def _umask(engine: Engine) -> None:
     answers(engine, session__model_cache=str(engine.folder / "cache"))
 
 
-@attack("surroundings: cache where no file may grow", alone=True, engines=OURS)
 def _full(engine: Engine) -> None:
     no_core_no_files(engine)
     answers(engine, session__model_cache=str(engine.folder / "cache"))
+
+
+if os.name == "posix":
+    add("surroundings: cache where no file may grow", _full, alone=True, engines=OURS)
 
 
 @attack("surroundings: cache while the clock goes backwards", alone=True, engines=OURS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from system_limits import needs_posix
 
 from ctx_formats.errors import Reason
 from ort_lite.cli.exit_codes import ExitCode, exit_code_of
@@ -193,6 +194,7 @@ def test_onnxruntime_needs_the_plain_model_to_compare_with(invoke, context: Path
     refused(result, ExitCode.USAGE, "onnxruntime cannot load .*--reference")
 
 
+@needs_posix  # os.execv: on Windows it hands on no closed descriptor
 def test_a_closed_stdout_is_one_line() -> None:
     program = (
         "import os, sys; os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], 'devices'])"

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import onnx
 import pytest
 
+import ort_lite
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.unheeded import ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[3]
+PACKAGES = Path(ort_lite.__file__).parents[1]
 
 
 @pytest.mark.parametrize("arguments", [[], ["cache"], ["hw"]])
@@ -144,7 +145,7 @@ def keys_in_the_source() -> Iterator[str]:
     """Every literal that is a session's configuration key, as the product spells it."""
     spelled = re.compile(r'"((?:session|ep|optimization)\.[a-z_.]+)"')
     for folder in ("ort_lite", "eps"):
-        for path in (ROOT / folder).rglob("*.py"):
+        for path in (PACKAGES / folder).rglob("*.py"):
             if path.name != "unheeded.py":
                 yield from spelled.findall(path.read_text("utf-8"))
 

@@ -35,8 +35,8 @@ def signed(model: Path, keys: Path, invoke) -> Path:
 
 def test_keygen_writes_both_halves_and_says_the_key(tmp_path: Path, invoke) -> None:
     made = invoke("keygen", tmp_path / "k", "--json").json
-    assert made["private"] == f"{tmp_path}/k.key"
-    assert made["public"] == f"{tmp_path}/k.pub"
+    assert made["private"] == str(tmp_path / "k.key")
+    assert made["public"] == str(tmp_path / "k.pub")
     assert len(made["key"]) == 64
     if os.name == "posix":
         assert (tmp_path / "k.key").stat().st_mode & 0o777 == 0o600

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from cached_starts import OPENVINO, options
 from onnx import TensorProto, helper, numpy_helper
+from system_limits import needs_removal_while_open, needs_symlinks
 
 import ort_lite as ort
 from ctx_formats.errors import Reason
@@ -126,7 +127,7 @@ def test_a_model_that_never_comes_to_rest_is_refused(
     assert len(reads) >= loader.ATTEMPTS
 
 
-@pytest.mark.skipif(os.name == "nt", reason="symlinks need a privilege there")
+@needs_symlinks
 def test_a_folder_swapped_between_model_and_weights_gives_one_version(
     tmp_path: Path, meddle: Callable[[Callable[[int], None]], None]
 ) -> None:
@@ -184,7 +185,7 @@ def test_weights_used_by_several_tensors_are_read_once(tmp_path: Path) -> None:
     np.testing.assert_array_equal(b, [3999, 4099])
 
 
-@pytest.mark.skipif(os.name == "nt", reason="symlinks need a privilege there")
+@needs_symlinks
 def test_the_cache_keeps_no_model_under_the_digest_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +224,7 @@ def test_the_cache_keeps_no_model_under_the_digest_of_another(
     assert start()[2] == {1.0}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="symlinks need a privilege there")
+@needs_symlinks
 def test_the_cache_notices_that_a_link_leads_to_other_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +250,7 @@ def mapping() -> ort.SessionOptions:
     return found
 
 
+@needs_removal_while_open
 def test_data_files_can_be_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(tmp_path, 1.0, external=True)
     read: list[object] = []
@@ -262,6 +264,7 @@ def test_data_files_can_be_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not read
 
 
+@needs_removal_while_open
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_mapped_data_file_that_changes_before_the_session_is_there_is_refused(
     tmp_path: Path, *, compiled: bool

@@ -15,6 +15,7 @@ import pytest
 from cached_starts import options as cached_options
 from context_models import OPENVINO, compile_context
 from small_models import feed, mlp, tied
+from system_limits import needs_change_time, needs_removal_while_open, needs_symlinks
 
 import ort_lite as ort
 from ctx_formats import copied_file
@@ -80,7 +81,13 @@ def write_and_restore(path: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-CHANGES = [flip_in_place, truncate, replace, point_elsewhere, write_and_restore]
+CHANGES = [
+    flip_in_place,
+    truncate,
+    replace,
+    pytest.param(point_elsewhere, marks=needs_symlinks),
+    write_and_restore,
+]
 CHANGE = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 
 
@@ -147,7 +154,9 @@ def test_a_large_payload_is_copied_before_somebody_writes_to_it(
         assert_right(made, session)
 
 
-@pytest.mark.parametrize("change", [os.utime, write_and_restore])
+@pytest.mark.parametrize(
+    "change", [os.utime, pytest.param(write_and_restore, marks=needs_change_time)]
+)
 def test_a_mapped_file_that_changes_while_it_is_loaded_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
@@ -161,6 +170,7 @@ def test_a_mapped_file_that_changes_while_it_is_loaded_is_refused(
     assert "load it again" in found.value.hint
 
 
+@needs_removal_while_open
 def test_a_mapped_file_may_be_replaced_by_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +180,9 @@ def test_a_mapped_file_may_be_replaced_by_rename(
         assert_right(made, session)
 
 
-@pytest.mark.parametrize("change", [flip_in_place, truncate])
+@pytest.mark.parametrize(
+    "change", [flip_in_place, pytest.param(truncate, marks=needs_removal_while_open)]
+)
 def test_a_change_of_a_mapped_file_ends_the_runs_of_its_session(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:

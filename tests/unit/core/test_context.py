@@ -13,6 +13,7 @@ import pytest
 from context_models import OPENVINO, compile_context
 from onnx import helper
 from small_models import branching, feed, mlp, model, sandwich
+from system_limits import needs_posix
 
 import ort_lite as ort
 import ort_lite.context.payload_sources
@@ -200,6 +201,7 @@ def test_nothing_compiled_writes_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
 
 
+@needs_posix
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     """RLIMIT_FSIZE stands for the full disk: writes past it fail with EFBIG."""
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from context_models import OPENVINO
 from small_models import feed, mlp
+from system_limits import needs_removal_while_open
 
 import ort_lite as ort
 
@@ -90,6 +91,7 @@ def test_log_lines_with_any_name_reach_a_log_file(
     assert r"m\udcff.onnx" in (tmp_path / "log").read_text("utf-8")
 
 
+@needs_removal_while_open
 def test_a_session_from_bytes_needs_no_working_folder(tmp_path: Path) -> None:
     script = """
 import os, sys

@@ -180,8 +180,8 @@ def test_parameters_are_checked_as_feeds_are(module: Any, tmp_path: Path) -> Non
         "Unexpected input data type": {"a": A.astype(np.float64)},
         "Got invalid dimensions for input: a": {"a": A[:2]},
     }
-    for said, parameters in cases.items():
-        file = exported(module, tmp_path / "a", **parameters)
+    for index, (said, parameters) in enumerate(cases.items()):
+        file = exported(module, tmp_path / str(index), **parameters)
         with pytest.raises(Exception, match=said):
             session(module).run(None, {"x": X}, options(module, file))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from onnx import helper
 from small_models import feed, model, sandwich
+from system_limits import needs_posix
 
 import ort_lite as ort
 from ort_lite.ep.kernels import kernel
@@ -77,6 +78,7 @@ def test_a_closed_session_leaves_nothing_to_the_collector(
     assert left == set()
 
 
+@needs_posix
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads under /proc")
 @pytest.mark.parametrize("ep", EPS[1:])
 def test_threads_and_descriptors_do_not_pile_up(
