@@ -18,14 +18,16 @@ from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
-    from threading import RLock
     from typing import Protocol
 
     class Lease(Protocol):
         """A `ctx_formats.write_lease.WriteLease`, which Linux alone has."""
 
         is_copied: bool
-        lock: RLock
+
+        def drop_pages(self, start: int, size: int) -> None:
+            """As `MappedFile.drop_pages`, for whole pages."""
+            ...
 
     PathLike = str | os.PathLike[str]
 
