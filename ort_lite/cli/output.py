@@ -16,7 +16,7 @@ import click
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 SCHEMA_VERSION = 1
 """Version of every `--json` output; grows when a field is removed or changes its meaning."""
@@ -122,42 +122,19 @@ def _print_plain_table(
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show on a terminal the current activity and its duration.
-
-    Yields:
-        A function of (partition, number done, total) that shows a bar; None without a terminal.
-    """
+def progress(doing: str) -> Iterator[None]:
+    """Show on a terminal the current activity and its duration."""
     if not sys.stderr.isatty():
-        yield None
+        yield
         return
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    text, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
-    columns = (SpinnerColumn(), text, BarColumn(), count, TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(escape(doing), total=None, count="")
-
-        def update(partition: str, done: int, total: int) -> None:
-            several = total > 1  # a bar of one step would not move until it is over
-            shown.update(
-                task,
-                description=escape(f"compiling {partition}"),
-                completed=done,
-                total=total if several else None,
-                count=f"{done}/{total}" if several else "",
-                refresh=True,
-            )
-
-        yield update
+        shown.add_task(escape(doing), total=None)
+        yield
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.compile_progress import compile_progress
 from ort_lite.cli.device_choice import with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.output import print_note, progress
+from ort_lite.cli.output import print_note
 from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
 
 if TYPE_CHECKING:
@@ -61,6 +63,11 @@ class SessionChoice:
             chosen = OrtExecutionProviderDevicePolicy[self.policy]
             options.set_provider_selection_policy(chosen)
         return self.group.join(options) if self.group is not None else options
+
+    def compile_key(self) -> str:
+        """Text of everything here that decides how long a compile takes."""
+        providers = [(name, dict(options)) for name, options in self.providers or ()]
+        return json.dumps([providers, self.policy, dict(self.dimensions)], sort_keys=True)
 
 
 def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
@@ -170,7 +177,7 @@ def open_session(
 
     options = choice.session_options(extra)
     try:
-        with progress(f"loading {model.name}") as update:
+        with compile_progress(f"loading {model.name}", choice.compile_key()) as update:
             options.set_progress_func(update)
             _require_named(choice)
             session = InferenceSession(
