@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copyfile
 from typing import TYPE_CHECKING
 
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
-from ort_lite.cli.output import json_option, print_json, print_line
+from ort_lite.cli.output import json_option, print_json, print_line, print_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LOGS = "logs"
+"""Folder of the report with the rows' logs."""
 
 
 @click.command(short_help="Report results as HTML, Markdown and JUnit XML.")
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--previous", type=click.Path(path_type=Path), metavar="DIR",
-    help="Earlier report to compare with.",
+    help="Earlier report to compare with. Default: the last report in --out.",
 )  # fmt: skip
 @click.option(
     "--markdown",
@@ -44,20 +48,26 @@ def report(
 ) -> ExitCode:
     """Report the RESULTS (folders; default hw-results) of `hw run` and `hw crossload`.
 
-    Writes index.html (one self-contained page), report.md, junit.xml and report.json. Exit code 1
-    if a row failed or a load is not as expected.
+    Writes index.html (one page that needs no network), report.md, junit.xml, report.json and the
+    rows' logs. Compares with the last report. Exit code 1 if a row failed or a load is not as
+    expected.
     """
     import msgspec
 
     from ort_lite.hw.junit import junit_xml
     from ort_lite.hw.report import REPORT_FILE, make_report
+    from ort_lite.hw.report_changes import counts_of_kinds
     from ort_lite.hw.report_html import html_page
     from ort_lite.hw.report_markdown import markdown
+    from ort_lite.hw.result import logs_of
 
     project = read_project(file, outdated=True)
     folders = results or [Path("hw-results")]
+    previous = previous or _last_report(out)
     with usage_errors():
-        content = make_report(project.matrix, folders, previous)
+        logs = logs_of(folders)
+        links = {row: f"{LOGS}/{number}.txt" for number, row in enumerate(logs)}
+        content = make_report(project.matrix, folders, previous, links)
     text = markdown(content)
     files = {
         "index.html": html_page(content).encode(),
@@ -66,7 +76,9 @@ def report(
         REPORT_FILE: msgspec.json.format(msgspec.json.encode(content), indent=1),
     }
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        (out / LOGS).mkdir(parents=True, exist_ok=True)
+        for row, link in links.items():
+            copyfile(logs[row], out / link)
         for name, data in files.items():
             (out / name).write_bytes(data)
     except OSError as exc:
@@ -85,4 +97,22 @@ def report(
     else:
         loads = f", {now.loads_as_expected} of {now.loads} loads as expected" if now.loads else ""
         print_line(f"{now.rows_passed} of {now.rows} rows passed{loads}; see {out / 'index.html'}")
+        if len(content.history) > 1:
+            print_line(f"since the last run: {counts_of_kinds(content.changes)}")
     return code
+
+
+def _last_report(out: Path) -> Path | None:
+    """The report in `out` that will be replaced; None without one that this version reads."""
+    from ort_lite.hw.errors import MatrixError
+    from ort_lite.hw.report import REPORT_FILE, read_report
+
+    path = out / REPORT_FILE
+    if not path.is_file():
+        return None
+    try:
+        read_report(path)
+    except MatrixError as exc:
+        print_note(f"note: not compared with the last run: {exc}")
+        return None
+    return path

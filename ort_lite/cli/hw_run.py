@@ -228,7 +228,7 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
     for cause in causes(results):
         count = f"{len(cause.places)} times: " if len(cause.places) > 1 else ""
         print_line(f"{count}{cause.message}\n  {cause.where()}")
-    print_line(f"results: {out}")
+    print_line(f"results: {out}; next: ort-lite hw report")
 
 
 def exit_code(results: Sequence[RowResult]) -> ExitCode:

@@ -9,11 +9,12 @@ import msgspec
 
 from ort_lite.hw.cross_result import CrossResult, read_cross
 from ort_lite.hw.errors import MatrixError
+from ort_lite.hw.report_changes import Change, find_changes
 from ort_lite.hw.result import RowResult, read_results, require_version
 from ort_lite.hw.schema import Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ort_lite.hw.cross_result import Cell, CrossResult
@@ -53,15 +54,6 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     loads: int = 0
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """A difference from the previous report."""
-
-    row: str
-    what: str
-    before: str
-    now: str
-
-
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the matrix without a result, with its state in the matrix."""
 
@@ -75,7 +67,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         absent: Rows of the matrix without a result.
         history: Oldest first; the last is this report.
-        changes: Against the report before; empty without one.
+        changes: Against the last report of an earlier run; empty without one.
+        logs: Row to the path of its log, relative to the report.
     """
 
     project: str
@@ -84,6 +77,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[Absent, ...] = ()
     history: tuple[Moment, ...] = ()
     changes: tuple[Change, ...] = ()
+    logs: dict[str, str] = {}
     schema_version: int = REPORT_VERSION
 
     @property
@@ -93,13 +87,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(suite for r in longest_first for suite in r.suites))
 
 
-def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) -> Report:
+def make_report(
+    matrix: Matrix,
+    folders: Sequence[Path],
+    previous: Path | None,
+    logs: Mapping[str, str] | None = None,
+) -> Report:
     """The report on results in folders.
 
     Args:
         matrix: Of which they are.
         folders: Where `hw run` and `hw crossload` left their results.
-        previous: A report.json, or its folder.
+        previous: A report.json, or its folder. A report of the same run hands on what it had
+            been compared with.
+        logs: Row to the path of its log, relative to the report.
 
     Raises:
         MatrixError: No result in a folder, or a file that is none.
@@ -117,6 +118,14 @@ def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) 
         loads=len(cross.cells) if cross else 0,
     )
     ran = {result.row for result in results}
+    again = before is not None and before.history[-1:] == (moment,)
+    earlier = before.history[: -1 if again else None] if before is not None else ()
+    if before is None:
+        changed: tuple[Change, ...] = ()
+    elif again:
+        changed = before.changes
+    else:
+        changed = find_changes((before.results, results), (before.cross, cross))
     return Report(
         project=matrix.project,
         results=results,
@@ -126,8 +135,9 @@ def make_report(matrix: Matrix, folders: Sequence[Path], previous: Path | None) 
             for row, state in matrix.states.items()
             if row not in ran
         ),
-        history=(*(before.history if before else ()), moment)[-MAX_HISTORY:],
-        changes=tuple(changes(before, results, cross)) if before else (),
+        history=(*earlier, moment)[-MAX_HISTORY:],
+        changes=changed,
+        logs=dict(logs or {}),
     )
 
 
@@ -160,48 +170,6 @@ def ratios_text(cases: Sequence[Case]) -> str:
             if ratio in case.metrics:
                 worst[ratio] = max(case.metrics[ratio], worst.get(ratio, 0.0))
     return ", ".join(f"{ratio} {value:.2f}" for ratio, value in worst.items())
-
-
-def changes(
-    before: Report, results: Sequence[RowResult], cross: CrossResult | None
-) -> list[Change]:
-    """Differences from the previous report in rows, cases and loads that both have."""
-    found = []
-    known = {result.row: result for result in before.results}
-    for result in results:
-        old = known.get(result.row)
-        if old is None:
-            continue
-        if old.status != result.status:
-            found.append(Change(row=result.row, what="row", before=old.status, now=result.status))
-        cases = {case.test: case for case in old.cases}
-        found += [
-            Change(
-                row=result.row,
-                what=case.test,
-                before=cases[case.test].outcome,
-                now=case.outcome,
-            )
-            for case in result.cases
-            if case.test in cases and cases[case.test].outcome != case.outcome
-        ]
-    return [*found, *_cross_changes(before.cross, cross)]
-
-
-def _cross_changes(before: CrossResult | None, now: CrossResult | None) -> list[Change]:
-    if before is None or now is None:
-        return []
-    known = {(c.builder, c.loader, c.model): c.found for c in before.cells}
-    return [
-        Change(
-            row=c.loader,
-            what=f"loading {c.model} of {c.builder}",
-            before=known[c.builder, c.loader, c.model],
-            now=c.found,
-        )
-        for c in now.cells
-        if known.get((c.builder, c.loader, c.model), c.found) != c.found
-    ]
 
 
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\\/]\S+|0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[-+]?\d+)?")

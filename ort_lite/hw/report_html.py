@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from ort_lite.hw.report import LETTERS, causes, cross_causes, ratios_text, suite_outcome
+from ort_lite.hw.report_changes import by_kind, counts_of_kinds
+from ort_lite.hw.report_style import STYLE
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
@@ -37,17 +40,22 @@ CROSS_TEXTS = {
 }
 
 
+MOST_OPEN = 20
+"""Most changes of one kind that the page shows without a click."""
+
+
 def html_page(report: Report) -> str:
     """Render the whole report as an HTML page."""
     body = [
         *_heading(report),
-        *_failures(report),
         *_rows(report),
+        *_failures(report),
+        *_changes(report),
         *_absent(report),
         *_cross(report.cross),
         *_history(report),
         "<h2>Rows in full</h2>",
-        *(line for i, result in enumerate(report.results) for line in _row(i, result)),
+        *(line for i, r in enumerate(report.results) for line in _row(i, r, report.logs)),
     ]
     title = f"Hardware matrix of {escape(report.project)}"
     return (
@@ -79,7 +87,7 @@ def _mark(outcome: str, text: str = "") -> str:
 def _rows(report: Report) -> Iterator[str]:
     suites = report.suites
     yield '<h2>Rows by suites</h2><table class="stack"><thead><tr>'
-    heads = ("row", "status", *suites, "seconds")
+    heads = ("row", "status", *suites, "seconds", *(("log",) if report.logs else ()))
     yield "".join(f"<th>{escape(head)}</th>" for head in heads) + "</tr></thead><tbody>"
     for i, result in enumerate(report.results):
         status = _mark(result.status, result.status.replace("_", "-"))
@@ -89,10 +97,17 @@ def _rows(report: Report) -> Iterator[str]:
             *(_suite(result, suite) for suite in suites),
             f"{result.seconds:.0f}",
         ]
+        if report.logs:
+            log = report.logs.get(result.row)
+            cells.append(_log_link(log, "log") if log else "-")
         pairs = zip(heads, cells, strict=True)
         yield "<tr>" + "".join(f'<td data-of="{escape(h)}">{c}</td>' for h, c in pairs) + "</tr>"
     yield "</tbody></table>"
     yield _legend({key: letter for key, letter in LETTERS.items() if key != "none"}, {})
+
+
+def _log_link(path: str, text: str) -> str:
+    return f'<a href="{escape(quote(path))}">{text}</a>'
 
 
 def _legend(letters: Mapping[str, str], texts: Mapping[str, str]) -> str:
@@ -194,18 +209,22 @@ def _load_line(cell: Cell) -> str:
     )
 
 
+def _changes(report: Report) -> Iterator[str]:
+    if len(report.history) < 2:
+        return
+    yield f"<h2>Since the last run: {counts_of_kinds(report.changes)}</h2>"
+    for kind, listed in by_kind(report.changes).items():
+        opened = " open" if kind in ("worse", "better") and len(listed) <= MOST_OPEN else ""
+        lines = "".join(f"<li>{escape(change.text)}</li>" for change in listed)
+        yield f'<details{opened}><summary><span class="mark {kind}">{len(listed)}</span> {kind}'
+        yield f"</summary><ul>{lines}</ul></details>"
+
+
 def _history(report: Report) -> Iterator[str]:
     if len(report.history) < 2:
         return
-    yield "<h2>Since the report before</h2>"
-    if not report.changes:
-        yield "<p>Nothing changed.</p>"
-    yield "<ul>"
-    for change in report.changes:
-        told = f"{change.row}, {change.what}: {change.before} before, {change.now} now"
-        yield f"<li>{escape(told)}</li>"
-    yield '</ul><table class="stack"><thead><tr><th>run</th><th>commit</th><th>rows passed</th>'
-    yield "<th>loads as expected</th></tr></thead><tbody>"
+    yield '<h2>Earlier runs</h2><table class="stack"><thead><tr><th>run</th><th>commit</th>'
+    yield "<th>rows passed</th><th>loads as expected</th></tr></thead><tbody>"
     for moment in reversed(report.history):
         cells = {
             "run": escape(moment.started),
@@ -217,12 +236,14 @@ def _history(report: Report) -> Iterator[str]:
     yield "</tbody></table>"
 
 
-def _row(index: int, result: RowResult) -> Iterator[str]:
+def _row(index: int, result: RowResult, logs: Mapping[str, str]) -> Iterator[str]:
     opened = "" if result.status == "passed" else " open"
     yield f'<details{opened} id="row-{index}"><summary>{_mark(result.status)} '
     yield f"{escape(result.row)}</summary>"
     for lack in result.lacks:
         yield f"<p>{escape(lack)}</p>"
+    if result.row in logs:
+        yield f"<p>{_log_link(logs[result.row], 'the whole log')}</p>"
     facts = {**result.host, **result.identity, "started": result.started, "commit": result.commit}
     yield _facts(facts)
     for suite in dict.fromkeys([*result.suites, *(case.suite for case in result.cases)]):
@@ -258,60 +279,3 @@ def _case(case: Case) -> Iterator[str]:
 def _facts(facts: Mapping[str, str]) -> str:
     pairs = [f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items() if v]
     return f"<dl>{''.join(pairs)}</dl>"
-
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2129; --paper: #fff; --quiet: #5d6672; --line: #d8dde4;
-  --panel: #f5f7f9; --good: #d9f2e0; --goodink: #0d5324; --bad: #fbdcdc; --badink: #8d1212;
-  --warn: #fdeecb; --warnink: #6b4700; --none: #eceff3; --link: #0b57a4; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14171c; --quiet: #9aa4b2;
-  --line: #333a45; --panel: #1c2129; --good: #153d24; --goodink: #a9e5bd; --bad: #521c1f;
-  --badink: #ffc2c2; --warn: #4a3708; --warnink: #fbdf9d; --none: #262c35; --link: #7db8f5; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 78rem; padding: 1rem; color: var(--ink); background: var(--paper);
-  font: 15px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
-h1 { font-size: 1.5rem; margin: .3rem 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
-p { margin: .3rem 0; } .quiet { color: var(--quiet); } a { color: var(--link); }
-code, pre { font: .86em/1.45 ui-monospace, monospace; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top;
-  padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--quiet); font-size: .86em; white-space: nowrap; }
-td:first-child, dd, li { overflow-wrap: anywhere; } td:first-child { min-width: 11rem; }
-.stack td:nth-child(2) { white-space: nowrap; }
-.words { table-layout: fixed; } .words td, .words td:nth-child(2) { white-space: normal;
-  overflow-wrap: anywhere; } .words small { display: none; } .words th:last-child { width: 40%; }
-.mark { display: inline-block; min-width: 1.6em; padding: 0 .35em; border-radius: .3em;
-  text-align: center; font-weight: 700; background: var(--none); }
-.passed, .optimal { background: var(--good); color: var(--goodink); }
-.failed, .crashed, .timeout, .unexpected_pass, .expired, .lost, .wrong_numbers, .error, .odd {
-  background: var(--bad); color: var(--badink); }
-.expected_failure, .wrong_hardware, .environment, .recompile_advised, .not_built {
-  background: var(--warn); color: var(--warnink); }
-.invalid_graph, .not_implemented { background: var(--none); }
-.odd { outline: 2px solid var(--badink); }
-.cross td, .cross th { text-align: center; min-width: 2.6rem; }
-.cross td:first-child, .cross th:first-child { text-align: left; min-width: 9rem; }
-.cross small { display: block; color: var(--quiet); font-size: .72em; }
-details { border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0; padding: 0 .7rem;
-  background: var(--panel); }
-details details { background: var(--paper); } summary { cursor: pointer; padding: .45rem 0; }
-pre { overflow-x: auto; white-space: pre-wrap; padding: .5rem; margin: .3rem 0 .7rem;
-  background: var(--paper); border: 1px solid var(--line); max-height: 24rem; overflow-y: auto; }
-dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .1rem .8rem;
-  margin: .4rem 0; } dt { color: var(--quiet); } dd { margin: 0; }
-ol { margin: .4rem 0; padding-left: 1.6rem; }
-.legend { display: flex; flex-wrap: wrap; gap: .3rem .9rem; margin: .6rem 0; font-size: .88em; }
-@media (max-width: 40rem) {
-  body { padding: .6rem; font-size: 14px; }
-  .stack thead { display: none; } .stack tr { display: block; padding: .5rem 0;
-    border-bottom: 1px solid var(--line); }
-  .stack td { display: flex; gap: .6rem; border: 0; padding: .12rem 0; }
-  .stack td::before { content: attr(data-of); flex: 0 0 6.5rem; color: var(--quiet); }
-  .stack td { overflow-wrap: anywhere; } .stack td:nth-child(2) { white-space: normal; }
-  .stack td:first-child::before { content: none; } .stack td:first-child { font-weight: 600; }
-  .cross small { display: none; } .cross td:first-child, .cross th:first-child { min-width: 0; }
-  .cross .name { display: none; }
-  dl { grid-template-columns: 1fr; } dd { margin-bottom: .3rem; }
-}
-"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ort_lite.hw.report import LETTERS, causes, cross_causes, ratios_text, suite_outcome
+from ort_lite.hw.report_changes import by_kind, counts_of_kinds
 from ort_lite.hw.result import counts_text
 
 if TYPE_CHECKING:
@@ -26,9 +27,13 @@ CROSS_LETTERS = {
 }
 
 
+MOST_CHANGES = 20
+"""Most changes of one kind that are listed."""
+
+
 def markdown(report: Report) -> str:
     """Render the whole report as Markdown."""
-    parts = (_heading, _rows, _failures, _absent, _cross, _changes, _machines)
+    parts = (_heading, _rows, _failures, _changes, _absent, _cross, _machines)
     return "\n".join(line for part in parts for line in part(report)) + "\n"
 
 
@@ -118,11 +123,12 @@ def _cell(cell: Cell) -> str:
 def _changes(report: Report) -> Iterator[str]:
     if len(report.history) < 2:
         return
-    yield from ("## Since the report before", "")
-    if not report.changes:
-        yield "Nothing changed."
-    for change in report.changes:
-        yield f"- `{change.row}` {change.what}: {change.before} before, {change.now} now"
+    yield from (f"## Since the last run: {counts_of_kinds(report.changes)}", "")
+    for kind, listed in by_kind(report.changes).items():
+        yield f"- **{kind}**"
+        yield from (f"  - {_one_line(change.text)}" for change in listed[:MOST_CHANGES])
+        if len(listed) > MOST_CHANGES:
+            yield f"  - and {len(listed) - MOST_CHANGES} more"
     yield ""
 
 

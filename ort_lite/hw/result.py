@@ -52,6 +52,7 @@ RESULT_VERSION = 1
 BAD: frozenset[str] = frozenset({"failed", "crashed", "timeout", "unexpected_pass", "expired"})
 """Outcomes that fail a row."""
 RESULT_FILE = "result.json"
+LOG_FILE = "log.txt"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,8 +139,27 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
     Raises:
         MatrixError: There is none at all, or one is not a result.
     """
-    latest: dict[str, RowResult] = {}
     folders = list(folders)
+    latest = _latest_results(folders)
+    if not latest:
+        searched = ", ".join(map(str, folders))
+        raise MatrixError(f"no {RESULT_FILE} in {searched}")
+    return tuple(result for result, _ in latest.values())
+
+
+def logs_of(folders: Iterable[Path]) -> dict[str, Path]:
+    """Row to its log file, for the rows of `read_results` that left one.
+
+    Raises:
+        MatrixError: A result.json is not a result.
+    """
+    logs = {row: path.with_name(LOG_FILE) for row, (_, path) in _latest_results(folders).items()}
+    return {row: path for row, path in logs.items() if path.is_file()}
+
+
+def _latest_results(folders: Iterable[Path]) -> dict[str, tuple[RowResult, Path]]:
+    """Row to its latest result and the file that it is from."""
+    latest: dict[str, tuple[RowResult, Path]] = {}
     for path in [path for folder in folders for path in sorted(folder.rglob(RESULT_FILE))]:
         try:
             content = path.read_bytes()
@@ -148,12 +168,9 @@ def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:
         except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
             raise MatrixError(f"{path}: not a result of ort-lite hw run: {exc}") from exc
         earlier = latest.get(result.row)
-        if earlier is None or earlier.started <= result.started:
-            latest[result.row] = result
-    if not latest:
-        searched = ", ".join(map(str, folders))
-        raise MatrixError(f"no {RESULT_FILE} in {searched}")
-    return tuple(latest.values())
+        if earlier is None or earlier[0].started <= result.started:
+            latest[result.row] = result, path
+    return latest
 
 
 def apply_expectations(

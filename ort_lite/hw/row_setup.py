@@ -12,6 +12,7 @@ import msgspec
 from ort_lite.hw.child_process import row_environ, run_child
 from ort_lite.hw.environment import ensure_environment, recipe_of
 from ort_lite.hw.errors import EnvironmentFailed
+from ort_lite.hw.result import LOG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +62,7 @@ class ReadyRow:
     @property
     def log(self) -> Path:
         """File with the output of all children."""
-        return self.folder / "log.txt"
+        return self.folder / LOG_FILE
 
     def job(self) -> dict[str, Any]:
         """The row's part of every task's job."""

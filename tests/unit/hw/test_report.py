@@ -8,16 +8,17 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
+import msgspec
+import pytest
 from unit.hw.small_matrix import matrix_of
 
 from ort_lite.cli.app import run_command
 from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, write_cross
+from ort_lite.hw.report_changes import Change
 from ort_lite.hw.result import Case, RowResult, write_result
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 HOSTILE = "<script>alert(1)</script>"
 PASSED = Case(suite="all", name="dense fresh", outcome="passed", metrics={"difference": 1e-7})
@@ -146,6 +147,86 @@ def test_what_changed_since_the_report_before_is_told(
     assert "plain, all::dense fresh: failed before, passed now" in page
     assert "0 of 2" in page
     assert "1 of 2" in page
+
+
+def test_the_page_begins_with_the_grid_then_causes_then_changes(tmp_path: Path) -> None:
+    results = put_results(tmp_path / "results", PASSED)
+    report(tmp_path, results)
+    put_results(tmp_path / "results", FAILED)
+    _, out = report(tmp_path, results)
+    page = (out / "index.html").read_text("utf-8")
+    heads = re.findall(r"<h2>(.*?)</h2>", page)
+    assert heads[:3] == [
+        "Rows by suites",
+        "What is not as it should be",
+        "Since the last run: 2 worse",
+    ]
+
+
+def test_a_report_compares_with_the_last_run_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = put_results(tmp_path / "results", FAILED)
+    report(tmp_path, results)
+    assert "since the last run" not in capsys.readouterr().out
+    moved = results / "plain"
+    write_result(read_row(moved, status="passed", started="2026-11-21T10:00:00+00:00"), moved)
+    added = RowResult(row="late", status="passed", suites=("all",))
+    (results / "late").mkdir()
+    write_result(added, results / "late")
+    (results / "npu" / "result.json").unlink()
+    for _ in range(2):  # the second report is of the same run and repeats the comparison
+        report(tmp_path, results)
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == "since the last run: 1 better, 1 new, 1 gone"
+    text = (tmp_path / "report" / "report.md").read_text("utf-8")
+    assert "## Since the last run: 1 better, 1 new, 1 gone" in text
+    assert "- **better**\n  - plain: failed before, passed now" in text
+    assert "- **new**\n  - late: passed" in text
+    assert "- **gone**\n  - npu: wrong-hardware before, not run now" in text
+
+
+def read_row(folder: Path, **changed: Any) -> RowResult:
+    result = msgspec.json.decode((folder / "result.json").read_bytes(), type=RowResult)
+    return msgspec.structs.replace(result, **changed)
+
+
+def test_a_last_report_that_cannot_be_read_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = put_results(tmp_path / "results", PASSED, loads=False)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "report.json").write_text("{", "utf-8")
+    report(tmp_path, results)
+    assert "note: not compared with the last run" in capsys.readouterr().err
+    assert json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))["changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind"),
+    [
+        ("passed", "crashed", "worse"),
+        ("timeout", "passed", "better"),
+        ("passed", "expected_failure", "worse"),
+        ("failed", "crashed", "different"),
+        ("optimal", "invalid_graph(driver_version)", "worse"),
+        ("", "failed", "new"),
+        ("passed", "", "gone"),
+    ],
+)
+def test_a_change_is_called_what_it_is(before: str, now: str, kind: str) -> None:
+    assert Change(row="r", what="row", before=before, now=now).kind == kind
+
+
+def test_every_row_links_its_log(tmp_path: Path) -> None:
+    results = put_results(tmp_path / "results", FAILED)
+    (results / "plain" / "log.txt").write_text(f"said {HOSTILE}", "utf-8")
+    _, out = report(tmp_path, results)
+    text = (out / "index.html").read_text("utf-8")
+    (link,) = set(Page(text).sources)
+    assert (out / link).read_text("utf-8") == f"said {HOSTILE}"
+    assert f'<td data-of="log"><a href="{link}">log</a></td>' in text
+    assert '<td data-of="log">-</td>' in text
 
 
 def test_a_folder_without_results_is_a_usage_error(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from unit.hw.test_report import FAILED, put_results, report
+from unit.hw.test_report import FAILED, PASSED, put_results, report
 
 import ort_lite
 from ort_lite import ep
@@ -157,8 +157,13 @@ def test_pages_fit_a_phone(server: SiteServer, site: Path, tmp_path: Path) -> No
 
 
 def test_a_hardware_report_fits_a_phone(server: SiteServer, site: Path, tmp_path: Path) -> None:
-    code, out = report(tmp_path, put_results(tmp_path / "results", FAILED))
+    results = put_results(tmp_path / "results", PASSED)
+    report(tmp_path, results)
+    put_results(tmp_path / "results", FAILED)
+    (results / "plain" / "log.txt").write_text("what was said", "utf-8")
+    code, out = report(tmp_path, results)
     assert code == 1
+    assert "Since the last run: 2 worse" in (out / "index.html").read_text("utf-8")
     shutil.copy(out / "index.html", site / "hardware.html")
     wide = f"<p style='width:{2 * PHONE}px'>{'wide ' * 30}</p>"
     (site / "wide.html").write_text(f"<!doctype html>{wide}", encoding="utf-8")
