@@ -110,7 +110,7 @@ def _load_json(notes: str, where: str) -> tuple[dict[str, object], str]:
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name appears twice")
     return found
 
 

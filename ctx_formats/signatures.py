@@ -240,7 +240,7 @@ def _record(name: str, text: str) -> SignatureRecord:
     except (ValueError, TypeError, KeyError, RecursionError) as exc:
         raise _untrusted_error(f"one that cannot be read: {exc}"[:200], "a record") from exc
     if record.to_text() != text or name != f"{PREFIX}{record.key_id[:KEY_SHOWN]}":
-        raise _untrusted_error("one that is spelled in another way", "the record as it was signed")
+        raise _untrusted_error("a record in another encoding", "the record as it was signed")
     return record
 
 
@@ -268,7 +268,7 @@ def _parse_record(content: dict[str, object]) -> SignatureRecord:
     if len(record.signature) != SIGNATURE_BYTES:
         raise ValueError(f"{len(record.signature)} bytes of signature")
     if len({one.location for one in record.files}) != len(record.files):
-        raise ValueError("a file is there twice")
+        raise ValueError("a file appears twice")
     return record
 
 
@@ -280,7 +280,7 @@ def _text(value: object) -> str:
 
 def _size(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError("a size that is none")
+        raise TypeError("an invalid size")
     return value
 
 

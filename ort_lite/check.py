@@ -234,7 +234,7 @@ class _Judge:
                 verdict=CompiledModelCompatibility.EP_UNSUPPORTED,
                 reason=Reason.DEVICE_MISSING,
                 message=message,
-                hint="ort-lite doctor says what is missing",
+                hint="run ort-lite doctor to see what is missing",
             )
         better = CompiledModelCompatibility.EP_SUPPORTED_PREFER_RECOMPILATION
         verdict = replace(verdict, present=ep.identity)
@@ -266,7 +266,7 @@ class _Judge:
                 self._eps[name] = (
                     open_all([request])[0]
                     if request is not None
-                    else EPFail(f"{name} is not among the providers asked for")
+                    else EPFail(f"{name} is not among the requested providers")
                 )
             except EPFail as exc:
                 self._eps[name] = exc

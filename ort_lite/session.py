@@ -105,7 +105,7 @@ class InferenceSession(RunForms):
         if fallback.notes and self._enable_fallback:
             self._enable_fallback = False  # once only, as in ONNX Runtime
 
-    @shortage_as_status("the session cannot be made")
+    @shortage_as_status("the session cannot be created")
     def _start(
         self,
         path_or_bytes: object,
@@ -334,7 +334,7 @@ class InferenceSession(RunForms):
         if not options:
             raise RuntimeError("No options were provided")
         with logging_as(self._log_scope):
-            log.warning("%s: no execution provider heeds %s", self, ", ".join(sorted(options)))
+            log.warning("%s: no execution provider supports %s", self, ", ".join(sorted(options)))
 
     def set_providers(
         self,

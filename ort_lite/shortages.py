@@ -68,7 +68,7 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
 
     Args:
         error: Of `KINDS`.
-        doing: What failed, as a sentence without an end: "the session cannot be made".
+        doing: What failed, as a sentence without an end: "the session cannot be created".
     """
     remedy = "" if isinstance(error, OrtLiteError) else remedy_of(error)
     if not remedy:
@@ -76,7 +76,7 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
     files = remedy in (DESCRIPTORS, SPACE, _REMEDIES[errno.EFBIG])
     kind = Fail if files else RuntimeException
     told = str(error) or "out of memory"
-    return kind(f"{doing}: {told}. To mend it: {remedy}.")
+    return kind(f"{doing}: {told}. To fix this: {remedy}.")
 
 
 def start_helper(target: Callable[..., None], name: str, *arguments: object) -> Thread | None:

@@ -44,7 +44,7 @@ _LIMITS = (
 )
 """Of the container that the process runs in: control groups version 2 and 1."""
 UNKNOWN = 1 << 40
-"""Where the system tells nothing: Windows, which refuses what it cannot hold by itself."""
+"""No bound, on systems that report no free memory: Windows itself refuses excess requests."""
 
 
 def is_floating(dtype: DType) -> bool:

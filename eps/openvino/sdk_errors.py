@@ -20,7 +20,7 @@ class OpenVINOError(RuntimeError):
 
 
 SDK_ERRORS = (RuntimeError, UnicodeDecodeError)
-"""What OpenVINO's bindings raise: RuntimeError for all that the C++ side throws, and
+"""Exceptions of OpenVINO's bindings: RuntimeError for all that the C++ side throws, and
 UnicodeDecodeError where the message itself holds bytes of a blob (seen with 2026.4.1)."""
 
 PROPERTY_ERRORS = (*SDK_ERRORS, TypeError)

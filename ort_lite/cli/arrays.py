@@ -100,8 +100,8 @@ _BROKEN = (
     *(RuntimeError, MemoryError, struct.error, OverflowError, TypeError),
     *(SyntaxError, tokenize.TokenError),
 )
-"""What zipfile and numpy raise for damaged files, encrypted ones (RuntimeError), and headers that
-announce more than there is."""
+"""Exceptions of zipfile and numpy for damaged files, encrypted ones (RuntimeError), and headers
+that announce more data than exist."""
 
 
 def load_array(path: Path, arg: NodeArg) -> Array:

@@ -91,13 +91,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
-    r"""Run MODEL once; exit code 1 if a requested comparison fails.
+    """Run MODEL once; exit code 1 if a requested comparison fails.
 
     \b
     ort-lite run model.onnx
     ort-lite run model.onnx photo.jpg --labels classes.txt
     ort-lite run photo.jpg -m model.onnx --device npu
-    """
+    """  # noqa: D301 - click reads \b as the mark of lines to keep
     from ort_lite.cli.arrays import save_arrays
     from ort_lite.cli.comparison import compare_outputs
     from ort_lite.cli.peers import PEERS, run_named

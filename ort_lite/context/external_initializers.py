@@ -146,7 +146,7 @@ def place_initializers(
             continue
         if not isinstance(found, OrtExternalInitializerInfo):
             raise Fail(
-                f"the initializer location function gave {type(found).__name__} for '{name}', "
+                f"the initializer location function returned {type(found).__name__} for '{name}', "
                 "expected OrtExternalInitializerInfo or None"
             )
         where = ExternalData(found.filepath, found.file_offset, found.byte_size)

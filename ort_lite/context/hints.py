@@ -51,7 +51,7 @@ def refusal_of(
 
         hint = MEND
     return InvalidGraph(
-        f"{exc} (reason: {exc.reason}). To mend it: {hint}.",
+        f"{exc} (reason: {exc.reason}). To fix this: {hint}.",
         reason=exc.reason,
         recorded=recorded,
         hint=hint,

@@ -66,7 +66,9 @@ def _check_names(matrix: Matrix, document: Document) -> None:
     places += [("axes", axis, value) for axis, values in matrix.axes.items() for value in values]
     for place in places:
         if not _NAME.fullmatch(str(place[-1])):
-            problem = f"the name '{place[-1]}' has other characters than letters, digits . _ + -"
+            problem = (
+                f"the name '{place[-1]}' contains characters other than letters, digits . _ + -"
+            )
             raise _error_at(document, place, problem)
 
 
@@ -75,7 +77,7 @@ def _check_rows(matrix: Matrix, document: Document) -> None:
     for i, row in enumerate(matrix.rows):
         place: Place = ("rows", i)
         if not _ROW_ID.fullmatch(row.id):
-            problem = f"the row's id '{row.id}' has other characters than a-z 0-9 . _ -"
+            problem = f"the row's id '{row.id}' contains characters other than a-z 0-9 . _ -"
             raise _error_at(document, (*place, "id"), problem)
         if row.id in seen:
             raise _error_at(document, (*place, "id"), f"a row before this one is called '{row.id}'")

@@ -110,7 +110,7 @@ def _value(node: yaml.Node, place: Place, lines: dict[Place, int], file: str) ->
         if not isinstance(key, yaml.ScalarNode):
             raise MatrixError(f"{file}:{where}: a key must be text")
         if key.value in mapping:
-            raise MatrixError(f"{file}:{where}: the key '{key.value}' is there twice")
+            raise MatrixError(f"{file}:{where}: the key '{key.value}' appears twice")
         lines[*place, key.value] = where
         mapping[key.value] = _value(item, (*place, key.value), lines, file)
     return mapping

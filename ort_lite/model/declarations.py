@@ -85,7 +85,7 @@ def weighed(declared: GraphDef, found: GraphDef, makers: Types) -> GraphDef:
         if contradict(info.type, value_type):
             log.warning(
                 "MergeShapeInfo: output '%s' is %s by inference and declared as %s. "
-                "Inference is believed",
+                "The inferred one is used",
                 info.name,
                 shape_text(value_type),
                 shape_text(info.type),

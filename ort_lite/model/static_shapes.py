@@ -78,7 +78,7 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> Gr
 def _declared_inside(
     graph: Graph, shapes: Mapping[str, Sequence[int | None]]
 ) -> dict[str, ValueInfo]:
-    """What a user says of values that nodes make."""
+    """Sizes that the user sets for values that nodes make."""
     made = {name for node in graph.nodes for name in node.outputs}
     types = {name: graph.type_of(name) for name in shapes if name in made}
     return {

@@ -233,7 +233,7 @@ class CachedModel:
         if self.problem or loaded is None:
             return self.problem
         if has_context_nodes(loaded.model.graph):
-            return "it is a compiled model already"
+            return "the model is compiled already"
         return "it changed while it was read"
 
     def close(self, taken: LoadedModel | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Entries of the cache reloaded; what is wrong with one is told, and it is dropped."""
+"""Reloads entries of the cache; a damaged entry is reported and dropped."""
 
 from __future__ import annotations
 
@@ -161,9 +161,9 @@ class EntryReader:
         )
 
     def _drop(self, key: str, why: str) -> None:
-        self.trouble = f"what was there is dropped: {why}"
+        self.trouble = f"the old entry is dropped: {why}"
         log.warning(
-            "what the model cache has of %s is dropped and compiled again: %s",
+            "the cache entry of %s is dropped, and the model is compiled again: %s",
             self._model or "a model from memory",
             why,
         )

@@ -76,7 +76,7 @@ def look_up(
     off = options.config.get(CACHE_KEY) == "0"
     reason = f"{CACHE_KEY} is 0" if off else bypass_reason(options)
     if reason:
-        return CacheLookup(hit=False, reason=f"sessions go around the cache: {reason}")
+        return CacheLookup(hit=False, reason=f"sessions bypass the cache: {reason}")
     options = options.snapshot()
     cached = CachedModel(settings, model, options, LoadClock())
     try:

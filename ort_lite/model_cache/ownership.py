@@ -16,7 +16,7 @@ def writable_by_others(folder: str | os.PathLike[str]) -> str:
     as far as the group's mode shows them.
     """
     if sys.platform == "win32":
-        return "this system does not say who can write into a folder"
+        return "this system does not report who can write to a folder"
     real = Path(folder).resolve()
     user = os.getuid()
     for path in (*reversed(real.parents), real):
@@ -31,5 +31,5 @@ def writable_by_others(folder: str | os.PathLike[str]) -> str:
         shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         sticky = found.st_mode & stat.S_ISVTX and path != real
         if shared and not sticky:
-            return f"others can write into {path}"
+            return f"others can write to {path}"
     return ""

@@ -86,6 +86,6 @@ def read_secret(path: str) -> CacheSecret:
     if exposed:
         from ort_lite.session_log import get_logger  # noqa: PLC0415 - lazy: reload
 
-        warn = "others than its owner can read the secret %s: chmod 600 %s"
+        warn = "users other than its owner can read the secret %s: chmod 600 %s"
         get_logger(__name__).warning(warn, path, path)
     return CacheSecret(bytes.fromhex(found[1].decode()))

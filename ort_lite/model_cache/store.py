@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LAYOUT = "v1"
 FOLDER_MODE = 0o775
-"""Whatever the umask, not everybody can write into a folder that we make: see `exposed`."""
+"""Whatever the umask, not everybody can write to a folder that we make: see `exposed`."""
 SUFFIX = ".json"
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -86,7 +86,7 @@ class CacheStore:
             except OSError:
                 continue
             if os.name == "posix" and mode & stat.S_IWOTH:
-                return f"everybody can write into {folder} (chmod o-w {folder})"
+                return f"everybody can write to {folder} (chmod o-w {folder})"
         return ""
 
     def entry(self, key: str) -> Entry | None:

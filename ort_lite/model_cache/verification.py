@@ -54,7 +54,7 @@ def file_problem(path: Path, one: CacheObject) -> str:
             digest = _content_digest(mapped.view, container=suffix == "bin")
     except FormatError as exc:
         return str(exc)
-    return "" if digest == stem else "its digest is another one"
+    return "" if digest == stem else "its digest differs"
 
 
 def _content_digest(data: memoryview, *, container: bool) -> str:

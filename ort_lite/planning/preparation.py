@@ -306,7 +306,7 @@ def _compile_missing(
 def guard(
     ep: ExecutionProvider, name: str, graph: Graph, eps: Sequence[ExecutionProvider] = ()
 ) -> EmptyRuns | None:
-    """What answers a partition's runs without elements; None if nothing has to.
+    """The object that computes a partition's runs without elements; None if none is needed.
 
     Args:
         ep: Whose partition.

@@ -81,7 +81,7 @@ def came_down(suspect: Suspect, limit: float) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"did not come back within {limit:.0f} seconds"
+            return f"did not finish within {limit:.0f} seconds"
         except OSError as exc:
             raise Fail(f"{PROBE_KEY}: {sys.executable} cannot be started: {exc}") from exc
     if not done.returncode:

@@ -66,7 +66,7 @@ class Entry:
         factory = self.load_any_name()
         if factory.name != self.name:
             raise EPFail(
-                f"{self._where()} makes '{factory.name}', whose contexts nobody would find"
+                f"{self._where()} declares '{factory.name}', which is not its entry-point name"
             )
         return factory
 
@@ -127,7 +127,7 @@ def require_installed(name: str, installed: Mapping[str, Entry]) -> Entry:
     if name not in installed:
         raise UnknownProvider(
             f"Unknown Provider Type: {name}. Installed: {list(installed)}. "
-            "pip install 'ort-lite[all]' brings those of ort_lite."
+            "pip install 'ort-lite[all]' installs those of ort_lite."
         )
     return installed[name]
 

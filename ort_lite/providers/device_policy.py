@@ -130,5 +130,7 @@ def _choose_by_delegate(
         )
     foreign = [device for device in chosen if device not in devices]
     if foreign:
-        raise Fail(f"EP selection delegate selected what it was not offered: {foreign[0]!r}")
+        raise Fail(
+            f"EP selection delegate selected devices that it was not offered: {foreign[0]!r}"
+        )
     return chosen

@@ -75,7 +75,7 @@ def load_initial(
     """
     compiled = source.load_compiled(request)
     if compiled is not None:
-        return compiled, None, "what is compiled already was loaded"
+        return compiled, None, "the compiled form was loaded"
     loaded, interim = source.load_plain(), interim_request(request)
     if has_context_nodes(loaded.model.graph):
         return source.compile(request), None, "a context model compiles nothing"

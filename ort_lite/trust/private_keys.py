@@ -166,7 +166,7 @@ def write_secret(path: Path, data: bytes, *, replace: bool) -> None:
 def warn_if_shown(path: Path) -> None:
     """Say where others than its owner can read a secret."""
     if os.name == "posix" and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        log.warning("others than its owner can read the secret %s: chmod 600 %s", path, path)
+        log.warning("users other than its owner can read the secret %s: chmod 600 %s", path, path)
 
 
 def _read_key_file(path: Path) -> bytes:

@@ -115,7 +115,7 @@ def _der(path: str, label: str, body: bytes) -> bytes:
     try:
         der = b64decode(b"".join(body.split()), validate=True)
     except ValueError as exc:
-        raise _wrong(path, f"base64 that is none ({exc})") from exc
+        raise _wrong(path, f"invalid base64 ({exc})") from exc
     if not is_ed25519(der):
         raise _wrong(path, f"a public key of another type ({len(der)} bytes)")
     return der

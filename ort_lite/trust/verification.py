@@ -121,7 +121,7 @@ def record_problem(record: SignatureRecord, signed: SignedModel, digest: str) ->
 def untrusted(message: str) -> InvalidGraph:
     """The error for a model that no trusted key has signed as it is."""
     return InvalidGraph(
-        f"{message} (reason: {Reason.UNTRUSTED}). To mend it: {MEND}.",
+        f"{message} (reason: {Reason.UNTRUSTED}). To fix this: {MEND}.",
         reason=Reason.UNTRUSTED,
         hint=MEND,
     )

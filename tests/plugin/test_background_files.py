@@ -116,7 +116,7 @@ def test_the_cache_is_filled_by_the_first_start_and_makes_the_second_a_plain_hit
     with start(None, options(**entries)) as session:
         assert session.load_report().cache.state == "hit"
         found = session.background_compile()
-        assert (found.state, found.reason) == ("off", "what is compiled already was loaded")
+        assert (found.state, found.reason) == ("off", "the compiled form was loaded")
         assert session.get_providers() == [GATED, CPU]
         check(session)
     assert gate.count == 1

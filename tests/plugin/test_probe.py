@@ -138,7 +138,7 @@ def test_a_crash_is_refused_and_remembered(foreign: Made, fate: dict[str, str], 
 
 def test_a_hang_is_a_crash(foreign: Made) -> None:
     error = foreign.refusal("auto", seconds=1, on_import="hang")
-    assert "did not come back within 1 seconds" in error.message
+    assert "did not finish within 1 seconds" in error.message
 
 
 def test_a_good_payload_is_tried_once(foreign: Made) -> None:

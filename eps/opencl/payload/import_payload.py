@@ -58,7 +58,7 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
     """
     found = judge_identity(recorded, present, rebuild=rebuild)
     if found.reason is not None:
-        told = f". To mend it: {found.hint}" if found.hint else ""
+        told = f". To fix this: {found.hint}" if found.hint else ""
         raise InvalidGraph(
             f"{found.message} (reason: {found.reason}){told}",
             reason=found.reason,

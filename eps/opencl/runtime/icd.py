@@ -89,7 +89,7 @@ def show_intel_runtime(
     except OSError as exc:
         if remedy := remedy_of(exc):
             # The loader looks for drivers once in a process: this one would be missing for good.
-            raise EPFail(f"{library} does not load now: {exc}. To mend it: {remedy}") from exc
+            raise EPFail(f"{library} does not load now: {exc}. To fix this: {remedy}") from exc
         told = f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
         log.warning("Intel's OpenCL runtime is not used: %s", told)
         return told

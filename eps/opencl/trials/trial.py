@@ -123,7 +123,7 @@ def _explain_problem(found: ListedDevice, problem: str) -> str:
             "'ort-lite[opencl-intel]'), or a newer PoCL, whose environment variable "
             "POCL_LLVM_CPU_NAME names the CPU that it compiles for"
         )
-    return f"{found.label} fails a trial: {problem}. To mend it: {remedy}"
+    return f"{found.label} fails a trial: {problem}. To fix this: {remedy}"
 
 
 def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
@@ -146,13 +146,13 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"a program of two lines did not come back within {LIMIT:.0f} seconds", False
+        return f"a program of two lines did not finish within {LIMIT:.0f} seconds", False
     except OSError as exc:
         log.debug("%s is not tried: %s", name, exc)
         return "", False
     lines = done.stdout.decode(errors="replace").splitlines()
     if BEGUN not in lines:
-        log.debug("%s is not tried: %s is not a Python of ours", name, sys.executable)
+        log.debug("%s is not tried: %s is not a Python interpreter", name, sys.executable)
         return "", False
     answer = lines[lines.index(BEGUN) + 1 :]
     if done.returncode == 0 and answer:

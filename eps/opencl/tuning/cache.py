@@ -57,12 +57,12 @@ class TuningCache:
         except FileNotFoundError:
             return {}
         except OSError as exc:
-            log.warning("%s is not read, tuning measures anew: %s", self.path, exc)
+            log.warning("%s is not read, tuning measures again: %s", self.path, exc)
             return {}
         try:
             return self._parse(data)
         except FormatError as exc:
-            log.warning("%s is not used and will be written anew: %s", self.path, exc)
+            log.warning("%s is not used and will be written again: %s", self.path, exc)
             return {}
 
     def _parse(self, data: bytes) -> dict[Problem, Tiling]:

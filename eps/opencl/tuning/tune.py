@@ -186,7 +186,7 @@ class _Memory:
         return id(buffer) if buffer.constant is None else 0
 
     def operands(self, kernel: Kernel) -> list[Buffer]:
-        """What the kernel reads and writes."""
+        """The operands of the kernel."""
         return [self._buffers[self._key(operand)] for operand in kernel.operands]
 
     def release(self) -> None:

@@ -110,7 +110,7 @@ def test_options_of_execution_providers_are_ignored_and_told(
 ) -> None:
     session = ort.InferenceSession(mlp().SerializeToString(), providers=[CPU])
     session.set_ep_dynamic_options({"ep.dynamic.workload_type": "Efficient"})
-    assert "no execution provider heeds ep.dynamic.workload_type" in caplog.text
+    assert "no execution provider supports ep.dynamic.workload_type" in caplog.text
     with pytest.raises(RuntimeError, match="No options were provided"):
         session.set_ep_dynamic_options({})
     session.close()

@@ -288,7 +288,7 @@ def test_a_sealed_field_of_another_type_is_named(key: str, value: object, text: 
         ('{"ort_lite": 1}', "fields missing"),
         ('["ort_lite"]', "fields missing"),
         ('{"ort_lite": 1', "no JSON"),
-        ('{"ort_lite": 1, "ort_lite": 1}', "no JSON: a name is there twice"),
+        ('{"ort_lite": 1, "ort_lite": 1}', "no JSON: a name appears twice"),
         ('{"ort_lite": NaN}', "no JSON: NaN"),
         ('{"ort_lite": ' + "1" * 5000 + "}", "no JSON: Exceeds the limit"),
         (NOTES.sealed_into(NODE).notes.replace("tests 1", "\\ud800"), "no JSON: .* surrogates"),

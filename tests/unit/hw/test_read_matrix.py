@@ -50,7 +50,7 @@ CHANGES = {
     "a name that would leave its folder": (
         "dense: { path",
         "../dense: { path",
-        "hw_matrix.yaml:26: the name '../dense' has other characters than letters",
+        "hw_matrix.yaml:26: the name '../dense' contains characters other than letters",
     ),
     "a suite that is not there": (
         "suites: [all]",
@@ -91,7 +91,7 @@ CHANGES = {
     "a key twice": (
         "project: mine",
         "project: mine\nproject: yours",
-        "hw_matrix.yaml:3: the key 'project' is there twice",
+        "hw_matrix.yaml:3: the key 'project' appears twice",
     ),
     "an anchor": (
         "project: mine",

@@ -39,7 +39,7 @@ def test_the_report_says_that_an_entry_was_damaged(saved: Path, cache: Path) -> 
     damage(cache)
     state, reason, _ = start(saved, cache)
     assert state == "stored"
-    assert reason.startswith("what was there is dropped: ")
+    assert reason.startswith("the old entry is dropped: ")
     assert "padding" in reason
 
 

@@ -83,7 +83,7 @@ def test_a_guess_at_a_damaged_entry_is_told_and_compiled_again(
     path.write_bytes(path.read_bytes()[:-40])
     state, _, found = start(saved, cache)
     assert state == "stored"
-    assert "is dropped and compiled again" in caplog.text
+    assert "is dropped, and the model is compiled again" in caplog.text
     same(found, expected)
 
 

@@ -158,7 +158,7 @@ def test_a_damaged_entry_is_dropped_and_compiled_again_never_run(
     with caplog.at_level(logging.WARNING):
         state, _, answer = start(saved, cache)
     assert state == "stored"
-    assert "is dropped and compiled again" in caplog.text
+    assert "is dropped, and the model is compiled again" in caplog.text
     same(answer, right)
     state, _, answer = start(saved, cache)
     assert state == "hit"
@@ -277,4 +277,4 @@ def test_an_explicit_context_goes_around_the_cache(saved: Path, cache: Path) -> 
     assert state == "off"
     context = saved.with_name("m_ctx.onnx")
     state, reason, _ = start(context, cache)
-    assert (state, reason) == ("missed", "it is a compiled model already")
+    assert (state, reason) == ("missed", "the model is compiled already")

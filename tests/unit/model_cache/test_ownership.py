@@ -45,7 +45,7 @@ def test_modes_decide(entered_by_all: Path, outer: int, inner: int, others: str)
     folders["inner"].chmod(inner)
     folders["outer"].chmod(outer)
     found = writable_by_others(folders["inner"])
-    assert found == (f"others can write into {folders[others]}" if others else "")
+    assert found == (f"others can write to {folders[others]}" if others else "")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="gives a folder away: root")

@@ -178,7 +178,7 @@ def test_a_damaged_cache_is_said_and_written_anew(
     kept.path.write_bytes(damage)
     with caplog.at_level(logging.WARNING):
         assert kept.read() == {}
-    assert "will be written anew" in caplog.text
+    assert "will be written again" in caplog.text
     kept.add({PROBLEM: RULE})
     assert kept.read() == {PROBLEM: RULE}
     assert [p.name for p in tmp_path.iterdir()] == [kept.path.name]

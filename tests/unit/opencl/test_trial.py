@@ -202,7 +202,7 @@ HELLO = f"import os, sys, time\nprint({trial.BEGUN!r}, flush=True)\n"
 CHILDREN = {
     "dies": ("os.abort()", "killed the process (SIGABRT)"),
     "ends": ("sys.exit('oh no')", "code 1: oh no"),
-    "hangs": ("time.sleep(600)", "did not come back within"),
+    "hangs": ("time.sleep(600)", "did not finish within"),
     "dies at exit": (
         "print('[\"\", true]', flush=True)\nos.abort()",
         "killed the process (SIGABRT)",

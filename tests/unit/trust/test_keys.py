@@ -148,7 +148,7 @@ def test_a_private_key_that_others_can_read_is_a_warning(
         made.private.chmod(0o644)
         read_signer(made.private, None)
     assert caplog.messages == [
-        f"others than its owner can read the secret {made.private}: chmod 600 {made.private}"
+        f"users other than its owner can read the secret {made.private}: chmod 600 {made.private}"
     ]
 
 
