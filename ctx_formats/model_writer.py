@@ -68,11 +68,6 @@ def encode_model(model: Model) -> Sequence[bytes | memoryview]:
     return out.pieces
 
 
-def encoded_size(model: Model) -> int:
-    """Bytes that `encode_model` would give."""
-    return sum(len(piece) for piece in encode_model(model))
-
-
 def model_bytes(model: Model) -> bytes:
     """The file in one piece; copies every tensor once."""
     return b"".join(encode_model(model))

@@ -174,14 +174,6 @@ class SparseTensor:
     dims: tuple[int, ...]
 
 
-AttributeScalar = int | float | bytes | Tensor | SparseTensor | ValueType
-AttributeValue = (
-    "AttributeScalar | GraphDef | tuple[int, ...] | tuple[float, ...] | tuple[bytes, ...]"
-    " | tuple[Tensor, ...] | tuple[GraphDef, ...] | tuple[SparseTensor, ...]"
-    " | tuple[ValueType, ...] | None"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One attribute of a node: AttributeProto.

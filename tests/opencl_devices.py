@@ -6,8 +6,8 @@ from functools import cache
 
 from eps.opencl import FACTORY
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.runtime.device import ListedDevice, choose, find_devices
-from eps.opencl.trials.trial import problem_of, working_devices
+from eps.opencl.runtime.device import ListedDevice, find_devices, fitting_devices
+from eps.opencl.trials.trial import problem_of
 from ort_lite.status import EPFail
 
 
@@ -28,9 +28,9 @@ def device_names() -> list[str]:
 @cache
 def first_working_device() -> ListedDevice:
     """What a session without options opens; an error where no device passes its trial."""
-    working = working_devices()
+    working = tuple(device for device in find_devices() if not problem_of(device))
     assert working, f"no OpenCL device works here: {FACTORY.probe().reason}"
-    return choose(working, OpenCLOptions())
+    return fitting_devices(working, OpenCLOptions())[0]
 
 
 @cache

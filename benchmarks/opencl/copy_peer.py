@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.describe_target import describe_target
-from eps.opencl.runtime.device import choose, find_devices
+from eps.opencl.runtime.device import find_devices, fitting_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ class CopyPeer:
 
     def __init__(self, moved: int) -> None:
         """`moved` is of bytes, read and written."""
-        found = choose(find_devices(), OpenCLOptions())
+        found = fitting_devices(find_devices(), OpenCLOptions())[0]
         context = cl.Context([cl.Device.from_int_ptr(found.device.handle)])
         timed = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(context, properties=timed)

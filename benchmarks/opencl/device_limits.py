@@ -11,7 +11,7 @@ from eps.opencl.compile.codegen.kernel import Code, Kernel, floats
 from eps.opencl.compile.views import Storage
 from eps.opencl.options import OpenCLOptions
 from eps.opencl.runtime.describe_target import describe_target
-from eps.opencl.runtime.device import choose, find_devices
+from eps.opencl.runtime.device import find_devices, fitting_devices
 from eps.opencl.tuning.tune import time_kernels
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Limits(NamedTuple):
 
 def measure_limits() -> Limits:
     """The limits of the device that a session takes by default."""
-    found = choose(find_devices(), OpenCLOptions())
+    found = fitting_devices(find_devices(), OpenCLOptions())[0]
     copy = CopyPeer(COPIED)
     for _ in range(COPIES):
         copy.once()

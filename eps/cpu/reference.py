@@ -50,11 +50,6 @@ DENIED: Mapping[str, tuple[int, str]] = MappingProxyType(
 """Operator to the last version that onnx.reference 1.23 gets wrong, and what is wrong."""
 
 
-def has_reference(op: OpIdentifier) -> bool:
-    """Whether onnx.reference has a class for `op` that may be used."""
-    return not why_not(op)
-
-
 def why_not(op: OpIdentifier) -> str:
     """Why onnx.reference does not serve `op`; "" if it does."""
     last, what = DENIED.get(op.op_type, (0, "")) if op.domain == "" else (0, "")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import Value
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
-    from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
     from ort_lite.run_options import RunOptions
     from ort_lite.session import InferenceSession as Session
@@ -77,52 +76,6 @@ class InferenceSession:
             raise Fail("the session is not initialized; call initialize_session first")
         return self._session
 
-    @property
-    def inputs_meta(self) -> list[NodeArg]:
-        """The session's `get_inputs()`."""
-        return self.session.get_inputs()
-
-    @property
-    def outputs_meta(self) -> list[NodeArg]:
-        """The session's `get_outputs()`."""
-        return self.session.get_outputs()
-
-    @property
-    def overridable_initializers(self) -> list[NodeArg]:
-        """The session's `get_overridable_initializers()`."""
-        return self.session.get_overridable_initializers()
-
-    @property
-    def model_meta(self) -> ModelMetadata:
-        """The session's `get_modelmeta()`."""
-        return self.session.get_modelmeta()
-
-    @property
-    def input_meminfos(self) -> list[Any]:
-        """The session's `get_input_memory_infos()`."""
-        return self.session.get_input_memory_infos()
-
-    @property
-    def output_meminfos(self) -> list[Any]:
-        """The session's `get_output_memory_infos()`."""
-        return self.session.get_output_memory_infos()
-
-    @property
-    def session_options(self) -> SessionOptions:
-        """The session's `get_session_options()`."""
-        return self.session.get_session_options()
-
-    @property
-    def input_epdevices(self) -> list[Any]:
-        """The session's `get_input_epdevices()`."""
-        found: list[Any] = self.session.get_input_epdevices()
-        return found
-
-    @property
-    def get_profiling_start_time_ns(self) -> int:
-        """When profiling began, in nanoseconds; a property, as in the binding."""
-        return self.session.get_profiling_start_time_ns()
-
     def run(
         self,
         output_names: Sequence[str],
@@ -131,17 +84,6 @@ class InferenceSession:
     ) -> list[Value]:
         """The session's `run`."""
         return self.session.run(output_names, input_feed, run_options)
-
-    def run_async(
-        self,
-        output_names: Sequence[str],
-        input_feed: Mapping[str, Any],
-        callback: Callable[[list[Value], Any, str], None],
-        user_data: object = None,
-        run_options: RunOptions | None = None,
-    ) -> None:
-        """The session's `run_async`."""
-        self.session.run_async(output_names, input_feed, callback, user_data, run_options)
 
     def run_with_ort_values(
         self,
@@ -180,15 +122,28 @@ def _of_the_session(name: str) -> Callable[..., Any]:
     return call
 
 
-_MADE = {
-    "create_ortvalue_from_shape_and_onnx_type": "create_ortvalue_from_shape_and_type",
+_PROPERTIES = {
+    "get_profiling_start_time_ns": "get_profiling_start_time_ns",
+    "input_epdevices": "get_input_epdevices",
+    "input_meminfos": "get_input_memory_infos",
+    "inputs_meta": "get_inputs",
+    "model_meta": "get_modelmeta",
+    "output_meminfos": "get_output_memory_infos",
+    "outputs_meta": "get_outputs",
+    "overridable_initializers": "get_overridable_initializers",
+    "session_options": "get_session_options",
 }
-"""Methods whose names differ."""
+"""Properties that are methods of the session."""
+_METHODS = (
+    *("create_ortvalue_from_shape_and_type", "end_profiling", "get_provider_graph_assignment_info"),
+    *("get_provider_options", "get_providers", "get_tuning_results", "release_captured_graph"),
+    *("run_async", "run_with_iobinding", "run_with_ortvaluevector", "set_ep_dynamic_options"),
+)
+"""Methods that are the session's own."""
+_RENAMED = {"create_ortvalue_from_shape_and_onnx_type": "create_ortvalue_from_shape_and_type"}
+"""Methods that have another name in the session."""
 
-for _name in (
-    *("create_ortvalue_from_shape_and_onnx_type", "create_ortvalue_from_shape_and_type"),
-    *("end_profiling", "get_provider_graph_assignment_info", "get_provider_options"),
-    *("get_providers", "get_tuning_results", "release_captured_graph", "run_with_iobinding"),
-    *("run_with_ortvaluevector", "set_ep_dynamic_options"),
-):
-    setattr(InferenceSession, _name, _of_the_session(_MADE.get(_name, _name)))
+for _name, _method in _PROPERTIES.items():
+    setattr(InferenceSession, _name, property(_of_the_session(_method)))
+for _name in (*_METHODS, *_RENAMED):
+    setattr(InferenceSession, _name, _of_the_session(_RENAMED.get(_name, _name)))

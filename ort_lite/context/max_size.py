@@ -7,7 +7,7 @@ record the largest, which is known when the last model is compiled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.lean_dataclass import replace
@@ -19,23 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ctx_formats.onnx_model import Model, Node
-    from ort_lite.ep.interface import CompiledPartition
-
-
-@runtime_checkable
-class SupportsMemorySharing(Protocol):
-    """An EP whose contexts run in one working memory."""
-
-    def max_size(self, compiled: CompiledPartition) -> int:
-        """Bytes of it that a compiled form needs."""
-        ...
-
-    def reserve(self, max_size: int) -> None:
-        """Told before a model's contexts are imported: the largest that their nodes record.
-
-        The context that records it is imported first.
-        """
-        ...
 
 
 def largest(nodes: Iterable[EpContextNode]) -> dict[str, int]:

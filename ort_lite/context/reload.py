@@ -23,9 +23,6 @@ from ort_lite.status import EPFail, InvalidGraph, load_canceled
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.ep_context import EpContextNode

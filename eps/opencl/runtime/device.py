@@ -68,15 +68,6 @@ def find_devices() -> tuple[ListedDevice, ...]:
     return tuple(listed)
 
 
-def choose(devices: Sequence[ListedDevice], options: OpenCLOptions) -> ListedDevice:
-    """The first device that fits, GPUs first and PoCL last.
-
-    Raises:
-        EPFail: None fits; says which there are.
-    """
-    return fitting_devices(devices, options)[0]
-
-
 def fitting_devices(
     devices: Sequence[ListedDevice], options: OpenCLOptions
 ) -> Sequence[ListedDevice]:

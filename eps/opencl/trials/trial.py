@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from eps.opencl.runtime.device import POCL, find_devices
+from eps.opencl.runtime.device import POCL
 from eps.opencl.trials.record import (
     facts_of,
     has_failures,
@@ -81,15 +81,6 @@ def problem_of(found: ListedDevice) -> str:
     if final and folder and not (problem and _limits()):
         write_problem(facts, folder, problem)
     return _explain_problem(found, problem)
-
-
-def working_devices() -> tuple[ListedDevice, ...]:
-    """Every device that passes its trial.
-
-    Raises:
-        EPFail: There is no loader, or it finds no platform.
-    """
-    return tuple(found for found in find_devices() if not problem_of(found))
 
 
 def _is_shortage(problem: str) -> bool:

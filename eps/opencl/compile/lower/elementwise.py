@@ -14,8 +14,6 @@ from ort_lite.ep import InvalidArgument, numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Lowering = "Callable[[NodeView], Tensor]"
-
 _FLOAT_FUNCTIONS = {
     "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Floor": "floor", "Ceil": "ceil", "Round": "round",
     "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan",
