@@ -6,15 +6,18 @@ docs/adr/0033-copied-payloads.md says which files are copied, and what that cost
 from __future__ import annotations
 
 import os
-import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, HasWriterError
 from ctx_formats.mapped_file import FileStamp, MappedFile, path_of_descriptor
-from ctx_formats.stamped_file import STEP, StampedFile, private_memory
+from ctx_formats.stamped_file import StampedFile, private_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ctx_formats.mapped_file import PathLike
+    from ctx_formats.sealed_file import LentPath
 
 COPY_LIMIT = 16 << 20
 """Bytes up to which `open_file` copies a file, unless it is given another size."""
@@ -109,11 +112,24 @@ class CopiedFile:
             OSError: There are no descriptors or no memory left.
         """
         if self._sealed is None:
-            self._sealed = _sealed_file(self.view)
+            from ctx_formats.sealed_file import sealed_file  # noqa: PLC0415 - lazy: rare
+
+            self._sealed = sealed_file(self.view)
         if self._sealed is None:
             self._is_named_itself = True
             return str(self.path)
         return path_of_descriptor(self._sealed, self.path)
+
+    @contextmanager
+    def lend_path(self) -> Iterator[LentPath]:
+        """`reopened_as`, for an SDK that maps the file itself.
+
+        Raises:
+            OSError: As `reopened_as`.
+        """
+        from ctx_formats.sealed_file import LentPath  # noqa: PLC0415 - lazy: rare
+
+        yield LentPath(self.reopened_as)
 
     def require_unchanged(self) -> None:
         """Nothing, unless `reopened_as` is the file itself: then as `MappedFile`.
@@ -147,22 +163,3 @@ class CopiedFile:
     def __exit__(self, *exc: object) -> None:
         """Close the file."""
         self.close()
-
-
-def _sealed_file(data: memoryview) -> int | None:
-    """A file in memory that nobody can change, this process included; None without such."""
-    if sys.platform != "linux":
-        return None
-    import fcntl  # noqa: PLC0415 - lazy: reload
-
-    descriptor = os.memfd_create("ort_lite", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        at = 0
-        while at < len(data):
-            at += os.write(descriptor, data[at : at + STEP])
-        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor

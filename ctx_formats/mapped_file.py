@@ -12,21 +12,39 @@ import mmap
 import os
 import stat
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from ctx_formats.errors import FileChangedError, FormatError, Reason
 from ctx_formats.lean_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Protocol
+
+    from ctx_formats.sdk_maps import SdkMap
+    from ctx_formats.sealed_file import LentPath
 
     class Lease(Protocol):
         """A `ctx_formats.write_lease.WriteLease`, which Linux alone has."""
 
+        address: int
         is_copied: bool
 
         def drop_pages(self, start: int, size: int) -> None:
             """As `MappedFile.drop_pages`, for whole pages."""
+            ...
+
+        def hold_up_writers(self) -> bool:
+            """Have writers wait for `let_writers_go`; False where the lease has ended already."""
+            ...
+
+        def let_writers_go(self) -> None:
+            """Answer those that have come since `hold_up_writers`."""
+            ...
+
+        def cover(self, owner: object, known: set[SdkMap]) -> bool:
+            """Have an SDK's maps copied, too; False where there are none that are not known."""
             ...
 
     PathLike = str | os.PathLike[str]
@@ -78,8 +96,8 @@ class MappedFile:
             path: The file.
             follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
                 followed and judged before has none; if it does, somebody swapped it since.
-            keep_open: Whether `reopened_as`, `require_unchanged` or `duplicate` will be asked
-                for.
+            keep_open: Whether `reopened_as`, `lend_path`, `require_unchanged` or `duplicate`
+                will be asked for.
 
         Raises:
             FormatError: Reason missing_payload where nothing is there or it may not be read;
@@ -157,6 +175,50 @@ class MappedFile:
         assert self._descriptor is not None, "opened with keep_open"
         self._is_reopened = True  # what is mapped there sees every write
         return path_of_descriptor(self._descriptor, self.path)
+
+    @contextmanager
+    def lend_path(self) -> Iterator[LentPath]:
+        """`reopened_as`, for an SDK whose maps of the file are copied before writes, too.
+
+        For that the borrower names their owner, and the file must have a lease: writers then wait
+        until the path is given back. A lease that has ended with a copy lends the copy.
+
+        Raises:
+            OSError: There are no descriptors or no memory left.
+        """
+        from ctx_formats.sealed_file import LentPath  # noqa: PLC0415 - lazy: rare
+
+        if sys.platform == "linux":
+            from ctx_formats.write_lease import one_import  # noqa: PLC0415 - lazy: reload
+
+            with one_import(), self._lend_of_linux() as path:
+                yield path
+        else:
+            yield LentPath(self.reopened_as)
+
+    @contextmanager
+    def _lend_of_linux(self) -> Iterator[LentPath]:
+        from ctx_formats.sdk_maps import maps_beside  # noqa: PLC0415 - lazy: rare
+        from ctx_formats.sealed_file import LentPath, sealed_file  # noqa: PLC0415 - lazy: rare
+
+        lease = self._lease
+        if lease is not None and lease.hold_up_writers():
+            assert self._descriptor is not None, "opened with keep_open"
+            try:
+                known = maps_beside(lease.address)
+                lent = LentPath(path_of_descriptor(self._descriptor, self.path))
+                yield lent
+                if lent.owner is None or not lease.cover(lent.owner, known):
+                    self._is_reopened = True
+            finally:
+                lease.let_writers_go()
+        elif self.is_detached and (sealed := sealed_file(self.view)) is not None:
+            try:
+                yield LentPath(path_of_descriptor(sealed, self.path))
+            finally:
+                os.close(sealed)
+        else:
+            yield LentPath(self.reopened_as)
 
     def drop_pages(self, offset: int, size: int) -> None:
         """Give memory behind a range back to the system, which reads it again when it is used.

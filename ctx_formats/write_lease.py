@@ -24,10 +24,17 @@ import struct
 import sys
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from ctx_formats.errors import HasWriterError
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
+from ctx_formats.sdk_maps import SdkMaps, maps_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ctx_formats.sdk_maps import SdkMap
 
 assert sys.platform == "linux", "elsewhere nobody imports it, and type checkers skip the rest"
 
@@ -47,7 +54,8 @@ class WriteLease:
 
     Attributes:
         is_held: No writer has come, and this process took it itself.
-        is_copied: The map's memory is a copy, which no other process changes.
+        is_copied: The memory of the map, and of the maps of SDKs that have owners, is a copy,
+            which no other process changes.
     """
 
     descriptor: int
@@ -56,6 +64,8 @@ class WriteLease:
     memory: weakref.ref[mmap.mmap]
     is_held: bool = True
     is_copied: bool = False
+    _imports: int = 0
+    _sdk_maps: SdkMaps = field(default_factory=SdkMaps)
 
     def drop_pages(self, start: int, size: int) -> None:
         """Give memory behind whole pages of the map back, unless it is a copy or becomes one."""
@@ -64,18 +74,53 @@ class WriteLease:
             if memory is not None and self.is_held:
                 memory.madvise(mmap.MADV_DONTNEED, start, size)
 
-    def is_broken(self) -> bool:
-        """Whether a writer waits for it, or had to wait for too long."""
-        return fcntl.fcntl(self.descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
+    def hold_up_writers(self) -> bool:
+        """Have writers wait for `let_writers_go`; False where the lease has ended already."""
+        with _watcher.lock:
+            self._imports += self.is_held
+            return self.is_held
+
+    def let_writers_go(self) -> None:
+        """Answer those that have come since `hold_up_writers`."""
+        with _watcher.lock:
+            self._imports -= 1
+        _watcher.answer_writers()
+
+    def cover(self, owner: object, known: set[SdkMap]) -> bool:
+        """Have maps of the file copied, too, that an SDK has made, for as long as `owner` lives.
+
+        Args:
+            owner: What the SDK has made of them.
+            known: Maps that there were before. An SDK's new map in the place of one that ended
+                meanwhile cannot be told from it.
+
+        Returns:
+            Whether there are new maps.
+        """
+        made = maps_beside(self.address) - known
+        with _watcher.lock:
+            self._sdk_maps.add(owner, made)
+        return bool(made)
+
+    def is_to_end(self) -> bool:
+        """Whether a writer waits for it, or had to wait for too long, and no import goes on."""
+        return not self._imports and fcntl.fcntl(self.descriptor, fcntl.F_GETLEASE) != fcntl.F_RDLCK
 
     def copy(self) -> None:
         """Put a copy of the map in its place, all at once; the caller keeps the map alive.
+
+        The same is then done with the maps that SDKs have of the file.
 
         Raises:
             OSError: There is no memory for it.
         """
         if os.fstat(self.descriptor).st_size < self.size:
             return  # the system has let the writer go on
+        self._copy_own()
+        self._sdk_maps.copy(self.descriptor, self.size)
+        self.is_copied = True
+
+    def _copy_own(self) -> None:
         libc = _libc()
         new = libc.mmap(
             None,
@@ -93,7 +138,6 @@ class WriteLease:
             error = ctypes.get_errno()
             libc.munmap(new, self.size)
             raise OSError(error, "a copy of a mapped file cannot take its place")
-        self.is_copied = True
 
 
 class _Watcher:
@@ -109,6 +153,7 @@ class _Watcher:
         The lock is a new one, because a thread of the parent may hold the old one.
         """
         self.lock = threading.RLock()  # a map may end, and call `forget`, in the middle of anything
+        self.import_lock = threading.Lock()
         self.leases: set[WriteLease] = set()
         self._thread_id = 0
 
@@ -158,7 +203,7 @@ class _Watcher:
         with self.lock:
             for lease in [*self.leases]:
                 memory = lease.memory()  # held, or it could end, and call `forget`, meanwhile
-                if lease not in self.leases or not lease.is_broken():
+                if lease not in self.leases or not lease.is_to_end():
                     continue
                 if memory is not None:
                     with suppress(OSError):  # without memory, what it writes is seen afterwards
@@ -191,6 +236,13 @@ class _Watcher:
         while True:
             signal.sigwait({WAKE})
             self.answer_writers()
+
+
+@contextmanager
+def one_import() -> Iterator[None]:
+    """Have SDKs import from mapped files one after another: so it is known whose maps are new."""
+    with _watcher.import_lock:
+        yield
 
 
 def take_lease(memory: mmap.mmap, descriptor: int) -> WriteLease | None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
+    from eps.openvino.partition import OpenVINOPartition
     from eps.openvino.sdk.runtime import Runtime
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import Compatibility, FusedNode, Graph, PartitionIo, WeightsFile, WeightsSink
@@ -190,12 +191,15 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """Import a blob whose constants lie in a file, which OpenVINO maps; as `import_model`."""
-        config = weightless_config(self.options, weights.path)
-        return self._import(self._sdk.binding(), payload, io, config)
+        with weights.lend_path() as lent:
+            config = weightless_config(self.options, lent.path)
+            partition = self._import(self._sdk.binding(), payload, io, config)
+            lent.owner = partition.model
+        return partition
 
     def _import(
         self, runtime: Runtime, payload: memoryview, io: PartitionIo, config: Mapping[str, object]
-    ) -> CompiledPartition:
+    ) -> OpenVINOPartition:
         requirements = self._requirements_of(payload)
         try:
             model = runtime.import_model(payload, self.options.device, config)

@@ -77,7 +77,7 @@ class PayloadFile:
                     self._checked.add(run)
                     entry = self.container.weights[run]
                     self.file.drop_pages(entry.offset, entry.size)  # an SDK maps them itself
-        return WeightsFile(self.file.view, self.file.reopened_as)
+        return WeightsFile(self.file.view, self.file.lend_path)
 
     def close(self) -> None:
         """Let go of the file; views of it keep the memory."""

@@ -12,9 +12,11 @@ from ort_lite.status import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from ctx_formats.identity import FieldDifference, HardwareIdentity
     from ctx_formats.onnx_model import ValueInfo
+    from ctx_formats.sealed_file import LentPath
     from ort_lite.model.graph import Graph
 
 Value = Any
@@ -394,11 +396,13 @@ class WeightsFile:
 
     Attributes:
         data: The whole container, mapped; offsets of weights count from its start.
-        path: The same as a file, for SDKs that map it themselves. Valid during the import.
+        lend_path: Lends the same as a file, for SDKs that map it themselves, during an import.
+            `LentPath.owner` is set to an object that lives for as long as the SDK's map does;
+            then the bytes of the map stay the same, too, when somebody writes to the file.
     """
 
     data: memoryview
-    path: str
+    lend_path: Callable[[], AbstractContextManager[LentPath]]
 
 
 @runtime_checkable

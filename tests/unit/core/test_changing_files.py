@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
@@ -302,6 +302,48 @@ def test_shared_weights_that_change_do_not_reach_any_session(
             with pytest.raises(ort.InvalidGraph) as found:
                 ort.InferenceSession(minus, options, providers=[ep])
             assert found.value.reason in ("integrity", "format", "unsafe_path")
+
+
+@pytest.mark.usefixtures("leases")
+@pytest.mark.parametrize("ep", [OPENVINO, OPENCL])
+@CHANGE
+def test_large_shared_weights_are_copied_before_somebody_writes_to_them(
+    group: Path, tmp_path: Path, ep: str, change: Callable[[Path], None]
+) -> None:
+    """OpenVINO maps the file itself, and its map is copied as ours is."""
+    folder = tmp_path / "copy"
+    shutil.copytree(group, folder)
+    (payload,) = folder.glob(f"{ep}*.bin")
+    inputs = feed(tied())
+    with ort.InferenceSession(folder / f"{ep}_plus.onnx", providers=[ep]) as plain:
+        (right,) = plain.run(None, inputs)
+    with ort.SharedContexts() as shared:
+        options = shared.join(ort.SessionOptions())
+        sessions = [
+            (ort.InferenceSession(folder / f"{ep}_{name}_ctx.onnx", options, providers=[ep]), sign)
+            for name, sign in (("plus", 1), ("minus", -1))
+        ]
+        change(payload)
+        for session, sign in sessions:
+            np.testing.assert_array_equal(session.run(None, inputs)[0], sign * right)
+            session.close()
+
+
+def test_opencl_reads_shared_weights_without_their_path(
+    group: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes a descriptor, and for a copied file a second copy."""
+
+    def refuse(_: object) -> NoReturn:
+        raise AssertionError("the path was asked for")
+
+    monkeypatch.setattr(copied_file.CopiedFile, "reopened_as", property(refuse))
+    monkeypatch.setattr(copied_file.CopiedFile, "lend_path", refuse)
+    inputs = feed(tied())
+    with ort.InferenceSession(group / f"{OPENCL}_plus_ctx.onnx", providers=[OPENCL]) as session:
+        session.run(None, inputs)
+    with pytest.raises(AssertionError, match="asked for"):
+        ort.InferenceSession(group / f"{OPENVINO}_plus_ctx.onnx", providers=[OPENVINO])
 
 
 def test_a_group_copies_its_payload_file_once(group: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import mmap
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +97,77 @@ def test_a_path_that_was_handed_out_is_compared_all_the_same(
 ) -> None:
     """Whoever maps the file by `reopened_as` sees what is written to it."""
     assert leased.reopened_as
+    write_elsewhere(path)
+    assert not leased.is_detached
+
+
+class Owner:
+    """As an SDK's model, which ends with its map of a file."""
+
+    def __init__(self, path: str) -> None:
+        with Path(path).open("rb") as file:
+            self.memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def test_a_map_that_an_sdk_makes_is_copied_too(path: Path, leased: MappedFile) -> None:
+    owners = []
+    for _ in range(2):
+        with leased.lend_path() as lent:
+            lent.owner = Owner(lent.path)
+        owners.append(lent.owner)
+    write_elsewhere(path)
+    assert leased.is_detached
+    leased.require_unchanged()
+    for owner in owners:
+        assert owner.memory[:] == DATA
+
+
+def test_what_took_the_place_of_an_sdks_map_is_left_alone(path: Path, leased: MappedFile) -> None:
+    with leased.lend_path() as lent:
+        lent.owner = Owner(lent.path)
+    del lent
+    gc.collect()
+    others = [mmap.mmap(-1, len(DATA)) for _ in range(20)]  # somewhere the map was
+    for other in others:
+        other.write(b"mine")
+    write_elsewhere(path)
+    assert leased.is_detached
+    assert all(other[:4] == b"mine" for other in others)
+
+
+def test_a_writer_waits_while_a_path_is_lent(path: Path, leased: MappedFile) -> None:
+    lease = leased._lease
+    assert lease is not None
+    writer = threading.Thread(target=write_elsewhere, args=(path,))
+    with leased.lend_path() as lent:
+        writer.start()
+        while fcntl.fcntl(lease.descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK:
+            time.sleep(0.001)
+        owner = lent.owner = Owner(lent.path)
+        assert owner.memory[:] == DATA
+        assert lease.is_held
+    writer.join()
+    assert path.read_bytes()[:5] == b"other"
+    assert owner.memory[:] == DATA
+    assert leased.is_detached
+
+
+def test_after_a_copy_a_sealed_file_in_memory_is_lent(path: Path, leased: MappedFile) -> None:
+    write_elsewhere(path)
+    assert leased.is_detached
+    with leased.lend_path() as lent:
+        assert Path(lent.path).read_bytes() == DATA
+        with pytest.raises(PermissionError):
+            os.truncate(lent.path, 0)
+
+
+@pytest.mark.parametrize("is_mapped", [True, False])
+def test_a_path_whose_borrower_has_no_map_is_compared(
+    path: Path, leased: MappedFile, *, is_mapped: bool
+) -> None:
+    with leased.lend_path() as lent:
+        owner = Owner(lent.path) if is_mapped else Owner(str(Path(sys.executable).resolve()))
+        lent.owner = None if is_mapped else owner
     write_elsewhere(path)
     assert not leased.is_detached
 
