@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ort_lite.cli.completion import complete_peer
 from ort_lite.cli.device_lines import devices_of, ran_on
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
@@ -37,13 +38,13 @@ MODEL_SUFFIXES = (".onnx", ".ort")
 
 
 @click.command(short_help="Run a model and compare its outputs.")
-@click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...")
+@click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...", type=click.Path())
 @click.option(
     *("-m", "--model", "named_model"), type=click.Path(path_type=Path),
     help="The model; all arguments are then inputs.",
 )  # fmt: skip
 @click.option(
-    *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE",
+    *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE", type=click.Path(),
     help="An input file: .npz or .json with arrays by name, .npy, or an image. Default: random.",
 )  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
@@ -59,7 +60,7 @@ MODEL_SUFFIXES = (".onnx", ".ort")
     help="Print the K largest values of each vector. Default: 5 if it has labels.",
 )  # fmt: skip
 @click.option(
-    "--compare", metavar="onnxruntime|cpu|FILE.npz",
+    "--compare", metavar="onnxruntime|cpu|FILE.npz", shell_complete=complete_peer,
     help="Compare the outputs with onnxruntime's CPU provider, ort_lite's CPU provider, or a "
     "file.",
 )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ort_lite.cli.compile_progress import compile_progress
+from ort_lite.cli.completion import complete_device, complete_entry, complete_provider
 from ort_lite.cli.device_choice import with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import print_note
@@ -74,7 +75,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     """Give a command -e, -O, --device, -c, --dim and --policy, as its argument `choice`."""
 
     @click.option(
-        *("-e", "--ep", "eps"), multiple=True, metavar="EP",
+        *("-e", "--ep", "eps"), multiple=True, metavar="EP", shell_complete=complete_provider,
         help="Execution provider: openvino, opencl, cpu, or a full name. Repeat it in order of "
         "preference. Default: all installed ones.",
     )  # fmt: skip
@@ -83,11 +84,12 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         help="Execution-provider option, for example device_type=NPU.",
     )  # fmt: skip
     @click.option(
-        "--device", default="", metavar="cpu|gpu|npu[.N]",
+        "--device", default="", metavar="cpu|gpu|npu[.N]", shell_complete=complete_device,
         help="Device to run on. OpenVINO is preferred; a GPU that it lacks runs through OpenCL.",
     )  # fmt: skip
     @click.option(
         *("-c", "--config", "config"), multiple=True, metavar="KEY=VALUE",
+        shell_complete=complete_entry,
         help="Session configuration entry, for example session.disable_cpu_ep_fallback=1.",
     )  # fmt: skip
     @click.option(

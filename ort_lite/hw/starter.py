@@ -106,7 +106,9 @@ def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
     packages = ["onnxruntime"]
     if isinstance(source, str):
         packages.insert(0, source)
-        wanted = shlex.quote(source.replace("ort-lite", "ort-lite[cli]", 1))
+        named = source.startswith("ort-lite")
+        wanted = shlex.quote(source.replace("ort-lite", "ort-lite[cli]", 1) if named else source)
+        wanted += "" if named else " 'ort-lite[cli]'"
     else:
         packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
         wanted = f"--editable {shlex.quote(f'{source}[cli]')}"
@@ -144,7 +146,9 @@ def _requirement(direct_url: Mapping[str, Any]) -> str:
     url = direct_url["url"]
     revision = direct_url.get("vcs_info")
     if revision is not None:
-        return f"ort-lite @ {revision['vcs']}+{url}@{revision['commit_id']}"
+        revised = f"{revision['vcs']}+{url}@{revision['commit_id']}"
+        # Older versions of pip refuse a name before a URL that has no host.
+        return revised if url.startswith("file:///") else f"ort-lite @ {revised}"
     digest = direct_url.get("archive_info", {}).get("hashes", {}).get("sha256")
     return f"ort-lite @ {url}#sha256={digest}" if digest else f"ort-lite @ {url}"
 

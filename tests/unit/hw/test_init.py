@@ -69,8 +69,12 @@ def test_models_of_one_name_are_told_apart_and_come_from_the_index(tmp_path: Pat
             },
             "ort-lite @ git+https://example.org/ort_lite.git@123",
         ),
+        (
+            {"url": "file:///r.git", "vcs_info": {"vcs": "git", "commit_id": "123"}},
+            "git+file:///r.git@123",
+        ),
     ],
-    ids=["index", "folder", "wheel", "revision"],
+    ids=["index", "folder", "wheel", "revision", "revision-of-a-local-clone"],
 )
 def test_rows_install_what_init_was_installed_from(
     direct_url: object, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
