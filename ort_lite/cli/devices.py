@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from shutil import get_terminal_size
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, progress
+from ort_lite.cli.output import json_option, print_json, print_line, progress, wrapped_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,7 +55,7 @@ def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
 
 def _lines(device: DeviceInfo) -> Iterator[str]:
     """Lines for a device: its name, then its architecture, driver and SDK."""
-    yield from _wrapped(f"  {device.name:<5} ", device.description)
+    yield from wrapped_lines(f"  {device.name:<5} ", device.description)
     identity = device.identity
     facts = {
         "architecture": identity.architecture,
@@ -67,20 +64,7 @@ def _lines(device: DeviceInfo) -> Iterator[str]:
     }
     for label, text in facts.items():
         if text:
-            yield from _wrapped(f"        {label:<12}  ", text)
-
-
-def _wrapped(label: str, text: str) -> list[str]:
-    """`text` after `label`, in lines that fit the terminal; one line in a pipe."""
-    if not sys.stdout.isatty():
-        return [label + text]
-    return wrap(
-        text,
-        width=get_terminal_size().columns,
-        initial_indent=label,
-        subsequent_indent=" " * len(label),
-        break_on_hyphens=False,
-    )
+            yield from wrapped_lines(f"        {label:<12}  ", text)
 
 
 def _json(found: tuple[str, Probe]) -> Mapping[str, Any]:

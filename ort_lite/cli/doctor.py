@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +65,7 @@ def _checks() -> Iterator[Check]:
     ok = State.OK
     yield Check(name="ort-lite", state=ok, found=VERSION)
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    yield Check(name="Python", state=ok, found=f"{python} on {platform.platform()}")
+    yield Check(name="Python", state=ok, found=f"{python} on {_system()}")
     problem = baseline_problem()
     yield Check(
         name="CPU",
@@ -104,6 +105,14 @@ def _providers() -> Iterator[Check]:
     for ep, problem in broken.items():
         fix = "reinstall the package that provides it"
         yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)
+
+
+def _system() -> str:
+    """Operating system, machine and C library: `Linux 6.8.0, x86_64, glibc 2.39`."""
+    version = re.match(r"[\d.]*", platform.release())
+    system = f"{platform.system()} {version[0] if version else ''}".strip()
+    libc = " ".join(platform.libc_ver()).strip()
+    return ", ".join(part for part in (system, platform.machine(), libc) if part)
 
 
 def _cpu(root: Path) -> str:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.output import json_option, print_json, print_line, print_note, progress, size_text
+from ort_lite.cli.output import (
+    json_option,
+    print_json,
+    print_line,
+    print_note,
+    progress,
+    size_text,
+    wrapped_lines,
+)
 from ort_lite.cli.session_choice import open_session, session_choice
 
 if TYPE_CHECKING:
@@ -175,7 +183,8 @@ def _print(verdict: NodeVerdict) -> None:
     ]
     for name, text in rows:
         if text:
-            print_line(f"  {name:<11} {text}")
+            for line in wrapped_lines(f"  {name:<11} ", text):
+                print_line(line)
 
 
 def identity_text(identity: HardwareIdentity | None) -> str:

@@ -9,6 +9,8 @@ import os
 import sys
 from contextlib import contextmanager
 from math import isfinite
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,6 +121,19 @@ def _print_plain_table(
             for cell, width, column in zip(row, widths, columns, strict=True)
         )
         print_line(line.rstrip())
+
+
+def wrapped_lines(label: str, text: str) -> list[str]:
+    """`text` after `label`, in lines that fit the terminal; one line in a pipe."""
+    if not sys.stdout.isatty():
+        return [label + text]
+    return wrap(
+        text,
+        width=get_terminal_size().columns,
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_on_hyphens=False,
+    ) or [label]
 
 
 @contextmanager
