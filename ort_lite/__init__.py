@@ -37,6 +37,8 @@ _HOMES = {
     "ort_lite.execution.adapters": ("AdapterFormat", "LoraAdapter"),
     "ort_lite.execution.allocators": (
         "OrtArenaCfg",
+        "OrtSyncStream",
+        "copy_tensors",
         "create_and_register_allocator",
         "create_and_register_allocator_v2",
     ),
@@ -53,7 +55,6 @@ _HOMES = {
     "ort_lite.execution.random_seed": ("set_seed",),
     "ort_lite.execution.sparse_tensor": ("SparseTensor",),
     "ort_lite.execution.sparse_values": ("OrtSparseFormat",),
-    "ort_lite.execution.streams": ("OrtSyncStream", "copy_tensors"),
     "ort_lite.execution.values": ("OrtValue",),
     "ort_lite.global_threads": ("set_global_thread_pool_sizes",),
     "ort_lite.model.info": ("ModelMetadata", "NodeArg"),
@@ -135,6 +136,8 @@ if TYPE_CHECKING:
     from ort_lite.execution.adapters import AdapterFormat as AdapterFormat
     from ort_lite.execution.adapters import LoraAdapter as LoraAdapter
     from ort_lite.execution.allocators import OrtArenaCfg as OrtArenaCfg
+    from ort_lite.execution.allocators import OrtSyncStream as OrtSyncStream
+    from ort_lite.execution.allocators import copy_tensors as copy_tensors
     from ort_lite.execution.allocators import (
         create_and_register_allocator as create_and_register_allocator,
     )
@@ -153,8 +156,6 @@ if TYPE_CHECKING:
     from ort_lite.execution.random_seed import set_seed as set_seed
     from ort_lite.execution.sparse_tensor import SparseTensor as SparseTensor
     from ort_lite.execution.sparse_values import OrtSparseFormat as OrtSparseFormat
-    from ort_lite.execution.streams import OrtSyncStream as OrtSyncStream
-    from ort_lite.execution.streams import copy_tensors as copy_tensors
     from ort_lite.execution.values import OrtValue as OrtValue
     from ort_lite.global_threads import set_global_thread_pool_sizes as set_global_thread_pool_sizes
     from ort_lite.model.info import ModelMetadata as ModelMetadata

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import MAX_DATA_SIZE
 from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for what lies below contexts
-from ort_lite.status import InvalidArgument
+from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
@@ -226,10 +226,18 @@ class SessionOptions:
         return self._delegate
 
     def register_custom_ops_library(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Refuse a library of operators in C++: Fail, which says what to do instead."""
-        from ort_lite.native_operators import refuse_library  # noqa: PLC0415 - lazy: rare
+        """Refuse a library of operators in C++, such as that of onnxruntime-extensions.
 
-        refuse_library(path)
+        Raises:
+            Fail: Always: onnxruntime's C API, which such a library calls, is not here.
+        """
+        if not os.path.isfile(path):  # noqa: PTH113 - no pathlib here
+            raise Fail(f"Failed to load library {path} with error: there is no such file")
+        raise Fail(
+            f"Failed to load library {path}: libraries of operators in C++ call onnxruntime's C "
+            "API, which ort_lite does not have. Write the operators as kernels in Python: "
+            "SessionOptions.register_custom_kernel, docs/custom_kernels.md"
+        )
 
     def register_custom_kernel(self, definition: KernelDef) -> None:
         """Run an operator with a kernel of the user's own, before those of the CPU EP.
@@ -263,9 +271,7 @@ class SessionOptions:
             TypeError: `value` is not a whole number.
             InvalidArgument: It is not positive.
         """
-        _require_whole(name, value)
-        if value < 1:
-            raise InvalidArgument(f"free dimension override {name}={value} is not positive")
+        _require_positive(name, value)
         self._dimensions[name] = value
 
     def add_free_dimension_override_by_denotation(self, name: str, value: int) -> None:
@@ -278,9 +284,7 @@ class SessionOptions:
             TypeError: `value` is not a whole number.
             InvalidArgument: It is not positive.
         """
-        _require_whole(name, value)
-        if value < 1:
-            raise InvalidArgument(f"free dimension override {name}={value} is not positive")
+        _require_positive(name, value)
         self._denoted.setdefault(name.lower(), value)
 
     def add_initializer(self, name: str, ort_value: OrtValue) -> None:
@@ -426,6 +430,8 @@ class SessionOptions:
         return self._config.get(key) == "1"
 
 
-def _require_whole(name: str, value: object) -> None:
+def _require_positive(name: str, value: int) -> None:
     if not hasattr(value, "__index__"):
         raise TypeError(f"free dimension override {name} is {value!r:.80}, expected a whole number")
+    if value < 1:
+        raise InvalidArgument(f"free dimension override {name}={value} is not positive")

@@ -104,21 +104,27 @@ def lstm_bias(b: Array | None) -> Array | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainLstm:
-    """LSTM without peepholes; weights [4, D, I, H] and [4, D, H, H]."""
+class _PlainCell:
+    """Weights of input and state by gate, and the sum of both biases; see StackedCell."""
 
     w: Array
     r: Array
     bias: Array | None
 
+    def project(self, x: Array) -> Array:
+        """See StackedCell."""
+        return project_all(x, self.w, self.bias)
+
+
+class PlainLstm(_PlainCell):
+    """LSTM without peepholes; weights [4, D, I, H] and [4, D, H, H]."""
+
+    __slots__ = ()
+
     @classmethod
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainLstm:
         """From the node's inputs [D, 4 * H, I], [D, 4 * H, H] and [D, 8 * H]."""
         return cls(lstm_weights(w), lstm_weights(r), lstm_bias(b))
-
-    def project(self, x: Array) -> Array:
-        """See StackedCell."""
-        return project_all(x, self.w, self.bias)
 
     def stepper(self, memory: Sequence[Array]) -> PlainLstmStepper:
         """See StackedCell."""
@@ -143,16 +149,13 @@ class PlainLstmStepper:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainGru:
+class PlainGru(_PlainCell):
     """GRU; weights [3, D, I, H] and [3, D, H, H] of the gates z, r and h.
 
     Attributes:
         rb_h: [D, 1, H], the hidden gate's recurrent bias where reset comes last.
     """
 
-    w: Array
-    r: Array
-    bias: Array | None
     rb_h: Array | None
     reset_last: bool
 
@@ -168,10 +171,6 @@ class PlainGru:
                 summed[:, 2 * size :] = b[:, 2 * size : 3 * size]
             bias = bias_by_gate(summed, 3, 2)
         return cls(by_gate(w, 3, 2), by_gate(r, 3, 2), bias, rb_h, reset_last)
-
-    def project(self, x: Array) -> Array:
-        """See StackedCell."""
-        return project_all(x, self.w, self.bias)
 
     def stepper(self, memory: Sequence[Array]) -> PlainGruStepper:  # noqa: ARG002 - has none
         """See StackedCell."""
@@ -215,13 +214,10 @@ class PlainGruStepper:
         out += candidate
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRnn:
+class PlainRnn(_PlainCell):
     """RNN with tanh; weights [1, D, I, H] and [D, H, H]."""
 
-    w: Array
-    r: Array
-    bias: Array | None
+    __slots__ = ()
 
     @classmethod
     def of(cls, w: Array, r: Array, b: Array | None) -> PlainRnn:

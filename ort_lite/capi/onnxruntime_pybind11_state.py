@@ -48,8 +48,8 @@ _ITS_ALONE = {
     "SparseCsrView": "ort_lite.execution.sparse_values",
     "SparseTensor": "ort_lite.execution.sparse_values",
     "is_dlpack_uint8_tensor": "ort_lite.execution.dlpack",
-    "OrtDeviceEpIncompatibilityReason": "ort_lite.providers.device_incompatibility",
-    "get_hardware_device_ep_incompatibility_details": "ort_lite.providers.device_incompatibility",
+    "OrtDeviceEpIncompatibilityReason": "ort_lite.providers.devices",
+    "get_hardware_device_ep_incompatibility_details": "ort_lite.providers.devices",
 }
 __all__ = sorted((set(dir(ort_lite)) - _NOT_ITS) | _ITS_ALONE.keys())
 

@@ -1,4 +1,4 @@
-"""Arenas and shared allocators: checked as in onnxruntime, and without effect.
+"""Arenas, shared allocators and streams: checked as in onnxruntime, and without effect.
 
 Values live in numpy's memory, and what runs need in between comes from a workspace that sessions
 keep; no allocator of a user's steers either.
@@ -6,7 +6,7 @@ keep; no allocator of a user's steers either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from ort_lite.execution.memory_info import OrtMemoryInfo, OrtMemoryInfoDeviceType
 from ort_lite.named_enum import NamedIntEnum
@@ -14,7 +14,9 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from ort_lite.execution.values import OrtValue
 
 log = get_logger(__name__)
 
@@ -120,3 +122,51 @@ def _check(mem_info: object, arena_cfg: object) -> None:
         raise TypeError(f"an allocator is for an OrtMemoryInfo, got {mem_info!r}")
     if arena_cfg is not None and not isinstance(arena_cfg, OrtArenaCfg):
         raise TypeError(f"an arena is set up by an OrtArenaCfg, got {arena_cfg!r}")
+
+
+class OrtSyncStream:
+    """A queue of a device; no execution provider here lends its own to a program."""
+
+    def __new__(cls) -> Self:
+        """Not to be made; `OrtEpDevice.create_sync_stream` says why there is none.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"{cls.__name__}: No constructor defined!")
+
+    def get_handle(self) -> NoReturn:
+        """The address of the queue, of which there is none.
+
+        Raises:
+            BindingError: Always.
+        """
+        raise BindingError("no stream was made")
+
+
+def copy_tensors(
+    src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: OrtSyncStream | None = None
+) -> None:
+    """Copy each tensor of `src` into the memory of the one at its place in `dst`.
+
+    onnxruntime copies between devices alone; all tensors here are in host memory.
+
+    Args:
+        src: Tensors.
+        dst: As many, of the same types and shapes.
+        stream: Ordering of device work, of which there is none here.
+
+    Raises:
+        BindingError: The numbers, a type or a shape differ; a RuntimeError, too.
+        TypeError: `stream` is something else.
+    """
+    given: object = stream
+    if given is not None and not isinstance(given, OrtSyncStream):
+        raise TypeError(f"a stream is an OrtSyncStream, got {given!r}")
+    if len(src) != len(dst):
+        raise BindingError(
+            f"Invalid arguments provided to CopyTensors: {len(src)} sources, "
+            f"{len(dst)} destinations"
+        )
+    for source, destination in zip(src, dst, strict=True):
+        destination.update_inplace(source)

@@ -9,11 +9,10 @@ from eps.opencl.compile.codegen import group_rows, lines, recurrent, scatter
 from eps.opencl.compile.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.compile.codegen.kernel import UNNAMED
 from eps.opencl.compile.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
-from eps.opencl.compile.codegen.normalise import layer_norm_kernel
 from eps.opencl.compile.codegen.pointwise import pointwise_kernel
 from eps.opencl.compile.codegen.reduce import reduce_kernel
+from eps.opencl.compile.codegen.rows import layer_norm_kernel, softmax_kernel
 from eps.opencl.compile.codegen.sample import sample_kernel
-from eps.opencl.compile.codegen.softmax import softmax_kernel
 from eps.opencl.compile.codegen.window import depthwise_kernel, is_depthwise, pool_kernel
 from eps.opencl.compile.codegen.winograd import outputs_of, winograd_kernels
 from eps.opencl.compile.ir import (

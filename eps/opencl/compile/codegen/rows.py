@@ -1,4 +1,4 @@
-"""Softmax and its logarithm: maximum, exponentials and their sum, then the result."""
+"""Kernels along rows: softmax, its logarithm, and layer normalisation, in passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eps.opencl.compile.codegen.prefetch import fetch_row
 from eps.opencl.compile.codegen.spread import open_units
 
 if TYPE_CHECKING:
-    from eps.opencl.compile.ir import Softmax
+    from eps.opencl.compile.ir import LayerNorm, Softmax
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
 
@@ -97,3 +97,43 @@ def _softmax_along(code: Code, n: int, target: Target, *, follows: bool, log: bo
             code.add(f"const {floats(width)} r = {load(source, 'i', 1, width)} {sign} scale;")
             code.add(*store("y", "i", 1, width, "r"))
             code.close()
+
+
+def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
+    """Mean, then variance of what is left, then the result: the two-pass form."""
+    x, y = step.inputs[0], step.output
+    n = op.count
+    vector = row_vector(n, target)
+    rows = x.size // n
+    code = Code()
+    spread = open_units(code, rows, x.size // SMALLEST_TASK, target)
+    last = len(step.inputs)
+    code.add(f"__global const float* x = p0 + {x.offset} + u * {n};")
+    code.add(f"__global float* y = p{last} + {y.offset} + u * {n};")
+    if op.root_mean_square:
+        code.add("const float mean = 0.0f;")
+    else:
+        fold_row(code, n, vector, target, "total", _element)
+        code.add(f"const float mean = total * {1.0 / n!r}f;")
+    fold_row(code, n, vector, target, "square", _deviation)
+    code.add(f"const float scale = 1.0f / sqrt(square * {1.0 / n!r}f + {op.epsilon!r}f);")
+    for width, begin, end in ((vector, 0, n - n % vector), (1, n - n % vector, n)):
+        if begin == end:
+            continue
+        code.open(f"for (int i = {begin}; i < {end}; i += {width})")
+        code.add(*(fetch_row(target, f"i + {n}") if width > 1 else []))
+        code.add(f"const {floats(width)} v = ({load('x', 'i', 1, width)} - mean) * scale;")
+        value = f"v * {load('p1', 'i', 1, width)}"
+        value += f" + {load('p2', 'i', 1, width)}" if last > 2 else ""
+        code.add(f"const {floats(width)} r = {value};", *store("y", "i", 1, width, "r"))
+        code.close()
+    code.close()
+    return Kernel(code.text(), (*(v.buffer for v in step.inputs), y.buffer), *spread)
+
+
+def _element(at: str, width: int) -> tuple[list[str], str]:
+    return [f"const {floats(width)} v = {load('x', at, 1, width)};"], "v"
+
+
+def _deviation(at: str, width: int) -> tuple[list[str], str]:
+    return [f"const {floats(width)} v = {load('x', at, 1, width)} - mean;"], "v * v"
