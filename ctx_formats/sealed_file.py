@@ -71,7 +71,8 @@ def _write_all(file: int, data: memoryview) -> None:
 
 
 def _copy_all(file: int, source: int, size: int) -> None:
-    assert sys.platform == "linux", "elsewhere `_sealed` makes none"
+    if sys.platform != "linux":
+        return  # `_sealed` makes none
     at = 0
     while at < size:
         count = os.sendfile(file, source, at, min(STEP, size - at))
