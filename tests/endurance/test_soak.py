@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from endurance.curves import rising
 from endurance.drawing import draw
-from endurance.samples import CURVES, read_sample
+from endurance.samples import CURVES, count_maps, read_sample
 from endurance.soak import main, run
 from endurance.work import EPS
 
@@ -57,6 +57,20 @@ def test_what_a_process_holds_is_counted(tmp_path: Path) -> None:
     with (tmp_path / ".m.onnx.0123.tmp").open("wb"):
         after = read_sample(1, tmp_path)
     assert (after.files - before.files, after.descriptors - before.descriptors) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (("1000-2000 rw-p 0 0:0 0", "2000-3000 rw-p 0 0:0 0"), 1),
+        (("1000-2000 rw-p 0 0:0 0", "2000-3000 rwxp 0 0:0 0"), 2),
+        (("1000-2000 rw-p 0 0:0 0", "2800-3000 rw-p 0 0:0 0"), 2),
+        (("1000-2000 r--p 0 8:1 7 /a", "2000-3000 r--p 0 8:1 7 /a"), 2),
+        (("1000-2000 rw-p 0 8:1 7 /a", "2000-3000 rw-p 0 0:0 0"), 2),
+    ],
+)
+def test_pieces_of_a_heap_count_as_one_map(lines: tuple[str, ...], count: int) -> None:
+    assert count_maps("\n".join(lines)) == count
 
 
 def test_curves_are_drawn() -> None:
