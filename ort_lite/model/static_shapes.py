@@ -31,7 +31,7 @@ def infer_static_shapes(
             which count where inference finds nothing. Other names are ignored.
 
     Raises:
-        InvalidArgument: A shape has another rank than the input, or one dimension two sizes.
+        InvalidArgument: A shape has another rank than the input.
         InvalidGraph: The shapes contradict the graph.
     """
     definition = _with_shapes(graph, shapes)
@@ -50,7 +50,7 @@ def infer_static_shapes(
 
 def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> GraphDef:
     """The graph's definition with sizes in its inputs, also for dimensions of the same name."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, set[int]] = {}
     inputs: list[ValueInfo] = []
     for info in graph.definition.inputs:
         asked = shapes.get(info.name)
@@ -65,13 +65,13 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> Gr
                 f"{info.name} is given {len(asked)} dimensions, the model has {len(dims)}"
             )
         for dim, size in zip(dims, asked, strict=True):
-            if isinstance(dim, str) and size is not None and sizes.setdefault(dim, size) != size:
-                raise InvalidArgument(
-                    f"dimension '{dim}' is given two sizes: {sizes[dim]}, and {size} in {info.name}"
-                )
+            if isinstance(dim, str) and size is not None:
+                sizes.setdefault(dim, set()).add(size)
         fixed = (dim if n is None else n for dim, n in zip(dims, asked, strict=True))
         inputs.append(replace(info, type=TensorType(info.type.elem_type, tuple(fixed))))
-    bound = bind(replace(graph.definition, inputs=tuple(inputs)), sizes)
+    # A name with two sizes, such as "?", names no dimension.
+    named = {name: next(iter(found)) for name, found in sizes.items() if len(found) == 1}
+    bound = bind(replace(graph.definition, inputs=tuple(inputs)), named)
     return replace(bound, value_info=_declared_inside(graph, shapes))
 
 

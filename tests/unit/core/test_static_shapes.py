@@ -66,9 +66,10 @@ def test_a_value_inside_counts_where_inference_finds_nothing() -> None:
     assert infer_static_shapes(graph, {"x": [4, 3], "u": [4, 3]})["v"] == (4, 3)
 
 
-def test_one_dimension_has_one_size() -> None:
-    with pytest.raises(ort.InvalidArgument, match="'k' is given two sizes: 7, and 8 in b"):
-        infer_static_shapes(resolved(two_inputs()), {"a": [2, 7], "b": [8, 5]})
+def test_a_name_with_two_sizes_names_no_dimension() -> None:
+    node = helper.make_node("Relu", ["x"], ["y"])
+    proto = model([node], [("x", ["?", "?"])], [("y", ["?", "?"])])
+    assert infer_static_shapes(resolved(proto), {"x": [2, 7]})["y"] == (2, 7)
 
 
 def test_a_shape_has_the_inputs_rank() -> None:
