@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ort_lite.cli.checks import Check, State
+from ort_lite.cli.npu_drivers import compiler_note, driver_problem, windows_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,14 +24,20 @@ PCI_ACCELERATOR = "0x1200"
 PCI_DISPLAY = "0x03"
 """PCI base class of display controllers."""
 VENDORS = {"0x8086": "Intel", "0x1002": "AMD", "0x10de": "NVIDIA", "0x1022": "AMD"}
+COMPUTE_ACCELERATORS = (
+    r"SYSTEM\CurrentControlSet\Control\Class\{f01a9d53-3ff6-48d2-9f97-c8a7004be10c}"
+)
+"""Registry key of the drivers of Windows' device class ComputeAccelerator."""
+MOST_DRIVERS = 16
 LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib")
 
 
-def check_npu(root: Path) -> tuple[Check, ...]:
-    """Check the NPU, from the chip to its user-mode driver.
+def check_npu(root: Path, openvino: str = "") -> tuple[Check, ...]:
+    """Check the NPU, from the chip to its user-mode driver and its version.
 
     Args:
         root: Of the file system, "/" but in tests.
+        openvino: Version of the installed OpenVINO; "" if there is none.
     """
     chips = _pci_devices(root, PCI_ACCELERATOR)
     nodes = sorted((root / "dev/accel").glob("accel*"))
@@ -45,7 +53,62 @@ def check_npu(root: Path) -> tuple[Check, ...]:
                 fix="load the driver (modprobe intel_vpu); it needs Linux 6.3 or newer",
             ),
         )
-    return (_openable("NPU", nodes, chips), *_npu_libraries(root))
+    loader, driver = _npu_libraries(root)
+    return (_openable("NPU", nodes, chips), loader, _judge_driver(driver, chips, openvino))
+
+
+def _judge_driver(driver: Check, chips: Sequence[str], openvino: str) -> Check:
+    """The check of the user-mode driver, with what its version is too old for.
+
+    The library of Intel's packages has the driver's version in its name: libze_intel_npu.so.1.28.0.
+    """
+    if driver.state is not State.OK:
+        return driver
+    version = driver.found.partition(".so.")[2]
+    problem = driver_problem(version, tuple(chip.rpartition(" ")[2] for chip in chips))
+    if problem:
+        return replace(driver, state=State.BROKEN, fix=problem)
+    return replace(driver, fix=compiler_note(version, openvino))
+
+
+def check_windows_npu(drivers: Sequence[tuple[str, str]]) -> tuple[Check, ...]:
+    """Check the versions of NPU drivers on Windows.
+
+    Args:
+        drivers: Description and version of each driver, as `windows_npu_drivers` reads them.
+    """
+    if not drivers:
+        return (Check(name="NPU", state=State.ABSENT, found="no driver of a compute accelerator"),)
+    problems = [windows_problem(version) for _, version in drivers]
+    return tuple(
+        Check(
+            name="NPU driver",
+            state=State.BROKEN if problem else State.OK,
+            found=f"{description} {version}",
+            fix=problem,
+        )
+        for (description, version), problem in zip(drivers, problems, strict=True)
+    )
+
+
+def windows_npu_drivers() -> tuple[tuple[str, str], ...]:
+    """Description and version of each of Intel's compute-accelerator drivers, on Windows alone."""
+    import winreg  # type: ignore[import-not-found, unused-ignore]  # Windows alone has it
+
+    found = []
+    for number in range(MOST_DRIVERS):
+        try:
+            path = rf"{COMPUTE_ACCELERATORS}\{number:04}"
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:  # type: ignore[attr-defined, unused-ignore]
+                read = [
+                    str(winreg.QueryValueEx(key, name)[0])  # type: ignore[attr-defined, unused-ignore]
+                    for name in ("ProviderName", "DriverDesc", "DriverVersion")
+                ]
+        except OSError:
+            continue  # numbers have gaps
+        if "intel" in read[0].lower():
+            found.append((read[1], read[2]))
+    return tuple(found)
 
 
 def check_gpu(root: Path) -> tuple[Check, ...]:
@@ -87,12 +150,13 @@ def _group(node: Path) -> str:
         return "render"  # a container's view: the group has a number and no name
 
 
-def _npu_libraries(root: Path) -> tuple[Check, ...]:
+def _npu_libraries(root: Path) -> tuple[Check, Check]:
     parts = {
         "Level Zero loader": ("libze_loader.so", "install the package level-zero"),
         "NPU user-mode driver": ("libze_intel_npu.so", "install intel-level-zero-npu"),
     }
-    return tuple(_library(root, name, *part) for name, part in parts.items())
+    loader, driver = (_library(root, name, *part) for name, part in parts.items())
+    return loader, driver
 
 
 def _library(root: Path, name: str, stem: str, fix: str) -> Check:

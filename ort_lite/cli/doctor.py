@@ -60,7 +60,12 @@ def _any_broken(checks: tuple[Check, ...]) -> bool:
 
 
 def _checks() -> Iterator[Check]:
-    from ort_lite.cli.accelerator_checks import check_gpu, check_npu
+    from ort_lite.cli.accelerator_checks import (
+        check_gpu,
+        check_npu,
+        check_windows_npu,
+        windows_npu_drivers,
+    )
 
     ok = State.OK
     yield Check(name="ort-lite", state=ok, found=VERSION)
@@ -77,22 +82,32 @@ def _checks() -> Iterator[Check]:
     if not problem:  # their libraries would end this process
         yield from _providers()
     if platform.system() == "Linux":
-        yield from check_npu(Path("/"))
+        yield from check_npu(Path("/"), _version("openvino"))
         yield from check_gpu(Path("/"))
+    if platform.system() == "Windows":
+        yield from check_windows_npu(windows_npu_drivers())
 
 
-def _package(name: str, extra: str) -> Check:
+def _version(package: str) -> str:
+    """Version of an installed package; "" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return Check(name=name, state=State.OK, found=version(name))
+        return version(package)
     except PackageNotFoundError:
-        return Check(
-            name=name,
-            state=State.ABSENT if extra else State.BROKEN,
-            found="not installed",
-            fix=f"pip install 'ort-lite[{extra}]'" if extra else "pip install ort-lite",
-        )
+        return ""
+
+
+def _package(name: str, extra: str) -> Check:
+    found = _version(name)
+    if found:
+        return Check(name=name, state=State.OK, found=found)
+    return Check(
+        name=name,
+        state=State.ABSENT if extra else State.BROKEN,
+        found="not installed",
+        fix=f"pip install 'ort-lite[{extra}]'" if extra else "pip install ort-lite",
+    )
 
 
 def _providers() -> Iterator[Check]:
