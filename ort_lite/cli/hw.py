@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.hw_compile import compile_rows
 from ort_lite.cli.hw_crossload import crossload
 from ort_lite.cli.hw_plan import plan, probe, schema
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
@@ -118,5 +119,5 @@ def hw() -> None:
         )
 
 
-for command in (plan, probe, schema, run, record, crossload, report, init):
+for command in (plan, probe, schema, run, compile_rows, record, crossload, report, init):
     hw.add_command(command)
