@@ -93,21 +93,20 @@ def check_windows_npu(drivers: Sequence[tuple[str, str]]) -> tuple[Check, ...]:
 
 def windows_npu_drivers() -> tuple[tuple[str, str], ...]:
     """Description and version of each of Intel's compute-accelerator drivers, on Windows alone."""
-    import winreg  # type: ignore[import-not-found, unused-ignore]  # Windows alone has it
+    found: list[tuple[str, str]] = []
+    if sys.platform == "win32":
+        import winreg
 
-    found = []
-    for number in range(MOST_DRIVERS):
-        try:
-            path = rf"{COMPUTE_ACCELERATORS}\{number:04}"
-            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:  # type: ignore[attr-defined, unused-ignore]
-                read = [
-                    str(winreg.QueryValueEx(key, name)[0])  # type: ignore[attr-defined, unused-ignore]
-                    for name in ("ProviderName", "DriverDesc", "DriverVersion")
-                ]
-        except OSError:
-            continue  # numbers have gaps
-        if "intel" in read[0].lower():
-            found.append((read[1], read[2]))
+        for number in range(MOST_DRIVERS):
+            try:
+                path = rf"{COMPUTE_ACCELERATORS}\{number:04}"
+                with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+                    names = ("ProviderName", "DriverDesc", "DriverVersion")
+                    read = [str(winreg.QueryValueEx(key, name)[0]) for name in names]
+            except OSError:
+                continue  # numbers have gaps
+            if "intel" in read[0].lower():
+                found.append((read[1], read[2]))
     return tuple(found)
 
 
