@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.patterns import fits
 from ort_lite.hw.result import require_version
@@ -95,7 +96,7 @@ def judge(cell: Cell, expectations: Iterable[CrossExpectation]) -> Cell:
 def write_cross(result: CrossResult, folder: Path) -> None:
     """Write the table to crossload.json in `folder`."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    (folder / CROSS_FILE).write_bytes(text)
+    write_file(folder / CROSS_FILE, text, replace=True)
 
 
 def read_cross(folders: Iterable[Path]) -> CrossResult | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.patterns import fits
 
@@ -130,7 +131,7 @@ def counts_text(cases: Iterable[Case]) -> str:
 def write_result(result: RowResult, folder: Path) -> None:
     """Write a row's result.json to its folder."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    (folder / RESULT_FILE).write_bytes(text)
+    write_file(folder / RESULT_FILE, text, replace=True)
 
 
 def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:

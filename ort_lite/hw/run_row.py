@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ctx_formats.atomic_write import write_file
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.hw.errors import EnvironmentFailed
 from ort_lite.hw.junit import junit_xml
@@ -55,7 +56,7 @@ def run_row(
     folder = run_env.out / row.folder
     folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder)
-    (folder / "junit.xml").write_bytes(junit_xml([result]))
+    write_file(folder / "junit.xml", junit_xml([result]), replace=True)
     return result
 
 

@@ -61,8 +61,8 @@ def count_maps(text: str) -> int:
     """Maps of a process; adjoining ones without a file and with the same permissions are one.
 
     oneDNN makes memory of malloc executable and writable again for each kernel that it compiles
-    (mprotect), and the system does not join the pieces: a process that does nothing but use openvino
-    has 50 of them in its heaps after 25 compiles and imports.
+    (mprotect), and the system does not join the pieces: a process that only compiles and imports
+    with openvino has 50 of them in its heaps after 25 times.
     """
     count, end, kind = 0, "", ("", "")
     for line in text.splitlines():
