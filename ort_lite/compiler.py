@@ -273,6 +273,7 @@ class ModelCompiler:
                 eps=eps,
                 provider_options=heeded_options(wanted, eps),
                 clock=LoadClock(),
+                context=True,
             )
             compiled = compile_model(loaded, request, target.group)
             undo.callback(compiled.prepared.release)

@@ -21,6 +21,8 @@ OPENVINO = "OpenVINOExecutionProvider"
 def options(cache: Path, **entries: str) -> ort.SessionOptions:
     made = ort.SessionOptions()
     made.add_session_config_entry("session.ep_context_cache", "1")
+    # The models are too small to pay on a device, and are to be compiled nevertheless.
+    made.add_session_config_entry("session.placement", "all")
     made.add_session_config_entry("session.ep_context_cache_dir", str(cache))
     for key, value in entries.items():
         made.add_session_config_entry(key.replace("__", "."), value)

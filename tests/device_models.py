@@ -117,5 +117,6 @@ class NodeSet:
     def _session(self, provider_options: dict[str, str] | None = None) -> ort.InferenceSession:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.placement", "all")
         providers = [(OPENCL, provider_options or {}), "CPUExecutionProvider"]
         return ort.InferenceSession(self._bytes(), options, providers=providers)

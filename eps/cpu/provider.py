@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.cpu.resolve import Resolver
-    from ort_lite.ep import CompiledPartition, FusedNode, GraphView, KernelDef, KernelRegistry
+    from ort_lite.ep import (
+        CompiledPartition,
+        FusedNode,
+        GraphView,
+        KernelDef,
+        KernelRegistry,
+        PlacementCosts,
+    )
 
 
 class CPUExecutionProvider(ExecutionProvider):
@@ -77,6 +84,12 @@ class CPUExecutionProvider(ExecutionProvider):
             else:
                 refused[index] = resolution.reason
         return Capability(frozenset(supported), refused)
+
+    def placement_costs(self) -> PlacementCosts:
+        """Those of numpy on the host."""
+        from eps.cpu.placement_costs import CPU  # noqa: PLC0415 - lazy: reload
+
+        return CPU
 
     def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
         """A plan for each partition.

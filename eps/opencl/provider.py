@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.executable import Executable
     from eps.opencl.target import Target
-    from ort_lite.ep import Compatibility, FusedNode, PartitionIo, WeightsFile, WeightsSink
+    from ort_lite.ep import (
+        Compatibility,
+        FusedNode,
+        PartitionIo,
+        PlacementCosts,
+        WeightsFile,
+        WeightsSink,
+    )
 
 log = get_logger(__name__)
 
@@ -92,6 +99,12 @@ class OpenCLExecutionProvider(ExecutionProvider):
             offer = self._capability(view)
         self._require_builder().expect_compile()
         return offer
+
+    def placement_costs(self) -> PlacementCosts:
+        """Those of the device."""
+        from eps.opencl.placement_costs import costs_of  # noqa: PLC0415 - lazy: reload
+
+        return costs_of(self._device.kind)
 
     def _capability(self, view: GraphView) -> Capability:
         from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload

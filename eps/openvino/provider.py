@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     from eps.openvino.partition import OpenVINOPartition
     from eps.openvino.sdk.runtime import Runtime
     from eps.openvino.support.table import SupportTable
-    from ort_lite.ep import Compatibility, FusedNode, Graph, PartitionIo, WeightsFile, WeightsSink
+    from ort_lite.ep import (
+        Compatibility,
+        FusedNode,
+        Graph,
+        PartitionIo,
+        PlacementCosts,
+        WeightsFile,
+        WeightsSink,
+    )
 
 MODULES_AFTER_IMPORT = ("eps.openvino.partition", "eps.openvino.sdk.c_request")
 
@@ -113,6 +121,12 @@ class OpenVINOExecutionProvider(ExecutionProvider):
                 for name, bounds in options.reshape.items()
             }
             self._static_shapes = infer_static_shapes(graph, asked)
+
+    def placement_costs(self) -> PlacementCosts:
+        """Those of the device; of a group, those of the first."""
+        from eps.openvino.placement_costs import costs_of  # noqa: PLC0415 - lazy: reload
+
+        return costs_of(self.options.kind)
 
     def missing_option(self, recorded: Mapping[str, str]) -> str:
         """`ieee_semantics=true`, where this session has it and a payload was made without."""

@@ -102,6 +102,7 @@ _HOMES = {
         "attribute_value",
         "kernel",
     ),
+    "ort_lite.ep.placement_costs": ("PlacementCosts",),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
@@ -193,6 +194,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.kernels import SupportsKernels as SupportsKernels
     from ort_lite.ep.kernels import attribute_value as attribute_value
     from ort_lite.ep.kernels import kernel as kernel
+    from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
     from ort_lite.ep.ports import Port as Port
     from ort_lite.ep.ports import PortError as PortError
     from ort_lite.ep.ports import Ports as Ports

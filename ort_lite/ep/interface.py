@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ctx_formats.identity import FieldDifference, HardwareIdentity
     from ctx_formats.onnx_model import ValueInfo
     from ctx_formats.sealed_file import LentPath
+    from ort_lite.ep.placement_costs import PlacementCosts
     from ort_lite.model.graph import Graph
 
 Value = Any
@@ -270,6 +271,10 @@ class ExecutionProvider(ABC):
             CompileRefused: A partition turns out not to be supported.
             EPFail: The SDK or the device failed.
         """
+
+    def placement_costs(self) -> PlacementCosts | None:
+        """Costs of running nodes here; None, the default, keeps all that the EP supports here."""
+        return None
 
     def release(self) -> None:  # noqa: B027 - most EPs hold nothing between partitions
         """Let go of the SDK; the EP is not used after it."""

@@ -19,6 +19,7 @@ from ort_lite.context.keys import (
 from ort_lite.ep.interface import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
+from ort_lite.start.placement_option import PLACEMENT_KEY, choose_placement
 from ort_lite.version import PRODUCER
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ NEUTRAL = frozenset(
         "session.disable_model_compile",
         "session.ep_compile_in_background",
         MAP_KEY,
+        PLACEMENT_KEY,
         "session.ep_context_probe",
         "session.fail_on_suboptimal_compiled_model",
         "session.inter_op.allow_spinning",
@@ -98,6 +100,7 @@ def asked_identity(
         "providers": ",".join(providers),
         "graph_optimization_level": str(int(options.graph_optimization_level)),
         "disabled_optimizers": ",".join(sorted(disabled)),
+        "placement": choose_placement(options),
     }
     if secret is not None:
         found["cache_key"] = secret.name

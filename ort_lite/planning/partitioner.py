@@ -10,10 +10,11 @@ from ort_lite.ep.interface import GraphView
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.ep.interface import Capability, ExecutionProvider
     from ort_lite.model.graph import Graph
+    from ort_lite.planning.judge_placement import Judge
 
 Refusals = dict[int, dict[str, str]]
 """Node index to {EP name: why it does not run the node}."""
@@ -65,8 +66,9 @@ def assign(
     declined: Mapping[int, Mapping[int, str]] | None = None,
     fixed: Sequence[Part] = (),
     unasked: Mapping[int, str] | None = None,
+    judge: Judge | None = None,
 ) -> Assignment:
-    """Give every node to the first EP in `eps` that runs it.
+    """Give every node to the first EP in `eps` that runs it and, with a judge, pays.
 
     Among the nodes an EP takes, partitions are as few and as large as data flow allows: a
     node's depth is the largest number of times that a path to it leaves the EP and comes
@@ -80,6 +82,7 @@ def assign(
         declined: EP index to nodes that it could not compile after all, with the reason.
         fixed: Parts that are settled beforehand (EPContext nodes).
         unasked: Indices of EPs that are offered nothing, with the reason.
+        judge: Says which nodes an EP gives up although it supports them; None for no node.
 
     Raises:
         NotImplemented: No EP runs some node; names the node and every EP's reason.
@@ -98,7 +101,17 @@ def assign(
                 refusals.setdefault(i, {})[ep.name] = unasked[owner]
             continue
         mine = _claim(ep, graph, candidates, (declined or {}).get(owner, {}), refusals)
-        for group in _groups(graph, units, mine):
+        groups = _groups(graph, units, mine)
+        left: Mapping[int, str] = {}
+        if judge is not None:
+            stuck = (declined or {}).get(len(eps) - 1, ())
+            left = judge.find_unprofitable(graph, ep, mine, groups, stuck)
+        for i, reason in left.items():
+            refusals.setdefault(i, {})[ep.name] = reason
+        if left:
+            mine -= left.keys()
+            groups = _groups(graph, units, mine)
+        for group in groups:
             _merge(units, owner, group)
         taken |= mine
         units.order = _unit_order(graph, units)
@@ -192,7 +205,7 @@ def _predecessors(graph: Graph, units: _Units) -> Callable[[int], set[int]]:
     return of
 
 
-def _groups(graph: Graph, units: _Units, mine: set[int]) -> Iterable[list[int]]:
+def _groups(graph: Graph, units: _Units, mine: set[int]) -> list[list[int]]:
     """The nodes of `mine` by depth, shallowest first."""
     depth: dict[int, int] = {}
     groups: dict[int, list[int]] = {}

@@ -9,7 +9,7 @@ from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import Partition, PreparedGraph
@@ -49,25 +49,38 @@ def check_placement(prepared: PreparedGraph, options: SessionOptions) -> None:
 
 def placement_line(prepared: PreparedGraph, model: str) -> str | None:
     """One line on what another EP was asked to run and the default EP runs; None if nothing."""
-    total = 0
+    total = count = faster = 0
     fallen: Counter[tuple[str, str]] = Counter()
     eps: dict[str, None] = {}
     for part, index in _main_nodes(prepared):
         total += 1
         if part.ep.name != DEFAULT_PROVIDER:
             continue
-        for ep, reason in prepared.refusals.get(index, {}).items():
+        reasons = prepared.refusals.get(index, {})
+        refused = _without_left(reasons)
+        count += bool(refused)
+        faster += len(refused) < len(reasons)
+        for ep, reason in refused.items():
             eps[ep] = None
             fallen[(prepared.graph.nodes[index].op_type, reason)] += 1
     if not fallen:
         return None
-    count = sum(len(part.nodes) for part in prepared.partitions if part.ep.name == DEFAULT_PROVIDER)
     shown = "; ".join(f"{op} x{n} ({why})" for (op, why), n in fallen.most_common(SHOWN))
     more = f"; and {len(fallen) - SHOWN} more" if len(fallen) > SHOWN else ""
+    left = f"; {faster} nodes are faster there" if faster else ""
     return (
         f"{model}: {count} of {total} nodes run on {DEFAULT_PROVIDER} and not on "
-        f"{', '.join(eps)}: {shown}{more}. session.explain() lists them."
+        f"{', '.join(eps)}: {shown}{more}{left}. session.explain() lists them."
     )
+
+
+def _without_left(reasons: Mapping[str, str]) -> Mapping[str, str]:
+    """Reasons of EPs that could not run a node, without those that leave it for speed."""
+    if not reasons:
+        return reasons
+    from ort_lite.planning.left_nodes import LEFT  # noqa: PLC0415 - lazy: rare
+
+    return {ep: reason for ep, reason in reasons.items() if LEFT not in reason}
 
 
 def _main_nodes(prepared: PreparedGraph) -> Iterator[tuple[Partition, int]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
+    from ort_lite.planning.judge_placement import Judge
 
 log = get_logger(__name__)
 
@@ -177,6 +178,7 @@ class PreparationRules:
             the model is not a context. EPs that keep contexts are then offered nothing else.
         fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
         names: How often each `<EP>_<metadef>` was given out in this session.
+        judged: Whether EPs get only nodes that pay there (`session.placement`).
     """
 
     eps: Sequence[ExecutionProvider]
@@ -186,6 +188,15 @@ class PreparationRules:
     import_partitions: Callable[[Graph], Mapping[Part, Partition]] | None = None
     fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
     names: dict[str, int] = field(default_factory=dict)
+    judged: bool = False
+
+    def judge(self, runs: float) -> Judge | None:
+        """Says which nodes pay; None where all do, and where a context settles it."""
+        if not self.judged or len(self.eps) < 2 or self.import_partitions is not None:
+            return None
+        from ort_lite.planning.judge_placement import Judge  # noqa: PLC0415 - lazy: reload
+
+        return Judge(self.eps[-1], runs)
 
     def partition_name(self, ep: str, subgraph: Graph) -> str:
         """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
@@ -197,7 +208,7 @@ class PreparationRules:
         return f"{base}_{count}"
 
 
-def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
+def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> PreparedGraph:
     """Partition `graph` among the EPs and compile every partition.
 
     An EP that turns out not to be able to compile some nodes loses them to the next EP; the
@@ -206,6 +217,7 @@ def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
     Args:
         graph: Resolved, with the types that inference found.
         rules: The EPs, and how they are used.
+        runs: How often the graph is expected to run in one run of the session.
 
     Raises:
         NotImplemented: No EP runs some node.
@@ -217,14 +229,16 @@ def prepare(graph: Graph, rules: PreparationRules) -> PreparedGraph:
     done: dict[Part, Partition] = dict(importing(graph)) if importing else {}
     fixed = tuple(done)
     declined: dict[int, dict[int, str]] = {}
-    unasked = _find_unasked(rules)
+    unasked, judge = _find_unasked(rules), rules.judge(runs)
     for _ in range(ROUNDS):
         try:
-            assignment = assign(graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked)
+            assignment = assign(
+                graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked, judge=judge
+            )
             wanted = set(assignment.parts)
             for part in [p for p in done if p not in wanted]:
                 done.pop(part).release()
-            _compile_missing(graph, rules, assignment.parts, done)
+            _compile_missing(graph, rules, assignment.parts, done, runs)
         except _Declined as exc:
             declined.setdefault(exc.part.owner, {}).update(exc.reasons)
             continue
@@ -258,7 +272,11 @@ def _release(done: Mapping[Part, Partition]) -> None:
 
 
 def _compile_missing(
-    graph: Graph, rules: PreparationRules, parts: Sequence[Part], done: dict[Part, Partition]
+    graph: Graph,
+    rules: PreparationRules,
+    parts: Sequence[Part],
+    done: dict[Part, Partition],
+    runs: float,
 ) -> None:
     missing = [part for part in parts if part not in done]
     # Bodies last: a partition that is declined changes its neighbours, and preparing the
@@ -278,7 +296,7 @@ def _compile_missing(
         if rules.progress is not None:
             rules.progress(name, count, len(missing))
         changed = rules.fuse(ep, subgraph) if rules.fuse is not None else subgraph
-        bodies = _bodies(ep, changed, rules)
+        bodies = _bodies(ep, changed, rules, runs)
         try:
             fused = FusedNode(name=name, graph=changed, bodies=bodies, progress=rules.progress)
             compiled = _compile_one(ep, fused, part)
@@ -288,7 +306,7 @@ def _compile_missing(
             # Reasons are about nodes of the fused graph; ask again about those of the model.
             for body in bodies.values():
                 body.release()
-            changed, bodies = subgraph, _bodies(ep, subgraph, rules)
+            changed, bodies = subgraph, _bodies(ep, subgraph, rules, runs)
             compiled = _compile_one(ep, replace(fused, graph=changed, bodies=bodies), part)
         done[part] = Partition(
             ep=ep,
@@ -335,15 +353,17 @@ def may_be_empty(graph: Graph) -> bool:
 
 
 def _bodies(
-    ep: ExecutionProvider, subgraph: Graph, rules: PreparationRules
+    ep: ExecutionProvider, subgraph: Graph, rules: PreparationRules, runs: float
 ) -> dict[tuple[int, str], PreparedGraph]:
+    found: dict[tuple[int, str], PreparedGraph] = {}
     if not ep.runs_bodies_through_session:
-        return {}
-    return {
-        (i, key): prepare(body, rules)
-        for i in range(len(subgraph.nodes))
-        for key, body in subgraph.bodies(i).items()
-    }
+        return found
+    for i in range(len(subgraph.nodes)):
+        for key, body in subgraph.bodies(i).items():
+            from ort_lite.planning.expected_runs import expected_runs  # noqa: PLC0415 - lazy: rare
+
+            found[i, key] = prepare(body, rules, runs * expected_runs(subgraph, i))
+    return found
 
 
 def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> CompiledPartition:

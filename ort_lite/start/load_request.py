@@ -85,6 +85,7 @@ class LoadRequest:
             created; None if there is none.
         given_up: Whether the caller no longer wants the result, apart from the options'
             cancellation flag.
+        context: Whether a context model is written that the options do not ask for.
     """
 
     options: SessionOptions
@@ -94,6 +95,7 @@ class LoadRequest:
     disabled: tuple[str, ...] = ()
     early: PayloadChecks | None = None
     given_up: Callable[[], bool] = lambda: False
+    context: bool = False
 
     def canceled(self) -> bool:
         """Whether loading must stop before its next step."""

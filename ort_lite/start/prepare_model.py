@@ -260,6 +260,7 @@ def compile_model(
     """
     from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
+    from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: reload
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
 
     options = request.options
@@ -269,7 +270,9 @@ def compile_model(
         graph, done = optimized(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
     names = {} if group is None else group.names
-    rules = replace(request.preparation_rules(), fuse=fuser.fused, names=names)
+    judged = choose_placement(options, context=request.context) == PAYS
+    rules = request.preparation_rules()
+    rules = replace(rules, fuse=fuser.fused, names=names, judged=judged)
     with request.clock.phase("compile"):
         prepared = prepare(graph, rules)
     with ExitStack() as undo:

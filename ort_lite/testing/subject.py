@@ -109,8 +109,9 @@ class EpUnderTest(ABC):
         model: bytes | str | os.PathLike[str],
         entries: Mapping[str, str] | None = None,
     ) -> InferenceSession:
-        """A session with the EP before the CPU EP; `entries` configure it."""
+        """A session in which the EP gets all that it supports; `entries` configure it."""
         options = SessionOptions()
+        options.add_session_config_entry("session.placement", "all")
         for key, value in (entries or {}).items():
             options.add_session_config_entry(key, value)
         named = [(self.factory.name, self.provider_options)]

@@ -38,6 +38,7 @@ CHILD_SECONDS = 120
 OTHER_PROCESS = """
 import sys, ort_lite as ort
 options = ort.SessionOptions()
+options.add_session_config_entry("session.placement", "all")
 options.add_session_config_entry("session.ep_context_cache", "1")
 options.add_session_config_entry("session.ep_context_cache_dir", "cache")
 ort.InferenceSession("m.onnx", options, providers=[sys.argv[1]]).close()
@@ -65,6 +66,7 @@ def prepare(ep: str) -> None:
 def open_session(path: str, entries: Mapping[str, str], ep: str) -> ort.InferenceSession:
     """A session of one execution provider, which it does not go without."""
     options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
     for key, value in entries.items():
         options.add_session_config_entry(key, value)
     return ort.InferenceSession(

@@ -103,6 +103,7 @@ def measure(provider: str, part: str = "") -> tuple[Counter[str], dict[str, str]
     differences: dict[str, str] = {}
     config = ort_lite.SessionOptions()
     config.log_severity_level = 4
+    config.add_session_config_entry("session.placement", "all")
     for name, model, feeds in cases():
         if part not in name or name.startswith(ABORTING):
             continue

@@ -199,7 +199,9 @@ def check(name: str, ep: str) -> None:
     text, feeds = CASES[name]
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     raw = model.SerializeToString()
-    session = ort_lite.InferenceSession(raw, providers=[ep])
+    options = ort_lite.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    session = ort_lite.InferenceSession(raw, options, providers=[ep])
     session.disable_fallback()
     for feed in feeds:
         ours, theirs = session.run(None, feed), onnxruntime_answers(raw, feed)

@@ -195,7 +195,9 @@ def check(write: Callable[[Draft], None], seed: int, platform: str) -> None:
     model = draft.model()
     (right,) = ReferenceEvaluator(model).run(None, draft.inputs)
     providers = [(OPENCL, {"platform": platform})]
-    with ort.InferenceSession(model.SerializeToString(), providers=providers) as session:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    with ort.InferenceSession(model.SerializeToString(), options, providers) as session:
         (found,) = session.run(None, draft.inputs)
         counts = session.explain().node_counts()
     assert list(counts) == [OPENCL], counts

@@ -112,6 +112,7 @@ def measure(
             continue
         config = ort_lite.SessionOptions()
         config.log_severity_level = 4
+        config.add_session_config_entry("session.placement", "all")
         for key, value in entries.items():
             config.add_session_config_entry(key, value)
         ours = ort_lite.InferenceSession(case.model, config, providers=[(provider, dict(options))])

@@ -35,6 +35,7 @@ class Countdown:
 def options(cancel: Countdown, **entries: str) -> ort.SessionOptions:
     made = ort.SessionOptions()
     made.add_provider(OPENVINO, {})
+    made.add_session_config_entry("session.placement", "all")
     for key, value in entries.items():
         made.add_session_config_entry(key.replace("__", "."), value)
     made._cancel = cancel  # type: ignore[assignment]  # it has all that is asked for

@@ -292,6 +292,7 @@ def test_an_embedded_model_over_the_limit_gets_its_payloads_beside_it(
 def test_a_session_tells_its_progress_too() -> None:
     told: list[tuple[int, int]] = []
     used = options()
+    used.add_session_config_entry("session.placement", "all")
     used.set_progress_func(lambda _, done, total: told.append((done, total)))
     data = sandwich().SerializeToString()
     ort.InferenceSession(data, used).close()

@@ -197,7 +197,9 @@ def test_many_threads_run_one_session(make: Any) -> None:
 
 
 def test_explain_says_where_nodes_run_and_why_not_elsewhere() -> None:
-    session = ort.InferenceSession(sandwich().SerializeToString(), providers=OPENVINO)
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    session = ort.InferenceSession(sandwich().SerializeToString(), options, providers=OPENVINO)
     report = session.explain()
     assert report.node_counts() == {OPENVINO[0]: 2, CPU[0]: 1}
     assert report.fallen() == {OPENVINO[0]: {"TopK": 1}}

@@ -32,6 +32,7 @@ def test_answers_stay_right_through_the_swap(ep: str) -> None:
     theirs = onnxruntime.InferenceSession(data, providers=[CPU]).run(None, values)
     options = ort.SessionOptions()
     options.add_session_config_entry("session.ep_compile_in_background", "1")
+    options.add_session_config_entry("session.placement", "all")
 
     def check() -> None:
         for mine, right in zip(session.run(None, values), theirs, strict=True):

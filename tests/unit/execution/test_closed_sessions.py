@@ -39,6 +39,7 @@ ROADS = {
 
 def use(path: str, ep: str, entries: Mapping[str, str]) -> None:
     options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
     for key, value in entries.items():
         options.add_session_config_entry(key, value)
     session = ort.InferenceSession(path, options, providers=[ep])

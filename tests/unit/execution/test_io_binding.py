@@ -145,6 +145,7 @@ def assigned(module: Any, model: bytes, providers: list[str]) -> list[tuple[Any,
     options = module.SessionOptions()
     options.graph_optimization_level = module.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry(RECORD, "1")
+    options.add_session_config_entry("session.placement", "all")
     made = module.InferenceSession(model, options, providers=providers)
     return [
         (part.ep_name, *((n.name, n.domain, n.op_type) for n in part.get_nodes()))

@@ -46,8 +46,10 @@ def test_the_variable_turns_it_on_and_the_option_off(
     saved: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORT_LITE_CACHE_DIR", str(cache))
+    greedy = ort.SessionOptions()
+    greedy.add_session_config_entry("session.placement", "all")
     for expected in ("stored", "hit"):
-        with ort.InferenceSession(saved, providers=[OPENVINO]) as session:
+        with ort.InferenceSession(saved, greedy, providers=[OPENVINO]) as session:
             assert session.load_report().cache.state == expected
     off = ort.SessionOptions()
     off.add_session_config_entry("session.ep_context_cache", "0")

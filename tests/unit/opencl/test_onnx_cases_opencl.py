@@ -95,6 +95,7 @@ def test_quantised_cases_are_right_on_every_platform(device: str) -> None:
 def run(merged: Merged, options_of_ep: dict[str, str] | None = None) -> None:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.placement", "all")
     data, providers = (
         merged.model.SerializeToString(),
         [(OPENCL, options_of_ep or {}), "CPUExecutionProvider"],

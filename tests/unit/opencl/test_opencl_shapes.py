@@ -146,9 +146,11 @@ def test_sizes_of_named_dimensions_reach_partitions_in_the_middle(caplog: Any) -
     ]
     proto = model(nodes, [("x", ["n", 3, 3])], [("y", ["n"])])
     providers = [(OPENCL, {"reshape_input": "x[2,3,3]"})]
+    greedy = ort.SessionOptions()
+    greedy.add_session_config_entry("session.placement", "all")
     with (
         caplog.at_level(logging.WARNING),
-        ort.InferenceSession(proto.SerializeToString(), providers=providers) as session,
+        ort.InferenceSession(proto.SerializeToString(), greedy, providers) as session,
     ):
         notes = [p.notes for p in session.explain().partitions if p.ep == OPENCL]
     assert len(notes) == 2

@@ -63,6 +63,7 @@ def test_onnxruntime_loads_the_saved_model_and_gives_the_same_numbers(
 def test_what_another_ep_compiled_is_saved_as_nodes(tmp_path: Path) -> None:
     options = ort.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "m.onnx")
+    options.add_session_config_entry("session.placement", "all")
     ort.InferenceSession(
         sandwich().SerializeToString(), options, providers=["OpenVINOExecutionProvider"]
     ).close()

@@ -1,0 +1,41 @@
+"""Costs of nodes on OpenCL devices (docs/adr/measurements/0037.md); CPU is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ort_lite.ep import PlacementCosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CPU = PlacementCosts(
+    launch=12,
+    crossing=6,
+    crossing_rate=20_000,
+    call=0.8,
+    step=1,
+    product_rate=250_000,
+    stream_rate=60_000,
+    math_rate=2_500,
+    compile=150_000,
+    free_factor=1.5,  # a program for each set of shapes
+)
+_GPU = replace(
+    _CPU,
+    launch=50,
+    crossing=10,
+    crossing_rate=8_000,
+    call=4,
+    step=8,
+    product_rate=1_000_000,
+    stream_rate=100_000,
+    math_rate=50_000,
+)
+_BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "ACCELERATOR": _GPU}
+
+
+def costs_of(kind: str) -> PlacementCosts:
+    """Costs by kind of device: CPU, GPU or ACCELERATOR; the last two are assumed, and low."""
+    return _BY_KIND[kind]

@@ -1,0 +1,43 @@
+"""Costs of nodes on OpenVINO's devices (docs/adr/measurements/0037.md); CPU is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import replace
+from ort_lite.ep import PlacementCosts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CPU = PlacementCosts(
+    launch=6,
+    crossing=1.5,
+    crossing_rate=30_000,
+    call=0.7,
+    step=1.2,
+    product_rate=280_000,
+    stream_rate=60_000,
+    math_rate=2_500,
+    compile=40_000,
+    free_factor=2.3,
+)
+_GPU = replace(
+    _CPU,
+    launch=50,
+    crossing=10,
+    crossing_rate=8_000,
+    call=4,
+    step=8,
+    product_rate=2_000_000,
+    stream_rate=100_000,
+    math_rate=50_000,
+    compile=100_000,
+)
+_NPU = replace(_GPU, launch=200, call=2, step=4, compile=200_000)
+_BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "NPU": _NPU}
+
+
+def costs_of(kind: str) -> PlacementCosts:
+    """Costs by kind of device: CPU, GPU or NPU; the last two are assumed, and low."""
+    return _BY_KIND[kind]

@@ -1,0 +1,175 @@
+"""Which of the nodes that an execution provider supports are to run there: those that pay.
+
+A partition costs a launch, a crossing for each value at its border and a share of its compile.
+Where its nodes save less than that against the default execution provider, they stay there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass, replace
+from ort_lite.ep.interface import GraphView
+from ort_lite.planning.left_nodes import left_to
+from ort_lite.planning.node_work import estimate_work, is_free, value_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.ep.placement_costs import PlacementCosts
+    from ort_lite.model.graph import Graph
+
+RUNS_PER_COMPILE = 2000
+"""Runs of a session over which the compile of a partition has to come back."""
+LEAST_RUNS = 0.01
+"""Of a body in one run of its session, for a loop that is declared to run no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Compares execution providers with the default one of a session.
+
+    Attributes:
+        home: The default execution provider, where nodes stay that do not pay elsewhere.
+        runs: How often the graph runs in one run of the session: a loop's body more than once,
+            the branch of an If less.
+    """
+
+    home: ExecutionProvider
+    runs: float = 1.0
+
+    def find_unprofitable(
+        self,
+        graph: Graph,
+        ep: ExecutionProvider,
+        nodes: set[int],
+        groups: Sequence[Sequence[int]],
+        declined: Iterable[int] = (),
+    ) -> dict[int, str]:
+        """Nodes that cost more on `ep` than they save, each with the figures.
+
+        A graph that `ep` runs as one partition, from the session's inputs to its outputs, has no
+        crossing inside and is never divided: the user named `ep` for it.
+
+        Args:
+            graph: Any graph; the body of a node is judged whether or not it is one partition.
+            ep: Supports `nodes`.
+            nodes: Indices in `graph`.
+            groups: The same by partition.
+            declined: Nodes that the default execution provider could not compile.
+        """
+        costs, at_home = ep.placement_costs(), self.home.placement_costs()
+        if costs is None or at_home is None or ep is self.home:
+            return {}
+        if graph.outer is None and len(groups) == 1 and len(nodes) == len(graph.nodes):
+            return {}
+        movable = self.home.get_capability(GraphView(graph, frozenset(nodes))).supported
+        movable -= frozenset(declined)
+        scale = _Scale(graph, costs, at_home)
+        left: dict[int, str] = {}
+        for group in groups:
+            left |= self._judge_partition(scale, group, movable)
+        return left
+
+    def _judge_partition(
+        self, scale: _Scale, group: Sequence[int], movable: frozenset[int]
+    ) -> dict[int, str]:
+        """Judge the connected parts of a partition by themselves, then what is left of it."""
+        left: dict[int, str] = {}
+        kept: list[_Balance] = []
+        for part in _connected(scale.graph, group):
+            balance = scale.balance(part)
+            if not movable.issuperset(part):
+                kept.append(balance)
+            elif balance.there + balance.crossing > balance.here:
+                left |= dict.fromkeys(part, left_to(self.home.name, *balance.figures()))
+            else:
+                kept.append(balance)
+        whole = _Balance.sum_of(kept)
+        whole = replace(whole, crossing=whole.crossing + scale.fixed(whole.nodes, self.runs))
+        if whole.there + whole.crossing > whole.here and movable.issuperset(whole.nodes):
+            left |= dict.fromkeys(whole.nodes, left_to(self.home.name, *whole.figures()))
+        return left
+
+
+@dataclass(frozen=True, slots=True)
+class _Balance:
+    """Microseconds of some nodes: on the default execution provider, on another, and between."""
+
+    nodes: tuple[int, ...]
+    here: float
+    there: float
+    crossing: float
+
+    @classmethod
+    def sum_of(cls, parts: Sequence[_Balance]) -> _Balance:
+        return cls(
+            tuple(node for part in parts for node in part.nodes),
+            sum(part.here for part in parts),
+            sum(part.there for part in parts),
+            sum(part.crossing for part in parts),
+        )
+
+    def figures(self) -> tuple[float, float, float]:
+        return self.here, self.there, self.crossing
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Weighs nodes of one graph on two execution providers."""
+
+    graph: Graph
+    costs: PlacementCosts
+    at_home: PlacementCosts
+
+    def balance(self, nodes: Sequence[int]) -> _Balance:
+        work = [estimate_work(self.graph, node) for node in nodes]
+        crossing = sum(self._crossing(name) for name in _border(self.graph, nodes))
+        here = sum(one.microseconds(self.at_home) for one in work)
+        there = sum(one.microseconds(self.costs) for one in work)
+        return _Balance(tuple(nodes), here, there, crossing)
+
+    def fixed(self, nodes: Sequence[int], runs: float) -> float:
+        """Launch of a partition, and a run's share of its compile."""
+        free = any(estimate_work(self.graph, node).free for node in nodes)
+        share = self.costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
+        return (self.costs.launch + share) * (self.costs.free_factor if free else 1)
+
+    def _crossing(self, name: str) -> float:
+        factor = self.costs.free_factor if is_free(self.graph, name) else 1
+        handed = value_bytes(self.graph, name) / self.costs.crossing_rate
+        return self.costs.crossing * factor + handed
+
+
+def _border(graph: Graph, nodes: Sequence[int]) -> Iterable[str]:
+    """Values that come into some nodes, and those of theirs that are needed outside."""
+    inside = set(nodes)
+    made = {name for i in nodes for name in graph.nodes[i].outputs if name}
+    wanted = {info.name for info in graph.outputs}
+    read = dict.fromkeys(name for i in nodes for name in graph.node_inputs(i))
+    yield from (name for name in read if name not in made and graph.constant(name) is None)
+    for name in made:
+        if name in wanted or not inside.issuperset(graph.consumers(name)):
+            yield name
+
+
+def _connected(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
+    """`nodes` by connected part, each ascending, in the order of their first nodes."""
+    parent = {node: node for node in nodes}
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for node in nodes:
+        for name in graph.node_inputs(node):
+            maker = graph.producer(name)
+            if maker is not None and maker in parent:
+                parent[root(node)] = root(maker)
+    parts: dict[int, list[int]] = {}
+    for node in sorted(nodes):
+        parts.setdefault(root(node), []).append(node)
+    return list(parts.values())

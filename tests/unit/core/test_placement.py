@@ -1,0 +1,267 @@
+"""Which nodes stay on the default execution provider because a crossing costs more."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import ort_lite as ort
+from ctx_formats.identity import HardwareIdentity
+from ort_lite.ep import Capability, ExecutionProvider, PlacementCosts
+from ort_lite.model import loader
+from ort_lite.model.shape_inference import infer_types
+from ort_lite.planning.expected_runs import ASSUMED_TRIPS, expected_runs
+from ort_lite.planning.judge_placement import Judge
+from ort_lite.planning.partitioner import assign
+from ort_lite.start.placement_option import ALL, PAYS, choose_placement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.ep import CompiledPartition, FusedNode, GraphView
+    from ort_lite.model.graph import Graph
+    from ort_lite.planning.partitioner import Assignment
+
+CPU, OPENVINO = "CPUExecutionProvider", "OpenVINOExecutionProvider"
+HOME = PlacementCosts(
+    launch=0,
+    crossing=0,
+    crossing_rate=1e12,
+    call=1,
+    step=1,
+    product_rate=1_000,
+    stream_rate=1e12,
+    math_rate=1_000,
+    compile=0,
+)
+FAST = PlacementCosts(
+    launch=10,
+    crossing=5,
+    crossing_rate=1e12,
+    call=0,
+    step=0,
+    product_rate=1_000_000,
+    stream_rate=1e12,
+    math_rate=1_000_000,
+    compile=0,
+)
+
+
+class Priced(ExecutionProvider):
+    """Takes nodes by their operator, at a price."""
+
+    def __init__(self, name: str, operators: str, costs: PlacementCosts | None) -> None:
+        self.name = name  # type: ignore[misc] # one class plays several EPs here
+        self._operators, self._costs = set(operators.split()), costs
+
+    @property
+    def identity(self) -> HardwareIdentity:
+        return HardwareIdentity(architecture="none")
+
+    def get_capability(self, view: GraphView) -> Capability:
+        nodes = view.graph.nodes
+        return Capability(
+            frozenset(i for i in view.candidates if nodes[i].op_type in self._operators)
+        )
+
+    def placement_costs(self) -> PlacementCosts | None:
+        return self._costs
+
+    def compile(self, fused: Sequence[FusedNode]) -> Sequence[CompiledPartition]:
+        raise AssertionError("assigning compiles nothing")
+
+
+OPERATORS = "MatMul Neg Abs Shape TopK If Identity"
+
+
+def divided(graph: Graph, *, accelerated: str, costs: PlacementCosts | None = FAST) -> list[str]:
+    """EPs of the nodes in the order of the graph."""
+    eps = [Priced("Fast", accelerated, costs), Priced("Home", OPERATORS, HOME)]
+    return names(assign(graph, eps, judge=Judge(eps[-1])), eps)
+
+
+def names(assignment: Assignment, eps: Sequence[ExecutionProvider]) -> list[str]:
+    owners = {node: eps[part.owner].name for part in assignment.parts for node in part.nodes}
+    return [owners[node] for node in sorted(owners)]
+
+
+def chain(operators: str, size: int | str = 64) -> Graph:
+    return resolved(chain_model(operators, size))
+
+
+def resolved(model: bytes) -> Graph:
+    """The graph of a model, with the types that inference finds."""
+    typed = loader.typed(loader.load(model, ort.SessionOptions()).model, {})
+    return loader.as_graph(infer_types(typed))
+
+
+def chain_model(operators: str, size: int | str = 64) -> bytes:
+    """`operators` one after the other on [size, size] floats; MatMul by a constant."""
+    nodes, count = [], 0
+    for count, operator in enumerate(operators.split(), 1):
+        inputs = [f"v{count - 1}"] + (["w"] if operator == "MatMul" else [])
+        nodes.append(helper.make_node(operator, inputs, [f"v{count}"]))
+    side = size if isinstance(size, int) else 64
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [side, side], [0.01] * side * side)
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [size, side])
+        for name in ("v0", f"v{count}")
+    ]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:], [weight])
+    opset = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, ir_version=8, opset_imports=[opset]).SerializeToString())
+
+
+def test_an_island_that_saves_less_than_its_crossings_stays() -> None:
+    assert divided(chain("Abs Neg Abs"), accelerated="Neg") == ["Home", "Home", "Home"]
+
+
+def test_an_island_that_saves_more_leaves() -> None:
+    assert divided(chain("Abs MatMul Abs"), accelerated="MatMul") == ["Home", "Fast", "Home"]
+
+
+def test_partitions_are_judged_one_by_one() -> None:
+    owners = divided(chain("MatMul Abs Neg Abs MatMul"), accelerated="MatMul Neg")
+    assert owners == ["Fast", "Home", "Home", "Home", "Fast"]
+
+
+def test_a_graph_that_is_one_partition_is_never_divided() -> None:
+    assert divided(chain("Neg"), accelerated="Neg") == ["Fast"]
+
+
+def test_an_ep_without_costs_gets_all_that_it_supports() -> None:
+    owners = divided(chain("Abs Neg Abs"), accelerated="Neg", costs=None)
+    assert owners == ["Home", "Fast", "Home"]
+
+
+def test_nodes_that_the_default_ep_cannot_run_are_not_left_to_it() -> None:
+    graph = chain("Abs Neg Abs")
+    eps = [Priced("Fast", "Neg", FAST), Priced("Home", "Abs", HOME)]
+    assert names(assign(graph, eps, judge=Judge(eps[1])), eps) == ["Home", "Fast", "Home"]
+
+
+def test_nodes_that_the_default_ep_failed_to_compile_are_not_left_to_it() -> None:
+    graph = chain("Abs Neg Abs")
+    eps = [Priced("Fast", "Neg", FAST), Priced("Home", OPERATORS, HOME)]
+    found = assign(graph, eps, judge=Judge(eps[1]), declined={1: {1: "no kernel"}})
+    assert names(found, eps) == ["Home", "Fast", "Home"]
+
+
+def test_the_reason_has_the_figures() -> None:
+    eps = [Priced("Fast", "Neg", FAST), Priced("Home", OPERATORS, HOME)]
+    found = assign(chain("Abs Neg Abs"), eps, judge=Judge(eps[1]))
+    assert found.refusals[1]["Fast"] == (
+        "left to Home: a crossing costs more than it saves "
+        "(about 1 us there, 0 us here and 10 us for the crossing)"
+    )
+
+
+def test_a_free_dimension_is_assumed_alike_every_time() -> None:
+    first, second = chain("Abs MatMul Abs", "n"), chain("Abs MatMul Abs", "n")
+    assert divided(first, accelerated="MatMul") == divided(second, accelerated="MatMul")
+
+
+def test_a_compile_comes_back_over_the_runs_of_a_loop() -> None:
+    costs = PlacementCosts(
+        launch=1,
+        crossing=0,
+        crossing_rate=1e12,
+        call=0,
+        step=0,
+        product_rate=1e9,
+        stream_rate=1e12,
+        math_rate=1e9,
+        compile=2_000_000,
+    )
+    graph = chain("Abs MatMul Abs")  # 524 us at home, and a compile of 1,000 us a run
+    eps = [Priced("Fast", "MatMul", costs), Priced("Home", OPERATORS, HOME)]
+    assert names(assign(graph, eps, judge=Judge(eps[1])), eps)[1] == "Home"
+    assert names(assign(graph, eps, judge=Judge(eps[1], runs=8)), eps)[1] == "Fast"
+
+
+def branching() -> bytes:
+    """If(c): -x, else |x|."""
+    floats = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+
+    def branch(operator: str) -> onnx.GraphProto:
+        out = helper.make_tensor_value_info(f"{operator}_y", TensorProto.FLOAT, [4])
+        node = helper.make_node(operator, ["x"], [out.name])
+        return helper.make_graph([node], operator, [], [out])
+
+    node = helper.make_node(
+        "If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs")
+    )
+    condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    graph = helper.make_graph([node], "branching", [condition, floats], [y])
+    opset = helper.make_opsetid("", 17)
+    return bytes(helper.make_model(graph, ir_version=8, opset_imports=[opset]).SerializeToString())
+
+
+def test_a_branch_counts_half_and_an_unknown_loop_as_assumed() -> None:
+    graph = resolved(branching())
+    assert expected_runs(graph, 0) == 0.5
+    assert ASSUMED_TRIPS > 1
+
+
+def session(model: bytes, placement: str | None, *eps: str) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    if placement is not None:
+        options.add_session_config_entry("session.placement", placement)
+    return ort.InferenceSession(model, options, providers=list(eps))
+
+
+@pytest.mark.hw("openvino-cpu")
+@pytest.mark.parametrize(("placement", "count"), [(None, 0), ("pays", 0), ("all", 2)])
+def test_bodies_of_one_node_run_on_openvino_only_where_all_is_asked_for(
+    placement: str | None, count: int
+) -> None:
+    with session(branching(), placement, OPENVINO) as ours:
+        report = ours.explain()
+        x = np.array([-1, 2, -3, 4], np.float32)
+        for condition in (True, False):
+            feed: dict[str, Any] = {"c": np.array(condition), "x": x}
+            theirs = onnxruntime.InferenceSession(branching(), providers=[CPU]).run(None, feed)
+            np.testing.assert_array_equal(ours.run(None, feed)[0], theirs[0])
+    assert report.node_counts().get(OPENVINO, 0) == count
+    left = [n for p in report.partitions for n in p.nodes if "costs more" in str(n.refusals)]
+    assert len(left) == 2 - count
+    assert all(
+        re.fullmatch(
+            r"left to the CPU EP: a crossing costs more than it saves "
+            r"\(about \d+ us there, \d+ us here and \d+ us for the crossing\)",
+            node.refusals[OPENVINO],
+        )
+        for node in left
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "placement"),
+    [
+        ({}, PAYS),
+        ({"session.placement": "all"}, ALL),
+        ({"ep.context_enable": "1"}, ALL),
+        ({"ep.context_enable": "1", "session.placement": "pays"}, PAYS),
+        ({"session.disable_cpu_ep_fallback": "1"}, ALL),
+        ({"session.disable_cpu_ep_fallback": "1", "session.placement": "pays"}, ALL),
+    ],
+)
+def test_contexts_and_sessions_without_fallback_leave_nothing(
+    entries: dict[str, str], placement: str
+) -> None:
+    options = ort.SessionOptions()
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
+    assert choose_placement(options) == placement
+
+
+def test_an_unknown_placement_is_refused() -> None:
+    with pytest.raises(ort.InvalidArgument, match=r"session.placement is 'best', expected pays or"):
+        session(chain_model("Neg"), "best", CPU)
