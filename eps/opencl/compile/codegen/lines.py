@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, offset_of
-from eps.opencl.compile.codegen.spread import open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.ir import ArgExtreme, Cumulative, TopIndices
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
-
-SMALLEST_TASK = 8192
 
 
 def open_lines(code: Code, step: Step, axis: int, target: Target) -> Spread:

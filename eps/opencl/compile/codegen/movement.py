@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, offset_of
-from eps.opencl.compile.codegen.spread import Units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, Units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import literal
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from eps.opencl.compile.ir import Fill, Gather, GatherND
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
-
-SMALLEST_TASK = 8192
 
 
 def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:

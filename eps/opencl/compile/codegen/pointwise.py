@@ -16,7 +16,7 @@ from eps.opencl.compile.codegen.kernel import (
     share,
     store,
 )
-from eps.opencl.compile.codegen.spread import open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Expr, Writer, calls, is_vectorisable, vector_type
 from eps.opencl.compile.expression import size as expression_size
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 CHUNK = 4096
 """Elements of a row that one step of a task takes."""
-SMALLEST_TASK = 8192
-"""Elements below which another task costs more than it brings."""
 LONG_CHAINS = frozenset({"exp", "sigmoid", "tanh", "erf"})
 """Functions whose operations wait for each other."""
 SMALL = 16

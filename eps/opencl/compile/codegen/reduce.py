@@ -15,7 +15,7 @@ from eps.opencl.compile.codegen.kernel import (
     scale_term,
     store,
 )
-from eps.opencl.compile.codegen.spread import open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.views import Loop, View
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
 
-SMALLEST_TASK = 8192
 _STARTS = {"sum": "0", "mean": "0", "prod": "1"}
 
 

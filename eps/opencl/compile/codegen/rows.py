@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from eps.opencl.compile.codegen.fold import fold_row, larger, row_vector
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
 from eps.opencl.compile.codegen.prefetch import fetch_row
-from eps.opencl.compile.codegen.spread import open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import LayerNorm, Softmax
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
-
-SMALLEST_TASK = 8192
 
 
 def softmax_kernel(op: Softmax, step: Step, target: Target) -> Kernel:

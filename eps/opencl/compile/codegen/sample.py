@@ -9,7 +9,7 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, load, offset_of, store
-from eps.opencl.compile.codegen.spread import open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-SMALLEST_TASK = 8192
 
 
 @dataclass(frozen=True, slots=True)

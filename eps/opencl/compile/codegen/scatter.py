@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.compile.codegen.pointwise import pointwise_kernel
-from eps.opencl.compile.codegen.spread import Units, open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, Units, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import GatherElements, ScatterElements, ScatterND
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from eps.opencl.compile.layout import Step
     from eps.opencl.target import Target
 
-SMALLEST_TASK = 8192
 _COMBINE = {"add": "{0} + {1}", "mul": "{0} * {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Spread = tuple[int, int]
     """Global and local size, as `Kernel` takes them."""
 
+SMALLEST_TASK = 8192
+"""Elements below which another task costs more than it brings."""
+
 
 def open_units(code: Code, units: int, worth: int, target: Target, name: str = "u") -> Spread:
     """Open a loop over `units` with index `name`.
