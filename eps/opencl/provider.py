@@ -153,8 +153,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
             InvalidGraph: It is not a whole payload of this device for free dimensions.
             EPFail: The driver gives no binary.
         """
-        from eps.opencl.payload.updated_payload import updated_payload  # noqa: PLC0415 - lazy: rare
-        from eps.opencl.payload.writer import write_payload  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.writer import updated_payload, write_payload  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         assert isinstance(compiled, DynamicPartition), "no other partition meets new shapes"

@@ -1,4 +1,4 @@
-"""Writes payloads in the form that `payload` describes."""
+"""Writes payloads in the form that format.py reads, also with programs for more shapes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from ctx_formats.errors import Reason
+from ctx_formats.lean_dataclass import replace
 from eps.opencl.payload.format import ALIGNMENT, HEAD, IN_POOL, IN_SHARED_FILE, MAGIC, VERSION
 from eps.opencl.payload.table import encode_spec
 from eps.opencl.tuning.rows import rows_of
+from ort_lite.ep import InvalidGraph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from eps.opencl.payload.format import Payload
+    from eps.opencl.payload.format import Payload, Variant
     from eps.opencl.program_spec import Weight
     from ort_lite.ep import WeightsSink
 
@@ -108,3 +111,30 @@ class _WeightTable:
         self.pool += [weight.data, fill]
         self._end += weight.data.nbytes + len(fill)
         return IN_POOL, at
+
+
+def updated_payload(payload: Payload, new: Sequence[Variant], most: int) -> Payload:
+    """`payload` with the programs `new`, which replace those for the same shapes.
+
+    Args:
+        payload: With the whole partition in it, or it could meet no new shapes.
+        new: The oldest first.
+        most: Programs that stay; the oldest go.
+
+    Raises:
+        InvalidGraph: Its shapes are fixed, or the partition is not in it.
+    """
+    if payload.model is None or not payload.model.whole:
+        raise InvalidGraph(
+            f"the payload takes no programs for other shapes (reason: {Reason.SHAPE})",
+            reason=Reason.SHAPE,
+        )
+    variants = {_input_shapes(variant): variant for variant in payload.variants}
+    for variant in new:
+        variants.pop(_input_shapes(variant), None)
+        variants[_input_shapes(variant)] = variant
+    return replace(payload, variants=tuple(variants.values())[-most:])
+
+
+def _input_shapes(variant: Variant) -> frozenset[tuple[str, tuple[int, ...]]]:
+    return frozenset((port.name, port.shape) for port in variant.spec.inputs)
