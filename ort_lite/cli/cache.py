@@ -30,7 +30,7 @@ from ort_lite.cli.output import (
 from ort_lite.cli.session_choice import session_choice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.model_cache.entry import Entry
@@ -197,10 +197,21 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
         print_json({"model": str(model), **found.to_json(), "exit_code": int(code)})
         return code
     print_line(f"{'hit' if found.hit else 'miss'}: {found.reason or found.key}")
+    if found.identity:
+        print_line(f"for: {_devices_text(found.identity)}")
     if found.differences:
         rows = [(d.field, d.recorded or "-", d.present or "-") for d in found.differences]
         print_table(("field", "in the cache", "now"), rows)
     return code
+
+
+def _devices_text(identity: Mapping[str, str]) -> str:
+    """Each execution provider of a cache identity with its device."""
+    places = []
+    for ep in filter(None, identity.get("providers", "").split(",")):
+        device = identity.get(f"{ep}.device", "")
+        places.append(f"{ep} on {device}" if device else ep)
+    return ", ".join(places)
 
 
 def _print_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> ExitCode:

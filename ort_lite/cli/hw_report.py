@@ -62,7 +62,7 @@ def report(
     from ort_lite.hw.result import logs_of
 
     project = read_project(file, outdated=True)
-    folders = results or [Path("hw-results")]
+    folders = _present(results or [Path("hw-results")])
     previous = previous or _last_report(out)
     with usage_errors():
         logs = logs_of(folders)
@@ -116,3 +116,19 @@ def _last_report(out: Path) -> Path | None:
         print_note(f"note: not compared with the last run: {exc}")
         return None
     return path
+
+
+def _present(folders: Sequence[Path]) -> Sequence[Path]:
+    """The folders of results.
+
+    Raises:
+        CommandError: One of them does not exist.
+    """
+    for folder in folders:
+        if not folder.exists():
+            raise CommandError(
+                ExitCode.USAGE,
+                f"{folder} does not exist, so there is no result.json in it",
+                hint="ort-lite hw run writes results",
+            )
+    return folders

@@ -15,7 +15,7 @@ from ctx_formats.identity import HardwareIdentity
 from ort_lite.hw.errors import EnvironmentFailed
 from ort_lite.hw.junit import junit_xml
 from ort_lite.hw.requirements import device_lacks, machine_lacks
-from ort_lite.hw.result import RowResult, apply_expectations, write_result
+from ort_lite.hw.result import LOG_FILE, RowResult, apply_expectations, write_result
 from ort_lite.hw.row_setup import prepare_environment
 from ort_lite.hw.rows import row_digest
 from ort_lite.hw.suites import child_failure, run_suite
@@ -48,13 +48,14 @@ def run_row(
     began = monotonic()
     result = _new_result(row, run_env, tuple(name for name in row.suites if name in suites))
     lacks = machine_lacks(row, run_env.facts)
+    folder = run_env.out / row.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LOG_FILE).unlink(missing_ok=True)  # of an earlier run
     if lacks:
         result = msgspec.structs.replace(result, status="wrong_hardware", lacks=lacks)
     else:
         result = _with_environment(row, run_env, result, progress)
     result = msgspec.structs.replace(result, seconds=monotonic() - began)
-    folder = run_env.out / row.folder
-    folder.mkdir(parents=True, exist_ok=True)
     write_result(result, folder)
     write_file(folder / "junit.xml", junit_xml([result]), replace=True)
     return result
@@ -93,6 +94,8 @@ def _with_environment(
     try:
         ready, answer = open_row(row, run_env, progress)
     except EnvironmentFailed as exc:
+        log = run_env.out / row.folder / LOG_FILE
+        log.write_text(f"{exc}\n", encoding="utf-8", errors="replace")
         return msgspec.structs.replace(result, status="environment", lacks=(str(exc),))
     if "ended" in answer:
         case = child_failure("probe", "probe", answer["ended"])

@@ -182,7 +182,9 @@ def test_explaining_the_cache_has_an_exit_code(invoke, model: Path, tmp_path: Pa
     assert invoke("cache", "explain", model, *folder, "-e", "openvino").code == ExitCode.DIFFERENT
     cache = ("-c", "session.ep_context_cache=1", "-c", f"session.ep_context_cache_dir={folder[1]}")
     assert invoke("explain", model, "-e", "openvino", *cache).code == 0
-    assert invoke("cache", "explain", model, *folder, "-e", "openvino").code == ExitCode.OK
+    hit = invoke("cache", "explain", model, *folder, "-e", "openvino")
+    assert hit.code == ExitCode.OK
+    assert "\nfor: OpenVINOExecutionProvider on CPU" in hit.out
     for code in (ExitCode.OK, ExitCode.USAGE):
         exported = invoke("cache", "export", tmp_path / "out.tar", *folder)
         assert exported.code == code

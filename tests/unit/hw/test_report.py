@@ -233,7 +233,9 @@ def test_a_folder_without_results_is_a_usage_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(tmp_path, tmp_path / "nothing")[0] == 2
-    assert "no result.json in" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "no result.json in" in told
+    assert "ort-lite hw run writes results" in told
     put_results(tmp_path / "results", PASSED, loads=False)
     assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2
     assert "not a report of ort-lite hw report" in capsys.readouterr().err

@@ -90,6 +90,8 @@ def test_a_wrong_pin_gives_no_environment_and_nothing_incomplete(odd: Make) -> N
     assert code == 5
     (lack,) = rows["odd[do=wrong-pin]"]["lacks"]
     assert lack.startswith("pip install ./no-such-package-here: ended with status 1")
+    log = project.results / "odd-do-wrong-pin" / "log.txt"
+    assert log.read_text("utf-8") == f"{lack}\n"
     folders = [path for path in project.environments.iterdir() if path.is_dir()]
     assert all((path / "complete.json").is_file() for path in folders if path.name != "eps")
 
