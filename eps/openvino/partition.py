@@ -22,6 +22,11 @@ a tensor for them (8 us against 25 us for 150 KB)."""
 INT32_MAX = (1 << 31) - 1
 
 
+UNPROVEN_ON_NPU = (
+    "its numbers are unproven: which operators OpenVINO computes correctly was recorded on CPU"
+)
+
+
 class OpenVINOPartition(CompiledPartition):
     """One compiled model; as many requests as threads run it at once, each kept for reuse."""
 
@@ -66,9 +71,10 @@ class OpenVINOPartition(CompiledPartition):
         if self.model is None:
             return ()
         try:
-            return (f"on {self.model.property('EXECUTION_DEVICES')}",)
+            devices = str(self.model.property("EXECUTION_DEVICES"))
         except SDK_ERRORS:  # a device without that property
             return ()
+        return (f"on {devices}", UNPROVEN_ON_NPU) if "NPU" in devices else (f"on {devices}",)
 
     def forget_source(self) -> None:
         """Let go of the graph that was compiled, and with it of its weights."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.identity import HardwareIdentity
+from eps.openvino.partition import UNPROVEN_ON_NPU
 from eps.openvino.payload.identity import sdk_version
 from eps.openvino.sdk_errors import PROPERTY_ERRORS, sdk_text
 from ort_lite.ep import CompiledPartition, EPFail
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from eps.openvino.sdk.runtime import Model
     from ort_lite.ep import Value
-
-PLATFORMS = ("3720", "4000", "5010")
-"""Meteor Lake and Arrow Lake, Lunar Lake, Panther Lake; newer numbers are passed on."""
 
 
 def offline_identity(core: openvino.Core, platform: str, build: str) -> HardwareIdentity:
@@ -62,6 +60,11 @@ class OfflinePartition(CompiledPartition):
         self.model: Model | None = model
         self.name = name
         self._platform = platform
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For which NPU, and that it has computed nothing yet."""
+        return (f"compiled for NPU {self._platform}, which is absent; {UNPROVEN_ON_NPU}",)
 
     def run(self, inputs: Sequence[Value]) -> NoReturn:  # noqa: ARG002 - the interface's
         """Refuse: the device is absent.

@@ -66,6 +66,8 @@ def test_a_context_for_another_machine_names_its_platform(
     with ort.InferenceSession(content, context_options(path), providers=OFFLINE) as made:
         assert CoreWithCompiler.asked[0]["NPU_PLATFORM"] == "4000"
         assert CoreWithCompiler.asked[0]["NPU_COMPILER_TYPE"] == "PLUGIN"
+        (note,) = made.explain().partitions[0].notes
+        assert note.startswith("compiled for NPU 4000, which is absent; its numbers are unproven")
         made.disable_fallback()
         name, shape = made.get_inputs()[0].name, made.get_inputs()[0].shape
         with pytest.raises(ort.EPFail, match="platform 4000, which this machine does not have"):
