@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from interop.any_processor import AMD, INTEL, TableError, link_package, with_intels_vendor
+from system_limits import needs_posix
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,7 @@ def test_another_build_is_left_alone(library: bytes) -> None:
         with_intels_vendor(library)
 
 
+@needs_posix  # the recipe is for Linux' build of onnxruntime
 def test_the_installed_package_stays_what_it_is(tmp_path: Path) -> None:
     package = link_package(tmp_path / "made") / "onnxruntime"
     own = [path for path in package.rglob("*") if path.is_file() and not path.is_symlink()]

@@ -11,6 +11,9 @@ docs/adr/0011-shared-weights.md.
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +21,7 @@ import openvino
 from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
+from ctx_formats.unfinished import temporary_folder
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.options import compile_config, weightless_config
 from eps.openvino.payload.blob_header import constants_of
@@ -26,7 +30,7 @@ from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from eps.openvino.options import OpenVINOOptions
@@ -75,7 +79,8 @@ def weightless_blob(
             whole = _compile_blob(core, model, options, {})
         if len(blob) > WORTH * len(whole):
             return None
-        restored = _export_again(core, blob, options, weights.path)
+        with _openable_path(weights) as path:
+            restored = _export_again(core, blob, options, path)
         same = constants_of(memoryview(restored)) == constants_of(memoryview(whole))
     except (ConversionError, FormatError, *SDK_ERRORS) as exc:
         log.info("weights are not shared: %s", sdk_text(exc))
@@ -83,6 +88,21 @@ def weightless_blob(
     if not same:
         log.info("weights are not shared: OpenVINO does not restore the constants exactly")
     return blob if same else None
+
+
+@contextmanager
+def _openable_path(weights: WeightsSink) -> Iterator[str]:
+    """A path under which OpenVINO can open the weights while they are being written.
+
+    On Windows that is a copy: OpenVINO opens no file that anybody has open for writing.
+    """
+    if os.name == "posix":
+        yield weights.path
+        return
+    with temporary_folder("ort_lite_") as folder:
+        path = Path(folder, "weights.bin")
+        path.write_bytes(weights.view())
+        yield str(path)
 
 
 def _export_again(core: openvino.Core, blob: bytes, options: OpenVINOOptions, path: str) -> bytes:

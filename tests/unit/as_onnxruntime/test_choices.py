@@ -9,6 +9,7 @@ import onnx
 import pytest
 from small_models import model
 from stand_in_programs import python, stand_in
+from system_limits import WINDOWS, needs_posix
 
 from ort_lite.as_onnxruntime.provider_text import parse_providers, provider_list
 
@@ -215,7 +216,7 @@ def test_calls_and_a_change_of_providers_are_counted_in_the_report(
     assert [(s["model"], s["runs"]["count"]) for s in sessions] == [(size, 3), (size, 1)]
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=needs_posix)])
 def test_each_process_that_has_sessions_adds_a_line_to_the_report(
     model_file: Path, tmp_path: Path, method: str
 ) -> None:
@@ -252,7 +253,7 @@ def test_a_report_option_that_names_no_file_is_refused(tmp_path: Path) -> None:
 
 def test_an_empty_cache_option_means_the_user_s_folder(tmp_path: Path) -> None:
     code = "import os; print(os.environ['ORT_LITE_CACHE_DIR'])"
-    home = {"XDG_CACHE_HOME": str(tmp_path)}
+    home = {"LOCALAPPDATA" if WINDOWS else "XDG_CACHE_HOME": str(tmp_path)}
     assert stand_in("--cache", "-c", code, variables=home).stdout.strip().startswith(str(tmp_path))
 
 

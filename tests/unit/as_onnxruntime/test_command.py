@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from stand_in_programs import COMMAND, environment, python, stand_in
+from system_limits import needs_posix
 
 from ort_lite.as_onnxruntime.command import UsageError, interpreter_flags, parse
 from ort_lite.as_onnxruntime.installation import FOLDER
@@ -66,6 +67,7 @@ def test_exit_codes_and_tracebacks_are_the_program_s(
     assert done.stderr == alone.stderr
 
 
+@needs_posix  # Windows replaces no process
 def test_a_signal_reaches_the_program_itself() -> None:
     code = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
     with subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,7 @@ def test_a_module_that_calls_us_while_it_is_imported_is_replaced(tmp_path: Path)
     folder.mkdir()
     (folder / "__init__.py").write_text(CALL)
     code = "import onnxruntime.quantization, onnxruntime; print(onnxruntime.__file__)"
-    path = f"{tmp_path}:{environment()['PYTHONPATH']}"
+    path = os.pathsep.join((str(tmp_path), environment()["PYTHONPATH"]))
     assert python("-c", code, variables={"PYTHONPATH": path}).stdout.startswith(FOLDER)
 
 

@@ -33,6 +33,9 @@ MISSING = {
         *("SessionObjectInitializer", "get_session_initializer", "opkernel", "schemadef"),
         "make_get_initializer_location_func_wrapper",
     },
+    "of their own package for Windows: the release of Windows that a build is for": {
+        "version_info"
+    },
     "private lists of the backend, here without the underscore": {
         *("_ALLOWED_RUN_OPTIONS", "_ALLOWED_SESSION_OPTIONS"),
     },

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from system_limits import UNDER_WINE, WINDOWS
 from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import run_command
@@ -144,11 +145,14 @@ class OddProject:
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where rows without pins find an environment: a venv that borrows this one's packages."""
+    if UNDER_WINE:
+        pytest.skip("tests under Wine have python.org's embeddable Python: no pip, no venv")
     cache = tmp_path_factory.mktemp("environments")
     recipe = EnvironmentRecipe(python=sys.executable, packages=(), install=(), root=cache)
     made = ensure_environment(recipe, cache, row_environ({}, {}, cache))
     paths = [sysconfig.get_path("purelib"), ROOT, EXAMPLE, Path(__file__).parent, cache / "eps"]
-    (site,) = made.folder.glob("lib/python*/site-packages")
+    pattern = "Lib/site-packages" if WINDOWS else "lib/python*/site-packages"
+    (site,) = made.folder.glob(pattern)
     (site / "borrowed.pth").write_text("\n".join(map(str, paths)) + "\n", encoding="utf-8")
     info = cache / "eps" / "odd_ep-1.0.dist-info"
     info.mkdir(parents=True)

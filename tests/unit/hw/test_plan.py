@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from system_limits import needs_posix
 from unit.hw.small_matrix import FACTS, LAPTOP, TEXT, matrix_of
 
 from ctx_formats.identity import HardwareIdentity
@@ -151,6 +152,7 @@ def test_an_npu_of_another_platform_is_named(tmp_path: Path) -> None:
     )
 
 
+@needs_posix
 def test_an_interpreter_that_does_not_start_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from bare_python import SLOW, bare
 from small_models import feed, mlp
+from system_limits import WINDOWS
 
 import ort_lite as ort
 
@@ -122,6 +123,7 @@ answer = [probe.reason, len(probe.devices)]
 """
 
 
+@pytest.mark.skipif(WINDOWS, reason="on Windows the loader is the system's, not pyopencl's")
 @pytest.mark.parametrize(
     ("files", "reason"),
     [

@@ -15,6 +15,7 @@ from context_models import OPENVINO
 from onnx import helper, numpy_helper
 from signed_models import TRUST, make_key
 from small_models import feed, model
+from system_limits import needs_posix, needs_removal_while_open
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
@@ -121,6 +122,7 @@ def test_they_come_back_bit_for_bit(pair: tuple[list[Path], list[list[Any]]]) ->
             np.testing.assert_array_equal(session.run(None, feed(proto))[0], expected[0])
 
 
+@needs_posix
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc/self/smaps here")
 def test_sessions_of_a_group_hold_one_copy_of_the_file_in_memory(
     pair: tuple[list[Path], list[list[Any]]],
@@ -158,6 +160,7 @@ def mapped(path: Path) -> tuple[int, int]:
     return shares, private
 
 
+@needs_removal_while_open
 def test_the_file_may_lose_its_name_while_sessions_load(
     pair: tuple[list[Path], list[list[Any]]], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 import ort_lite as ort
 from eps.openvino.evidence.making import make_table, table_text
 from eps.openvino.evidence.tally import Tally
+from eps.openvino.support import table as table_module
 from eps.openvino.support.conditions import WRONG
 from eps.openvino.support.table import TABLES, claimed_versions, load_table
 
@@ -162,7 +163,7 @@ def test_a_run_without_the_older_cases_keeps_what_an_earlier_one_saw_of_them() -
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_stored_table_has_its_evidence(release: str) -> None:
-    path = Path(__file__).parents[3] / "eps" / "openvino" / "support" / "tables" / f"{release}.json"
+    path = Path(table_module.__file__).with_name("tables") / f"{release}.json"
     table = json.loads(path.read_text("utf-8"))
     assert table["onnx"]
     assert table["openvino"].startswith(f"{release}.")

@@ -30,16 +30,20 @@ try:
     reason = ""
 except ort.InvalidGraph as exc:
     reason = str(exc.reason)
-with open("/proc/self/maps") as maps:
-    mapped = maps.read()
-print(json.dumps([reason, sorted(sys.modules), "libopenvino" in mapped]))
+mapped = None
+if sys.platform == "linux":
+    with open("/proc/self/maps") as maps:
+        mapped = "libopenvino" in maps.read()
+print(json.dumps([reason, sorted(sys.modules), mapped]))
 """
+MAPPED = True if sys.platform == "linux" else None
+"""Other systems do not say what a process has loaded."""
 TRUSTING = {"cryptography", "ort_lite.trust", "ctx_formats.signatures", "hashlib"}
 
 
 def started(
     path: Path, providers: Sequence[str] | None = (OPENVINO,), **entries: str
-) -> tuple[str, set[str], bool]:
+) -> tuple[str, set[str], bool | None]:
     code = START.format(path=str(path), entries=entries, providers=providers)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -56,7 +60,7 @@ def test_nothing_is_imported_for_signatures_that_nobody_asks_for(
     if signed:
         key.sign(made.path)
     reason, modules, mapped = started(made.path)
-    assert (reason, mapped) == ("", True)
+    assert (reason, mapped) == ("", MAPPED)
     assert modules & TRUSTING == set()
 
 
@@ -64,7 +68,7 @@ def test_a_signature_is_verified_without_the_reader_of_key_files(tmp_path: Path,
     made = compile_context(tmp_path, mlp(), feed(mlp()), embed=False)
     key.sign(made.path)
     reason, modules, mapped = started(made.path, **{TRUST: str(key.public)})
-    assert (reason, mapped) == ("", True)
+    assert (reason, mapped) == ("", MAPPED)
     assert "cryptography.hazmat.primitives.serialization.ssh" not in modules
 
 
