@@ -22,6 +22,13 @@ a tensor for them (8 us against 25 us for 150 KB)."""
 INT32_MAX = (1 << 31) - 1
 
 
+LOSSES = ("ZE_RESULT_ERROR_DEVICE_LOST", "CL_DEVICE_NOT_AVAILABLE")
+"""Codes in OpenVINO's text for a device that hung, was reset or removed, or whose driver was
+updated (https://github.com/openvinotoolkit/openvino/issues/31439)."""
+DEVICE_LOST = (
+    "The device is lost to this session; a new session opens it again if it is back "
+    "(ort-lite doctor)"
+)
 UNPROVEN_ON_NPU = (
     "its numbers are unproven: which operators OpenVINO computes correctly was recorded on CPU"
 )
@@ -61,7 +68,9 @@ class OpenVINOPartition(CompiledPartition):
         try:
             return request.run(inputs)
         except SDK_ERRORS as exc:
-            raise EPFail(f"OpenVINO failed while running {self.name}: {sdk_text(exc)}") from exc
+            text = sdk_text(exc)
+            lost = f". {DEVICE_LOST}" if any(code in text for code in LOSSES) else ""
+            raise EPFail(f"OpenVINO failed while running {self.name}: {text}{lost}") from exc
         finally:
             self._idle.append(request)
 
