@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from plugin.behind import CPU, GATED, KEY, PATIENCE, check, options, start
 from plugin.installed_site import in_a_child
 from small_models import feed, mlp
+from system_limits import needs_posix
 
 import ort_lite as ort
 
@@ -69,6 +70,7 @@ def is_lock_or_stamp(name: str) -> bool:
     return name.endswith((".lock", ".json"))
 
 
+@needs_posix
 def test_a_fork_s_child_answers_and_waits_for_nothing(gated: Site, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
     code = CHILD.format(tests=str(TESTS), gate="Gate", keys=(KEY,), patience=PATIENCE) + (

@@ -13,6 +13,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from other_cpu.imitation import built_library, imitating
+from system_limits import UNDER_WINE, needs_posix
 
 import ort_lite as ort
 from eps.opencl import FACTORY
@@ -146,6 +147,7 @@ print("eps.opencl.trials.child" in sys.modules, kept)
 """
 
 
+@pytest.mark.skipif(UNDER_WINE, reason="its Python has no WMI: platform.machine() starts `ver`")
 def test_a_reload_makes_no_trial_and_waits_for_none(tmp_path: Path) -> None:
     source = tmp_path / "m.onnx"
     source.write_bytes(MODEL)
@@ -249,6 +251,7 @@ def test_a_trial_that_the_system_ended_is_kept_by_nobody(
         assert trial.problem_of(FOUND[0]) == ""  # tried again, by the real child
 
 
+@needs_posix
 def test_a_failure_under_a_limit_of_memory_is_not_kept_for_others(
     caches: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
