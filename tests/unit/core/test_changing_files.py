@@ -15,7 +15,7 @@ import pytest
 from cached_starts import options as cached_options
 from context_models import OPENVINO, compile_context
 from small_models import feed, mlp, tied
-from system_limits import needs_change_time, needs_removal_while_open, needs_symlinks
+from system_limits import WINDOWS, needs_change_time, needs_removal_while_open, needs_symlinks
 
 import ort_lite as ort
 from ctx_formats import copied_file
@@ -280,6 +280,8 @@ def test_shared_weights_that_change_do_not_reach_any_session(
     group: Path, tmp_path: Path, ep: str, change: Callable[[Path], None], mode: str
 ) -> None:
     """Weights go to OpenVINO as a path, and to OpenCL as memory that kernels read."""
+    if WINDOWS and ep == OPENVINO:
+        pytest.skip("OpenVINO has the file open, which on Windows nobody can change then")
     folder = tmp_path / "copy"
     shutil.copytree(group, folder)
     (payload,) = folder.glob(f"{ep}*.bin")
