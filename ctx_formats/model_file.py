@@ -1,4 +1,4 @@
-"""A model file in memory of our own, its long runs of bytes each by itself.
+"""A model file in private memory, with separate memory for each long run of bytes.
 
 Weights and embedded payloads are nearly all of a model file. Each that is long is read into memory
 that begins with it: it is aligned whatever its place in the file, no copy follows, and it is given
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 APART_FROM = 1 << 18
-"""Bytes from which on a run is by itself."""
+"""Smallest run, in bytes, that gets its own memory."""
 WINDOW = 1 << 14
 """Bytes that are read at once of what lies between the runs."""
 _HEADER = 20

@@ -2,7 +2,7 @@
 
 Reading goes through the descriptor into memory of our own: a map would show what others write
 later, and end the process (SIGBUS) where they cut the file short. Whether somebody wrote in the
-meantime is told by device, inode, size, mtime and ctime before and after.
+meantime is detected by device, inode, size, mtime and ctime before and after.
 
 One write() call changes the times once, when it begins, so that a reader may come and go within it
 and see no change. Before a file that was written to lately is read, other processes are therefore

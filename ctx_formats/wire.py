@@ -1,4 +1,4 @@
-"""Protobuf's wire format over bytes that nobody vouches for.
+"""Protobuf's wire format over untrusted bytes.
 
 Source: protobuf.dev/programming-guides/encoding. Varints are at most ten bytes; groups, which
 onnx.proto has never used, are refused.

@@ -27,7 +27,7 @@ def private_member(session: RunForms, name: str) -> Any:  # noqa: ANN401 - as va
     """The member that onnxruntime has under a private name.
 
     Raises:
-        AttributeError: It has no such name, or it cannot be told of a session.
+        AttributeError: There is no such name, or a session cannot supply its value.
     """
     read = _READ.get(name)
     if read is None:

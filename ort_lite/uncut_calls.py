@@ -1,6 +1,6 @@
 """Calls into an SDK that the end of the interpreter must not cut short.
 
-A daemon thread that asks for the interpreter's lock once Python is ending is stopped there (up to
+A daemon thread that requests the GIL once Python is ending is stopped there (up to
 Python 3.13 by pthread_exit). C++ cannot be unwound like that: the process ends with SIGABRT. So
 Python's exit waits for calls into an SDK's extension module, and none begins after that. Calls
 through ctypes need no such care where they are short. But a library that exit() tears down while

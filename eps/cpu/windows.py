@@ -258,6 +258,6 @@ class Windows:
         """A view of `x`, or of its padded copy."""
         padded = x if self.padding is None else self.padding.around(x, 0, empty)
         if padded.flags.c_contiguous:
-            # As as_strided, in a tenth of the time.
+            # As as_strided, ten times as fast.
             return np.ndarray(self.shape, padded.dtype, padded, 0, self.strides)
         return window_view(padded, self.axes)

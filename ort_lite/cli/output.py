@@ -155,7 +155,7 @@ def progress(doing: str) -> Iterator[None]:
 def printable(text: str) -> str:
     """`text`, with escapes for what would control a terminal or has no encoding at all.
 
-    Names of nodes and paths of models come out of files that nobody vouches for.
+    Names of nodes and paths of models come from untrusted files.
     """
     if text.isprintable():
         return text

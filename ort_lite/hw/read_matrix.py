@@ -1,4 +1,4 @@
-"""Reads hw_matrix.yaml; what is wrong with it is told with file, line and a suggestion."""
+"""Reads hw_matrix.yaml; errors name the file and line, and suggest a fix."""
 
 from __future__ import annotations
 

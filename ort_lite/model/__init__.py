@@ -1,1 +1,1 @@
-"""Models in memory: graphs with types, weights by reference, and what is told about them."""
+"""Models in memory: graphs with types, weights by reference, and their descriptions."""

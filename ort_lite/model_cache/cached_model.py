@@ -124,7 +124,7 @@ class CachedModel:
         try:
             self._guess = self._entries.open(key, self._clock) if key else None
         except UNUSABLE:
-            return None  # it is looked up again once its key is known, and what is wrong is told
+            return None  # it is looked up again once its key is known, and errors are reported then
         if self._guess is None:
             return None
         return examine_early(self._guess.loaded, self._guess.options(self._options))
@@ -180,7 +180,7 @@ class CachedModel:
         identity = self._identity(request, source)
         origin = EntryOrigin(identity, source)
         key = key_of(identity)
-        with suppress(OSError):  # what is wrong is told when the result cannot be kept
+        with suppress(OSError):  # reported when the result cannot be stored
             self.store.prepare()
         with ExitStack() as flight:
             with self._clock.phase("wait for others"):

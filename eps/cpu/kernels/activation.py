@@ -29,7 +29,7 @@ def _exponential_below(x: Array) -> Array:
     """exp(x) - 1 of what is not positive, in place.
 
     In float32 as 2 t / (1 - t) with t = tanh(x / 2), which loses nothing near 0 and goes through
-    vectors: a tenth of the time of numpy.expm1.
+    vectors: ten times as fast as numpy.expm1.
     """
     if x.dtype != np.float32:
         return np.expm1(x, out=x)

@@ -161,7 +161,7 @@ def _space_axes(x: Array) -> tuple[int, ...]:
 def _global_average_pool(info: KernelInfo) -> KernelFn:
     def pool(x: Array) -> Array:
         count = math.prod(x.shape[2:])
-        # BLAS adds up in a third of the time, but not all rows in the same order.
+        # BLAS is three times as fast, but does not add all rows in the same order.
         total: Array = np.add.reduce(x.reshape(math.prod(x.shape[:2]), count), 1)
         total /= x.dtype.type(count)
         return total.reshape(*x.shape[:2], *(1,) * (x.ndim - 2))

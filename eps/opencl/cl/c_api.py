@@ -186,7 +186,7 @@ def create(function: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - cty
 def listed(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
     """The handles that `tell` gives; its last parameters are room, an array, and how many.
 
-    One call where they are few: another thread may take Python's lock in each.
+    One call if they are few: another thread may take the GIL in each.
 
     Raises:
         OpenCLError: It gives none.

@@ -105,5 +105,5 @@ def _open_loader_once() -> _Loader:
 
 def _ask_for_devices(found: CApi, platforms: Sequence[int]) -> None:
     for platform in platforms:
-        with suppress(OpenCLError):  # who asks for its devices is told
+        with suppress(OpenCLError):  # reported to whoever lists its devices
             listed(found.clGetDeviceIDs, c_void_p(platform), CL_DEVICE_TYPE_ALL)
