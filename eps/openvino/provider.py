@@ -108,7 +108,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         from eps.openvino.support.offer import capability  # noqa: PLC0415 - lazy: reload
 
         self._learn_shapes(view.graph)
-        return capability(view, self._table, ieee=self.options.ieee)
+        npu = self.options.kind == "NPU"
+        return capability(view, self._table, ieee=self.options.ieee, npu=npu)
 
     def _learn_shapes(self, graph: Graph) -> None:
         """Infer the shapes inside a model from `reshape_input`, for a device that needs them."""

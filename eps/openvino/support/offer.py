@@ -11,6 +11,8 @@ from eps.openvino.support.node_facts import NodeFacts
 from ort_lite.ep import Capability, element_text, type_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import GraphView
 
@@ -31,8 +33,22 @@ TYPES = frozenset(
 float64 in float32 and unsigned 32- and 64-bit integers in int32, silently."""
 
 
-def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> Capability:
-    """Support or refusal of every candidate; with `ieee`, nodes that lose NaN are refused, too."""
+NPU_CONSTANTS: Mapping[str, int] = {"OneHot": 1, "TopK": 1}
+"""Operator to its input that must be constant on an NPU: at any other, the compiler of OpenVINO
+2026.4.1 ends the process ("LLVM ERROR: Failed to infer result type(s)")."""
+
+
+def capability(
+    view: GraphView, table: SupportTable, *, ieee: bool = False, npu: bool = False
+) -> Capability:
+    """Support or refusal of every candidate.
+
+    Args:
+        view: The candidates.
+        table: Operators that OpenVINO computes correctly.
+        ieee: Whether nodes that lose NaN are refused, too.
+        npu: Whether nodes that end the NPU's compiler are refused, too.
+    """
     supported = set()
     refused = {}
     bounded = bounded_values(view.graph)
@@ -40,6 +56,8 @@ def capability(view: GraphView, table: SupportTable, *, ieee: bool = False) -> C
     for index in view.candidates:
         facts = NodeFacts(view.graph, index, bounded, release)
         reason = refusal(facts, table)
+        if npu and not reason:
+            reason = _npu_problem(facts)
         if ieee and not reason:
             from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - lazy: rare
 
@@ -62,6 +80,14 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
         or integer_problem(facts)
         or _check_condition(facts)
     )
+
+
+def _npu_problem(facts: NodeFacts) -> str:
+    node = facts.node
+    position = NPU_CONSTANTS.get(node.op_type) if node.domain == "" else None
+    if position is None or not facts.is_runtime(position):
+        return ""
+    return f"'{node.inputs[position]}' is not constant, which ends the NPU's compiler"
 
 
 def _check_condition(facts: NodeFacts) -> str:

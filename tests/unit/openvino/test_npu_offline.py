@@ -28,6 +28,13 @@ def context_options(path: Path) -> ort.SessionOptions:
     return options
 
 
+def everything() -> ort.SessionOptions:
+    """OpenVINO gets every node that it supports, as where a context model is written."""
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    return options
+
+
 @pytest.mark.parametrize(
     "platform", ["40", "lunarlake", "4000;", "40000", "\u0664\u0660\u0660\u0660"]
 )
@@ -119,11 +126,30 @@ def test_shapes_of_the_inputs_reach_partitions_in_the_middle(
 ) -> None:
     monkeypatch.setattr(ov, "Core", CoreWithCompiler)
     with pytest.raises(ort.EPFail, match=r"NPU needs static shapes.*x\['rows', 4\]"):
-        ort.InferenceSession(quantised(), providers=OFFLINE)
+        ort.InferenceSession(quantised(), everything(), providers=OFFLINE)
     shaped = npu_providers(reshape_input="x[2,4]")
-    with ort.InferenceSession(quantised(), providers=shaped) as made:
+    with ort.InferenceSession(quantised(), everything(), providers=shaped) as made:
         counts = made.explain().node_counts()
     assert counts == {OPENVINO: 2, "CPUExecutionProvider": 1}
+
+
+def test_what_ends_the_compiler_is_left_to_the_next_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen with the compiler of OpenVINO 2026.4.1: "OneHot depth must be a const scalar"."""
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    node = helper.make_node("OneHot", ["x", "depth", "values"], ["hot"])
+    inputs: list[tuple[str, list[int | str | None]]] = [("x", [3])]
+    values = {"values": np.array([0, 1], "f4")}
+    last = helper.make_node("Relu", ["hot"], ["y"])
+    runtime = model([node, last], [*inputs, ("depth", [1])], [("y", None)], values)
+    constant = model([node, last], inputs, [("y", None)], {**values, "depth": np.ones(1, "f4")})
+    with ort.InferenceSession(runtime.SerializeToString(), everything(), providers=OFFLINE) as made:
+        assert "OneHot x1: 'depth' is not constant, which ends" in str(made.explain())
+    with ort.InferenceSession(
+        constant.SerializeToString(), everything(), providers=OFFLINE
+    ) as made:
+        assert made.explain().node_counts() == {OPENVINO: 2}
 
 
 def test_a_value_of_unknown_rank_is_left_to_the_next_provider(
@@ -131,10 +157,12 @@ def test_a_value_of_unknown_rank_is_left_to_the_next_provider(
 ) -> None:
     monkeypatch.setattr(ov, "Core", CoreWithCompiler)
     proto = quantised(expanded=True)
-    with ort.InferenceSession(proto, providers=npu_providers(reshape_input="x[2,4]")) as made:
+    with ort.InferenceSession(
+        proto, everything(), providers=npu_providers(reshape_input="x[2,4]")
+    ) as made:
         assert "DequantizeLinear x1: OpenVINO: the rank of 'q' is unknown" in str(made.explain())
     named = npu_providers(reshape_input="x[2,4],u[2,4]")
-    with ort.InferenceSession(proto, providers=named) as made:
+    with ort.InferenceSession(proto, everything(), providers=named) as made:
         assert "DequantizeLinear" not in made.explain().fallen()[OPENVINO]
 
 
