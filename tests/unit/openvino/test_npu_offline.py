@@ -142,7 +142,7 @@ def test_what_ends_the_compiler_is_left_to_the_next_provider(
     inputs: list[tuple[str, list[int | str | None]]] = [("x", [3])]
     values = {"values": np.array([0, 1], "f4")}
     last = helper.make_node("Relu", ["hot"], ["y"])
-    runtime = model([node, last], [*inputs, ("depth", [1])], [("y", None)], values)
+    runtime = model([node], [*inputs, ("depth", [1])], [("hot", None)], values)
     constant = model([node, last], inputs, [("y", None)], {**values, "depth": np.ones(1, "f4")})
     with ort.InferenceSession(runtime.SerializeToString(), everything(), providers=OFFLINE) as made:
         assert "OneHot x1: 'depth' is not constant, which ends" in str(made.explain())
