@@ -9,7 +9,7 @@ from blake3 import blake3
 from ctx_formats.onnx_model import GraphDef, SparseTensor, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from ort_lite.model.graph import Graph
 
@@ -23,42 +23,45 @@ def metadef_id(graph: Graph) -> str:
     name would cost as much as reading them. The payload's own digest tells contents apart.
     """
     digest = blake3()
-    for part in _spell(graph.definition):
+
+    def add(part: bytes) -> None:
         digest.update(f"{len(part)}:".encode())
         digest.update(part)
+
+    _spell(graph.definition, add)
     for domain, version in sorted(graph.opset_imports.items()):
         digest.update(f"{domain}={version};".encode())
     return digest.hexdigest()[:METADEF_DIGITS]
 
 
-def _spell(graph: GraphDef) -> Iterable[bytes]:
+def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
     for infos in (graph.inputs, graph.outputs):
         for info in infos:
-            yield repr(info).encode()
+            add(repr(info).encode())
     for tensor in graph.initializers.values():
-        yield _tensor(tensor)
+        add(_tensor(tensor))
     for node in graph.nodes:
-        yield f"{node.domain}:{node.op_type}:{node.name}".encode()
-        yield "\0".join(node.inputs).encode() + b"\1" + "\0".join(node.outputs).encode()
+        add(f"{node.domain}:{node.op_type}:{node.name}".encode())
+        add("\0".join(node.inputs).encode() + b"\1" + "\0".join(node.outputs).encode())
         for name in sorted(node.attributes):
             attribute = node.attributes[name]
-            yield f"{name}:{attribute.type}:{attribute.ref_attr_name}".encode()
-            yield from _value(attribute.value)
+            add(f"{name}:{attribute.type}:{attribute.ref_attr_name}".encode())
+            _spell_value(attribute.value, add)
 
 
-def _value(value: object) -> Iterable[bytes]:
+def _spell_value(value: object, add: Callable[[bytes], None]) -> None:
     if isinstance(value, GraphDef):
-        yield from _spell(value)
+        _spell(value, add)
     elif isinstance(value, Tensor):
-        yield _tensor(value)
+        add(_tensor(value))
     elif isinstance(value, SparseTensor):
-        yield _tensor(value.values)
-        yield _tensor(value.indices)
+        add(_tensor(value.values))
+        add(_tensor(value.indices))
     elif isinstance(value, tuple):
         for item in value:
-            yield from _value(item)
+            _spell_value(item, add)
     else:
-        yield repr(value).encode()
+        add(repr(value).encode())
 
 
 def _tensor(tensor: Tensor) -> bytes:

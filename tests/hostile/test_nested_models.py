@@ -1,0 +1,160 @@
+"""Bodies and functions by the hundred and by the thousand: what a load costs is counted, not timed.
+
+The models are put together as bytes, because protobuf's own library refuses to nest so deep.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import ort_lite as ort
+from ctx_formats.decode_graph import MAX_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CPU = ["CPUExecutionProvider"]
+FEED = {"x": np.array([1, 2], np.float32), "c": np.ones((), bool)}
+
+
+def varint(number: int) -> bytes:
+    found = b""
+    while number > 127:
+        found += bytes([number & 127 | 128])
+        number >>= 7
+    return found + bytes([number])
+
+
+def part(field: int, data: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def if_nodes(depth: int) -> bytes:
+    """A model of If nodes, each in the first body of the one around it."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]).SerializeToString()
+    c = helper.make_tensor_value_info("c", TensorProto.BOOL, []).SerializeToString()
+
+    def body(node: bytes, output: str) -> bytes:
+        info = helper.make_tensor_value_info(output, TensorProto.FLOAT, [2])
+        return part(1, node) + part(2, b"g") + part(12, info.SerializeToString())
+
+    def identity(output: str) -> bytes:
+        node = helper.make_node("Identity", ["x"], [output])
+        return body(node.SerializeToString(), output)
+
+    def attribute(name: bytes, graph: bytes) -> bytes:
+        return part(5, part(1, name) + part(6, graph) + varint(20 << 3) + varint(5))
+
+    graph = identity("y0")
+    for level in range(1, depth + 1):
+        node = helper.make_node("If", ["c"], [f"y{level}"]).SerializeToString()
+        node += attribute(b"then_branch", graph)
+        node += attribute(b"else_branch", identity(f"e{level}"))
+        graph = body(node, f"y{level}")
+    graph += part(11, x) + part(11, c)
+    opset = helper.make_opsetid("", 17).SerializeToString()
+    return varint(1 << 3) + varint(8) + part(7, graph) + part(8, opset)
+
+
+def beside_one_another(count: int) -> bytes:
+    """A model of If nodes, none within another."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+
+    def body(op: str, output: str) -> object:
+        made = helper.make_tensor_value_info(output, TensorProto.FLOAT, [2])
+        return helper.make_graph([helper.make_node(op, ["x"], [output])], "b", [], [made])
+
+    nodes = [
+        helper.make_node(
+            "If", ["c"], [f"o{i}"],
+            then_branch=body("Identity", f"t{i}"), else_branch=body("Neg", f"e{i}"),
+        )
+        for i in range(count)
+    ]  # fmt: skip
+    nodes.append(helper.make_node("Sum", [f"o{i}" for i in range(count)], ["y"]))
+    c = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    graph = helper.make_graph(nodes, "g", [x, c], [y])
+    opset = helper.make_opsetid("", 17)
+    return helper.make_model(graph, opset_imports=[opset], ir_version=8).SerializeToString()
+
+
+def functions(depth: int) -> bytes:
+    """A model of functions, each of which calls the next."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
+    made = []
+    for i in range(depth):
+        call = helper.make_node(f"f{i - 1}", ["a"], ["b"], domain="d")
+        node = call if i else helper.make_node("Identity", ["a"], ["b"])
+        made.append(helper.make_function("d", f"f{i}", ["a"], ["b"], [node], opsets))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    node = helper.make_node(f"f{depth - 1}", ["x"], ["y"], domain="d")
+    graph = helper.make_graph([node], "g", [x], [y])
+    return helper.make_model(
+        graph, opset_imports=opsets, functions=made, ir_version=8
+    ).SerializeToString()
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many Python functions are called, generators as often as they go on."""
+    count = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def refused(data: bytes, kind: type[Exception], match: str) -> int:
+    def load() -> None:
+        with pytest.raises(kind, match=match):
+            ort.InferenceSession(data, providers=CPU)
+
+    return calls_of(load)
+
+
+def loaded(data: bytes) -> int:
+    return calls_of(lambda: ort.InferenceSession(data, providers=CPU).close())
+
+
+def test_bodies_beside_one_another_cost_the_same_each() -> None:
+    loaded(beside_one_another(5))  # modules are imported
+    small, large = loaded(beside_one_another(20)), loaded(beside_one_another(100))
+    assert large < 5.5 * small
+
+
+def test_bodies_within_one_another_cost_at_most_their_depth_each() -> None:
+    """Whoever looks at a body looks at those within it: the square of a depth that is bounded."""
+    loaded(if_nodes(3))
+    costs = [loaded(if_nodes(depth)) for depth in (8, 16, 32)]
+    assert all(more < 4 * less for less, more in pairwise(costs))
+    with ort.InferenceSession(if_nodes(MAX_DEPTH), providers=CPU) as session:
+        np.testing.assert_array_equal(session.run(None, FEED)[0], FEED["x"])
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 300, 1000])
+def test_bodies_that_nest_too_deep_are_refused_at_once(depth: int) -> None:
+    words = f"nested over {MAX_DEPTH} deep"
+    refused(if_nodes(MAX_DEPTH + 1), ort.InvalidProtobuf, words)
+    assert refused(if_nodes(depth), ort.InvalidProtobuf, words) < 2000
+
+
+def test_functions_cost_the_same_each_and_are_refused_where_they_nest_too_deep() -> None:
+    loaded(functions(5))
+    assert loaded(functions(100)) < 5 * loaded(functions(20))
+    refused(functions(101), ort.InvalidGraph, "nested over 100 deep")
+    few, many = (refused(functions(n), ort.InvalidGraph, "over 100 deep") for n in (150, 600))
+    assert many < 5 * few
