@@ -126,6 +126,7 @@ import numpy as np
 import ort_lite as ort
 options = ort.SessionOptions()
 options.add_session_config_entry("session.ep_context_cache", "1")
+options.add_session_config_entry("session.placement", "all")
 options.add_session_config_entry("session.ep_context_cache_dir", {str(cache)!r})
 providers = [({OPENCL!r}, {{"device": {DEVICES[0]!r}, "max_variants": "8"}})]
 session = ort.InferenceSession({str(tmp_path / "m.onnx")!r}, options, providers=providers)
