@@ -1,0 +1,169 @@
+"""Asks an NPU's compiler for cases of ONNX's test suite whether it compiles them; without the NPU.
+
+`python benchmarks/npu/operators.py LOG.jsonl --platforms 3720,4000` appends a line for each case
+and platform, and goes on where an earlier run ended: a case that ends the process is skipped by
+the next one. `--table LOG.jsonl` prints the table. Cases with dynamic shapes, text or control flow
+are left out: the NPU plug-in is given none of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import openvino as ov
+from onnx import numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST_CASES = 1
+"""Of an operator's version; the first ones, in the order of their names."""
+
+
+def cases() -> Iterator[tuple[str, str, onnx.ModelProto]]:
+    """Operator, name and model of the chosen cases."""
+    chosen: dict[str, int] = defaultdict(int)
+    skipped = {"If", "Loop", "Scan", "SequenceMap"}
+    for case in sorted(collect_testcases(None), key=lambda case: str(case.name)):
+        model = case.model
+        if model is None or len(model.graph.node) != 1 or "_expanded" in case.name:
+            continue
+        node = model.graph.node[0]
+        key = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+        if key not in skipped and chosen[key] < MOST_CASES and _is_static(model):
+            chosen[key] += 1
+            values = case.data_sets[0][0] if case.data_sets else ()
+            yield key, case.name, _with_constants(model, values)
+
+
+def _with_constants(model: onnx.ModelProto, values: Sequence[object]) -> onnx.ModelProto:
+    """The model with its later inputs of integers as constants, as models in use have them."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for info, value in list(zip(made.graph.input, values, strict=False))[1:]:
+        if isinstance(value, np.ndarray) and value.dtype in (np.int64, np.int32):
+            made.graph.initializer.append(numpy_helper.from_array(value, info.name))
+            made.graph.input.remove(info)
+    return made
+
+
+def _is_static(model: onnx.ModelProto) -> bool:
+    for info in model.graph.input:
+        tensor = info.type.tensor_type
+        sizes = [dim.dim_value for dim in tensor.shape.dim]
+        if not info.type.HasField("tensor_type") or tensor.elem_type == onnx.TensorProto.STRING:
+            return False
+        if not all(size > 0 for size in sizes):
+            return False
+    return True
+
+
+def ask(core: ov.Core, model: onnx.ModelProto, platform: str) -> dict[str, str]:
+    """What the plug-in and its compiler answer: ok, or the last line of their error."""
+    config = {"NPU_PLATFORM": platform}
+    answers = {}
+    try:
+        converted = core.read_model(io.BytesIO(model.SerializeToString()))
+    except RuntimeError as exc:
+        return {"convert": _last_line(exc)}
+    try:
+        known = core.query_model(converted, "NPU", config)
+        names = {operation.get_friendly_name() for operation in converted.get_ops()}
+        answers["query"] = "ok" if names <= known.keys() else "no"
+    except RuntimeError as exc:
+        answers["query"] = _last_line(exc)
+    try:
+        core.compile_model(converted, "NPU", config)
+        answers["compile"] = "ok"
+    except RuntimeError as exc:
+        answers["compile"] = _last_line(exc)
+    return answers
+
+
+def _last_line(exc: Exception) -> str:
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(exc).__name__
+
+
+def record(log: Path, platforms: list[str]) -> None:
+    """Append what is not in the log yet."""
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    seen = {(entry["case"], entry["platform"]) for entry in map(json.loads, lines)}
+    core = ov.Core()
+    with log.open("a", encoding="utf-8") as file:
+        for op, name, model in cases():
+            for platform in platforms:
+                if (name, platform) in seen:
+                    continue
+                entry: dict[str, Any] = {"op": op, "case": name, "platform": platform}
+                file.write(json.dumps(entry) + "\n")
+                file.flush()
+                file.write(json.dumps({**entry, **ask(core, model, platform)}) + "\n")
+                file.flush()
+
+
+def table(log: Path) -> str:
+    """Operators that some platform refuses, and how many all of them compile, as Markdown."""
+    answers: dict[tuple[str, str], dict[str, str]] = {}
+    operators: dict[str, str] = {}
+    for entry in map(json.loads, log.read_text("utf-8").splitlines()):
+        key = entry["case"], entry["platform"]
+        operators[entry["case"]] = entry["op"]
+        answers[key] = {k: v for k, v in entry.items() if k in ("convert", "query", "compile")}
+    platforms = sorted({platform for _, platform in answers})
+    verdicts: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    why: dict[str, str] = {}
+    queried = refused_after = 0
+    for (case, platform), found in answers.items():
+        if "convert" in found:
+            verdicts[operators[case]]["front end"].append(False)
+            why.setdefault(operators[case], found["convert"])
+            continue
+        good = found.get("compile") == "ok"
+        verdicts[operators[case]][platform].append(good)
+        queried += found.get("query") == "ok"
+        refused_after += found.get("query") == "ok" and not good
+        if not good:
+            why[operators[case]] = found.get("compile", "the compiler ended the process")
+    head = ["operator", *platforms, "the last words"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    whole = 0
+    for op in sorted(verdicts):
+        row = verdicts[op]
+        if all(all(row[p]) and row[p] for p in platforms) and not row["front end"]:
+            whole += 1
+            continue
+        cells = [f"{sum(row[p])} of {len(row[p])}" if row[p] else "-" for p in platforms]
+        reason = why.get(op, "").replace("|", "\\|")
+        lines.append(f"| {op} | {' | '.join(cells)} | {reason} |")
+    lines += [
+        "",
+        f"{whole} of {len(verdicts)} operators: all compile for every platform. query_model "
+        f"accepted {queried} cases, of which the compiler then refused {refused_after}.",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Record, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("--platforms", default="3720,4000,5010,5020")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    if options.table:
+        print(table(options.log))
+    else:
+        record(options.log, options.platforms.split(","))
+
+
+if __name__ == "__main__":
+    main()
