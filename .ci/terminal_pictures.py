@@ -105,12 +105,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for name, shown in record_page(asked.model, Path(folder)).items():
-            (asked.out / f"{name}.svg").write_text(draw(name, shown), encoding="utf-8")
-            print(asked.out / f"{name}.svg")
+        for name, shown in record_page(arguments.model, Path(folder)).items():
+            (arguments.out / f"{name}.svg").write_text(draw(name, shown), encoding="utf-8")
+            print(arguments.out / f"{name}.svg")
 
 
 if __name__ == "__main__":

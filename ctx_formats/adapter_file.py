@@ -59,20 +59,22 @@ def read_adapter(data: memoryview) -> Adapter:
     version = root.integer(0, "format_version")
     if version != FORMAT_VERSION:
         raise FormatError("format_version", str(version), str(FORMAT_VERSION))
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     left = len(data)
     for table in root.tables(3, "parameters"):
         # Names and data may overlap in the file: all of them together are no longer than it is.
-        parameter, read = _read_parameter(table, f"parameters[{len(found)}]", left)
+        parameter, read = _read_parameter(table, f"parameters[{len(tensors)}]", left)
         left -= read
-        if parameter.name in found:
-            raise FormatError(f"parameters[{len(found)}].name", repr(parameter.name), "a new name")
-        found[parameter.name] = parameter
+        if parameter.name in tensors:
+            raise FormatError(
+                f"parameters[{len(tensors)}].name", repr(parameter.name), "a new name"
+            )
+        tensors[parameter.name] = parameter
     return Adapter(
         format_version=version,
         adapter_version=root.integer(1, "adapter_version"),
         model_version=root.integer(2, "model_version"),
-        parameters=tuple(found.values()),
+        parameters=tuple(tensors.values()),
     )
 
 

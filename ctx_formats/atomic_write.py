@@ -27,7 +27,7 @@ _NAME_BYTES = 100
 
 
 @contextmanager
-def written_beside(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
+def create_sibling_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A new file in the folder of `path`, fsynced at the end, removed if the body raises.
 
     Its mode is what the umask gives.
@@ -59,7 +59,7 @@ def publish(temporary: Path, path: Path, *, replace: bool) -> None:
     """Give a finished file its name, in one step.
 
     Args:
-        temporary: From `written_beside`, closed.
+        temporary: From `create_sibling_file`, closed.
         path: In the same folder.
         replace: Whether an existing file gives way, read-only or not. A process that has it open
             keeps the old bytes; on Windows it must have shared the deletion.
@@ -105,7 +105,7 @@ def publish_new(temporary: Path, names: Sequence[Path]) -> Path:
 
 def write_file(path: Path, data: bytes, *, replace: bool) -> None:
     """Write and publish `data`."""
-    with written_beside(path) as (file, temporary):
+    with create_sibling_file(path) as (file, temporary):
         file.write(data)
     publish(temporary, path, replace=replace)
 

@@ -85,18 +85,18 @@ class _Decoder:
             raise FormatError(
                 what, f"size {size}, last byte {data[last]}", f"size {end - start}, 0"
             )
-        found: dict[str, BsonValue] = {}
+        document: dict[str, BsonValue] = {}
         at = start + 4
         while at < last:
             name, after = self._name(at + 1, last, what)
             field = f"{what}.{name[:_NAME_IN_MESSAGES]}"
-            if name in found:
+            if name in document:
                 raise FormatError(field, "twice", "once")
             self._count += 1
             if self._count > MAX_ELEMENTS:
                 raise FormatError(what, f"over {MAX_ELEMENTS} elements")
-            found[name], at = self._value(data[at], (after, last), field, depth)
-        return found
+            document[name], at = self._value(data[at], (after, last), field, depth)
+        return document
 
     def _name(self, at: int, last: int, what: str) -> tuple[str, int]:
         end = self._data.find(b"\0", at, last)

@@ -118,7 +118,7 @@ class Container:
             )
         return self.data[entry.offset : entry.offset + entry.size]
 
-    def verified(self, name: str) -> memoryview:
+    def read_payload(self, name: str) -> memoryview:
         """The bytes of one payload, compared with the recorded digest where there is one.
 
         Raises:

@@ -33,7 +33,7 @@ _ZEROS = bytes(ALIGNMENT)
 def read_container(data: memoryview) -> Container:
     """Check a container's header, index and padding.
 
-    Payload bytes are not looked at; `Container.verified` does that.
+    Payload bytes are not looked at; `Container.read_payload` does that.
 
     Raises:
         FormatError: The index does not cover `data` exactly, or (reason integrity) is not
@@ -64,12 +64,12 @@ def read_container(data: memoryview) -> Container:
 def _first_offset(index: Mapping[str, BsonValue], end: int, *, ours: bool) -> int:
     """Offset of the first payload after an index that ends at `end`."""
     nearest = end + padding(end)
-    given = index.get(HEAD_KEY) if ours else None
-    if given is None:
+    first = index.get(HEAD_KEY) if ours else None
+    if first is None:
         return nearest
-    if type(given) is not int or given < nearest or given % ALIGNMENT or given > MAX_INDEX_BYTES:
-        raise FormatError(f"index.{HEAD_KEY}", repr(given)[:40], f"{nearest} or more, aligned")
-    return given
+    if type(first) is not int or first < nearest or first % ALIGNMENT or first > MAX_INDEX_BYTES:
+        raise FormatError(f"index.{HEAD_KEY}", repr(first)[:40], f"{nearest} or more, aligned")
+    return first
 
 
 def _weights(index: Mapping[str, BsonValue], entries: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -116,10 +116,10 @@ def _check_index(header: memoryview, encoded: memoryview, index: Mapping[str, Bs
         return False
     if list(index)[-1] != CRC_KEY or not isinstance(recorded, int) or isinstance(recorded, bool):
         raise FormatError("index.index_crc", "moved or no integer", reason=Reason.INTEGRITY)
-    found = zlib.crc32(encoded[:-9], zlib.crc32(header))
-    found = zlib.crc32(bytes(9), found)
-    if found != recorded:
-        raise FormatError("index.index_crc", f"{found:08x}", str(recorded), reason=Reason.INTEGRITY)
+    crc = zlib.crc32(encoded[:-9], zlib.crc32(header))
+    crc = zlib.crc32(bytes(9), crc)
+    if crc != recorded:
+        raise FormatError("index.index_crc", f"{crc:08x}", str(recorded), reason=Reason.INTEGRITY)
     return True
 
 
@@ -127,7 +127,7 @@ def _entry(name: str, value: BsonValue, *, ours: bool) -> Entry:
     field = f"index.blob_metadata_map.{name}"
     if not isinstance(value, dict):
         raise FormatError(field, "no document", "{data_offset, size}")
-    offset, size = _whole(value, "data_offset", field), _whole(value, "size", field)
+    offset, size = _read_count(value, "data_offset", field), _read_count(value, "size", field)
     digest, crc = value.get("blake3"), value.get("crc")
     if digest is None and crc is None and not ours:
         return Entry(name, offset, size)
@@ -144,11 +144,11 @@ def _entry(name: str, value: BsonValue, *, ours: bool) -> Entry:
     return Entry(name, offset, size, digest, crc, tuple(filter(None, needed.split(","))))
 
 
-def _whole(value: Mapping[str, BsonValue], key: str, field: str) -> int:
-    found = value.get(key)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise FormatError(f"{field}.{key}", repr(found)[:40], "a non-negative integer")
-    return found
+def _read_count(value: Mapping[str, BsonValue], key: str, field: str) -> int:
+    number = value.get(key)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise FormatError(f"{field}.{key}", repr(number)[:40], "a non-negative integer")
+    return number
 
 
 def _check_cover(data: memoryview, start: int, entries: Sequence[Entry]) -> None:

@@ -103,7 +103,7 @@ class CopiedFile:
                     return
 
     @property
-    def reopened_as(self) -> str:
+    def reopen_path(self) -> str:
         """A path under which this process finds the copy: a sealed file in memory.
 
         Where the system has none of these (other than Linux), the path of the file itself.
@@ -129,7 +129,7 @@ class CopiedFile:
         """
         from ctx_formats.sealed_file import LentPath  # noqa: PLC0415 - lazy: rare
 
-        yield LentPath(self.reopened_as)
+        yield LentPath(self.reopen_path)
 
     def require_unchanged(self) -> None:
         """Nothing, unless `reopened_as` is the file itself: then as `MappedFile`.
@@ -140,10 +140,10 @@ class CopiedFile:
         if not self._is_named_itself:
             return
         try:
-            found = FileStamp.of(os.stat(self.path))
+            stamp = FileStamp.of(os.stat(self.path))
         except OSError as exc:
             raise FileChangedError(self.path, "while it was in use") from exc
-        if found != self.stamp:
+        if stamp != self.stamp:
             raise FileChangedError(self.path, "while it was in use")
 
     def drop_pages(self, offset: int, size: int) -> None:

@@ -10,6 +10,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import Attribute, AttributeType
 from ctx_formats.wire import (
     NO_RUNS,
+    as_int64,
     decode_text,
     delimited_tag,
     fixed32_tag,
@@ -17,7 +18,6 @@ from ctx_formats.wire import (
     read_fields,
     read_float,
     read_packed_varints,
-    signed,
     varint_tag,
 )
 
@@ -107,9 +107,9 @@ def decode_attribute(
             doc_string = decode_text(data, a, b, "attribute.doc_string")
     if not name:
         raise FormatError("attribute.name", "none", "a name")
-    found = _type(name, declared, values)
-    value = None if reference else _value(name, found, values)
-    return Attribute(name, found, value, reference, doc_string)
+    attribute_type = _type(name, declared, values)
+    value = None if reference else _value(name, attribute_type, values)
+    return Attribute(name, attribute_type, value, reference, doc_string)
 
 
 def is_plain(attribute: Attribute) -> bool:
@@ -120,26 +120,28 @@ def is_plain(attribute: Attribute) -> bool:
 def _type(name: str, declared: int, values: dict[AttributeType, list[object]]) -> AttributeType:
     """The attribute's type; files older than IR version 2 leave it to the field in use."""
     try:
-        found = AttributeType(declared)
+        attribute_type = AttributeType(declared)
     except ValueError as exc:
         raise FormatError(f"attribute '{name}'.type", str(declared), "0 to 14") from exc
-    if found is AttributeType.UNDEFINED and len(values) == 1:
-        found = next(iter(values))
-    strays = [kind.name for kind in values if kind is not found]
+    if attribute_type is AttributeType.UNDEFINED and len(values) == 1:
+        attribute_type = next(iter(values))
+    strays = [kind.name for kind in values if kind is not attribute_type]
     if strays:
-        raise FormatError(f"attribute '{name}'", f"{strays[0]} in it", found.name)
-    return found
+        raise FormatError(f"attribute '{name}'", f"{strays[0]} in it", attribute_type.name)
+    return attribute_type
 
 
 def _value(name: str, kind: AttributeType, values: dict[AttributeType, list[object]]) -> object:
-    found: Sequence[object] = values.get(kind, ())
+    candidates: Sequence[object] = values.get(kind, ())
     if kind in _SCALARS:
-        return found[-1] if found else _SCALARS[kind]
+        return candidates[-1] if candidates else _SCALARS[kind]
     if kind in _MESSAGES:
-        if len(found) != 1:
-            raise FormatError(f"attribute '{name}'", f"{len(found)} values", f"one {kind.name}")
-        return found[0]
-    return None if kind is AttributeType.UNDEFINED else tuple(found)
+        if len(candidates) != 1:
+            raise FormatError(
+                f"attribute '{name}'", f"{len(candidates)} values", f"one {kind.name}"
+            )
+        return candidates[0]
+    return None if kind is AttributeType.UNDEFINED else tuple(candidates)
 
 
 def _values(  # one case a field of AttributeProto
@@ -151,11 +153,11 @@ def _values(  # one case a field of AttributeProto
 ) -> Sequence[object]:
     a, b = span
     if tag in (_INT, _INTS):
-        return (signed(a),)
+        return (as_int64(a),)
     if tag in (_FLOAT, _FLOATS):
         return (read_float(data, a),)
     if tag == _INTS_PACKED:
-        return [signed(v) for chunk in read_packed_varints(data, a, b) for v in chunk]
+        return [as_int64(v) for chunk in read_packed_varints(data, a, b) for v in chunk]
     if tag == _FLOATS_PACKED:
         return _floats(data, a, b)
     kind = _KINDS[tag]

@@ -82,8 +82,8 @@ class GraphDecoder:
             elif tag == _SPARSE:
                 from ctx_formats.decode_tensor import decode_sparse_tensor  # noqa: PLC0415 - lazy: reload
 
-                found = decode_sparse_tensor(data, a, b, self._runs)
-                sparse[found.values.name] = found
+                sparse_tensor = decode_sparse_tensor(data, a, b, self._runs)
+                sparse[sparse_tensor.values.name] = sparse_tensor
             elif tag == _METADATA:
                 key, value = decode_entry(data, a, b, "graph.metadata_props")
                 metadata[key] = value
@@ -148,14 +148,14 @@ class GraphDecoder:
     def _attribute(self, start: int, end: int, depth: int) -> Attribute:
         data = self._data
         key = bytes(data[start:end]) if end - start <= _SMALL_ATTRIBUTE else b""
-        found = self._attributes.get(key)
-        if found is None:
+        attribute = self._attributes.get(key)
+        if attribute is None:
             subgraph = partial(self.graph, depth=depth + 1)
-            found = decode_attribute(data, start, end, subgraph, self._runs)
+            attribute = decode_attribute(data, start, end, subgraph, self._runs)
             # Of a graph the depth counts; of a tensor the place of its bytes.
-            if key and is_plain(found):
-                self._attributes[key] = found
-        return found
+            if key and is_plain(attribute):
+                self._attributes[key] = attribute
+        return attribute
 
 
 def plain_domain(domain: str) -> str:

@@ -12,6 +12,7 @@ from ctx_formats.tensor_size import element_bits, element_count, tensor_bytes
 from ctx_formats.wire import (
     MAX_VARINT_BYTES,
     NO_RUNS,
+    as_int64,
     decode_entry,
     decode_text,
     delimited_tag,
@@ -20,7 +21,6 @@ from ctx_formats.wire import (
     int32,
     read_fields,
     read_packed_varints,
-    signed,
     varint_tag,
 )
 
@@ -92,7 +92,7 @@ def decode_tensor(data: memoryview, start: int, end: int, runs: Runs = NO_RUNS) 
         if tag == _RAW:
             parts.raw = runs.get(a, data[a:b])
         elif tag == _DIM:
-            parts.dims.append(signed(a))
+            parts.dims.append(as_int64(a))
         elif tag == _DATA_TYPE:
             parts.data_type = int32(a)
         elif tag == _NAME:
@@ -119,12 +119,12 @@ def decode_sparse_tensor(
         elif tag == _INDICES:
             indices.append(decode_tensor(data, a, b, runs))
         elif tag == _SPARSE_DIM:
-            dims.append(signed(a))
+            dims.append(as_int64(a))
         elif tag == _SPARSE_DIMS:
             dims += _packed_dims(data, a, b)
     if len(values) != 1 or len(indices) != 1:
-        found = f"{len(values)} values, {len(indices)} indices"
-        raise FormatError("sparse_tensor", found, "one of each")
+        counts = f"{len(values)} values, {len(indices)} indices"
+        raise FormatError("sparse_tensor", counts, "one of each")
     if len(dims) > MAX_RANK:
         raise FormatError("sparse_tensor.dims", f"rank {len(dims)}", f"<= {MAX_RANK}")
     element_count(dims)  # refuses negative ones
@@ -134,7 +134,7 @@ def decode_sparse_tensor(
 def _packed_dims(data: memoryview, start: int, end: int) -> list[int]:
     if end - start > MAX_RANK * MAX_VARINT_BYTES:
         raise FormatError("dims", f"{end - start} bytes", f"rank <= {MAX_RANK}")
-    return [signed(dim) for chunk in read_packed_varints(data, start, end) for dim in chunk]
+    return [as_int64(dim) for chunk in read_packed_varints(data, start, end) for dim in chunk]
 
 
 def _take(parts: _Parts, data: memoryview, tag: int, a: int, b: int) -> None:
@@ -175,14 +175,14 @@ def _content(parts: _Parts) -> memoryview | tuple[bytes, ...] | ExternalData:
         raise FormatError("string_data", f"in a tensor of type {parts.data_type}", "none")
     size = tensor_bytes(parts.data_type, parts.dims)
     if parts.raw is not None:
-        found = parts.raw
+        content = parts.raw
     elif parts.elements:
-        found = packed_elements(parts.data_type, element_count(parts.dims), parts.elements)
+        content = packed_elements(parts.data_type, element_count(parts.dims), parts.elements)
     else:
-        found = memoryview(b"")
-    if len(found) != size:
-        raise FormatError("data", f"{len(found)} bytes", f"{size} for {tuple(parts.dims)}")
-    return found
+        content = memoryview(b"")
+    if len(content) != size:
+        raise FormatError("data", f"{len(content)} bytes", f"{size} for {tuple(parts.dims)}")
+    return content
 
 
 def _strings(parts: _Parts) -> tuple[bytes, ...]:
@@ -231,10 +231,10 @@ def packed_elements(
         FormatError: The field is not the one for the type, or a value does not fit it.
     """
     ((number, pieces),) = elements.items()
-    wanted = _FIELDS.get(data_type, _INT32_DATA)
-    if number != wanted:
-        raise FormatError("data", f"in {_NAMES[number]}", f"in {_NAMES[wanted]}")
-    if wanted in (_FLOAT_DATA, _DOUBLE_DATA):
+    expected = _FIELDS.get(data_type, _INT32_DATA)
+    if number != expected:
+        raise FormatError("data", f"in {_NAMES[number]}", f"in {_NAMES[expected]}")
+    if expected in (_FLOAT_DATA, _DOUBLE_DATA):
         views = [piece for piece in pieces if isinstance(piece, memoryview)]
         return views[0] if len(views) == 1 else memoryview(b"".join(views))
     packed = _pack_elements(data_type, pieces)
@@ -268,7 +268,7 @@ def _pack_elements(data_type: int, pieces: Sequence[memoryview | int]) -> bytes:
 
 def _fit(value: int, bits: int) -> int:
     """A varint as `bits` bits: negative ones are sign-extended to 64."""
-    number = signed(value)
+    number = as_int64(value)
     if not -(1 << bits - 1) <= number < 1 << bits:
         raise FormatError("data", f"element {number}", f"{bits} bits")
     return number & (1 << bits) - 1

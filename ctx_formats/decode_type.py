@@ -14,7 +14,7 @@ from ctx_formats.onnx_model import (
     TensorType,
     ValueInfo,
 )
-from ctx_formats.wire import decode_text, delimited_tag, int32, read_fields, signed, varint_tag
+from ctx_formats.wire import as_int64, decode_text, delimited_tag, int32, read_fields, varint_tag
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, ValueType
@@ -113,13 +113,13 @@ def _tensor_type(data: memoryview, start: int, end: int) -> tuple[int, tuple[Dim
 
 
 def _dim(data: memoryview, start: int, end: int) -> Dim:
-    found: Dim = None
+    dim: Dim = None
     for tag, a, b in read_fields(data, start, end):
         if tag == _NUMBER:
-            found = signed(a)
+            dim = as_int64(a)
         elif tag == _SECOND:
-            found = decode_text(data, a, b, "shape.dim_param")
-    return found
+            dim = decode_text(data, a, b, "shape.dim_param")
+    return dim
 
 
 def _element(data: memoryview, start: int, end: int, depth: int) -> ValueType | None:

@@ -101,8 +101,10 @@ class EpContextNode:
         where = f"EPContext node '{node.name}'"
         if node.op_type != OP_TYPE or node.domain != DOMAIN:
             raise FormatError(where, f"{node.domain}::{node.op_type}", f"{DOMAIN}::{OP_TYPE}")
-        found = node.attributes
-        numbers = {key: _number(found, key, default, where) for key, default in _NUMBERS.items()}
+        attributes = node.attributes
+        numbers = {
+            key: _number(attributes, key, default, where) for key, default in _NUMBERS.items()
+        }
         for key in ("embed_mode", "main_context"):
             if numbers[key] not in (0, 1):
                 raise FormatError(f"{where}.{key}", str(numbers[key]), "0 or 1")
@@ -113,9 +115,9 @@ class EpContextNode:
             main_context=bool(numbers["main_context"]),
             embed_mode=bool(numbers["embed_mode"]),
             max_size=numbers["max_size"],
-            ep_cache_context=_data(found, _PAYLOAD, where),
-            extra={key: a for key, a in found.items() if key not in _KNOWN},
-            **{key: _text(found, key, where) for key in _TEXTS},
+            ep_cache_context=_data(attributes, _PAYLOAD, where),
+            extra={key: a for key, a in attributes.items() if key not in _KNOWN},
+            **{key: _text(attributes, key, where) for key in _TEXTS},
         )
 
     def to_node(self) -> Node:
@@ -142,8 +144,8 @@ class EpContextNode:
         )
 
 
-def _number(found: Mapping[str, Attribute], key: str, default: int, where: str) -> int:
-    attribute = found.get(key)
+def _number(attributes: Mapping[str, Attribute], key: str, default: int, where: str) -> int:
+    attribute = attributes.get(key)
     if attribute is None:
         return default
     if attribute.type != AttributeType.INT or not isinstance(attribute.value, int):
@@ -151,8 +153,8 @@ def _number(found: Mapping[str, Attribute], key: str, default: int, where: str) 
     return attribute.value
 
 
-def _data(found: Mapping[str, Attribute], key: str, where: str) -> bytes | memoryview:
-    attribute = found.get(key)
+def _data(attributes: Mapping[str, Attribute], key: str, where: str) -> bytes | memoryview:
+    attribute = attributes.get(key)
     if attribute is None:
         return b""
     if attribute.type != AttributeType.STRING or not isinstance(
@@ -162,8 +164,8 @@ def _data(found: Mapping[str, Attribute], key: str, where: str) -> bytes | memor
     return attribute.value
 
 
-def _text(found: Mapping[str, Attribute], key: str, where: str) -> str:
-    data = _data(found, key, where)
+def _text(attributes: Mapping[str, Attribute], key: str, where: str) -> str:
+    data = _data(attributes, key, where)
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as exc:

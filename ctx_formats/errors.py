@@ -58,8 +58,8 @@ class FormatError(ValueError):
     def __str__(self) -> str:
         """One line: file, field, found, expected; any stream of UTF-8 can print it."""
         where = f"{self.file}: " if self.file else ""
-        wanted = f", expected {self.expected}" if self.expected else ""
-        text = f"{where}{self.field}: {self.found}{wanted}"
+        expectation = f", expected {self.expected}" if self.expected else ""
+        text = f"{where}{self.field}: {self.found}{expectation}"
         # Half a surrogate pair, out of a name in a file or of a file, has no UTF-8.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

@@ -56,8 +56,8 @@ def kind_of(data: memoryview) -> str:
     if head.startswith(b"RIFF") and head[8:12] in (b"WEBP", b"WAVE"):
         return "a WebP image" if head[8:12] == b"WEBP" else "a WAV sound"
     if head.startswith(b"PK\x03\x04"):
-        found = (kind for mark, kind in _MARKS_IN_ZIP if mark in head)
-        return next(found, "a ZIP archive; unpack it first")
+        kinds = (kind for mark, kind in _MARKS_IN_ZIP if mark in head)
+        return next(kinds, "a ZIP archive; unpack it first")
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < max(len(data), 1):
         return "weights in safetensors"
     return _text_kind(head)

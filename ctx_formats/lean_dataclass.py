@@ -104,7 +104,7 @@ def _dataclass(
     if not slots:
         raise TypeError("a lean dataclass has slots=True; else take the standard library's")
 
-    def made(original: type) -> type:
+    def make_class(original: type) -> type:
         own = _own_fields(original, kw_only=kw_only)
         fields = {one.name: one for one in _inherited_fields(original)} | own
         table = _Table(tuple(fields.values()), post=hasattr(original, "__post_init__"))
@@ -114,7 +114,7 @@ def _dataclass(
             one.store = written[name].__set__
         return cls
 
-    return made
+    return make_class
 
 
 def _members(table: _Table, *, frozen: bool, eq: bool) -> dict[str, object]:
@@ -141,7 +141,7 @@ def _own_fields(original: type, *, kw_only: bool) -> dict[str, _Field]:
         TypeError: Annotations are not text: `from __future__ import annotations` is missing.
         ValueError: A default that instances would share and could change.
     """
-    found = {}
+    fields = {}
     for name, annotation in _annotations(original).items():
         if not isinstance(annotation, str):
             raise TypeError(f"{original.__qualname__} needs from __future__ import annotations")
@@ -152,13 +152,13 @@ def _own_fields(original: type, *, kw_only: bool) -> dict[str, _Field]:
         if type(one.default).__hash__ is None:
             raise ValueError(f"{original.__qualname__}.{name}: {default!r} needs default_factory")
         one.name, one.kw_only = name, kw_only
-        found[name] = one
-    return found
+        fields[name] = one
+    return fields
 
 
 def _annotations(cls: type) -> dict[str, str]:
-    found: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - inspect is slow to import
-    return found
+    annotations: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - inspect is slow to import
+    return annotations
 
 
 def _inherited_fields(original: type) -> tuple[_Field, ...]:
@@ -195,37 +195,39 @@ def _class_with_slots(
     return cls
 
 
-def _init(self: Any, /, *args: object, **given: object) -> None:  # noqa: ANN401 - of any class
+def _init(self: Any, /, *args: object, **kwargs: object) -> None:  # noqa: ANN401 - of any class
     table: _Table = self.__lean_table__
     if args:
-        _take(self, args, given)
+        _take(self, args, kwargs)
     stores = table.stores
-    for name, value in given.items():
+    for name, value in kwargs.items():
         store = stores.get(name)
         if store is None:
-            raise _wrong(self, f"got an unexpected keyword argument '{name}'")
+            raise _argument_error(self, f"got an unexpected keyword argument '{name}'")
         store(self, value)
-    if len(args) + len(given) < len(stores):
+    if len(args) + len(kwargs) < len(stores):
         for one in table.settable[len(args) :]:
-            if one.name not in given and not one.store_default(self):
-                raise _wrong(self, f"missing a required argument: '{one.name}'")
+            if one.name not in kwargs and not one.store_default(self):
+                raise _argument_error(self, f"missing a required argument: '{one.name}'")
     for one in table.late:
         one.store_default(self)
     if table.post:
         self.__post_init__()
 
 
-def _take(self: Any, args: tuple[object, ...], given: dict[str, object]) -> None:  # noqa: ANN401 - as above
+def _take(self: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> None:  # noqa: ANN401 - as above
     positional = self.__lean_table__.positional
     if len(args) > len(positional):
-        raise _wrong(self, f"takes {len(positional)} positional arguments, not {len(args)}")
+        raise _argument_error(
+            self, f"takes {len(positional)} positional arguments, not {len(args)}"
+        )
     for one, value in zip(positional, args, strict=False):
-        if one.name in given:
-            raise _wrong(self, f"got multiple values for argument '{one.name}'")
+        if one.name in kwargs:
+            raise _argument_error(self, f"got multiple values for argument '{one.name}'")
         one.store(self, value)
 
 
-def _wrong(self: object, what: str) -> TypeError:
+def _argument_error(self: object, what: str) -> TypeError:
     return TypeError(f"{type(self).__qualname__}.__init__() {what}")
 
 
@@ -301,12 +303,12 @@ def _twin_of(cls: type, table: _Table) -> type:
         annotations |= _annotations(base)
     specs = []
     for one in table.fields:
-        given: dict[str, Any] = {"init": one.init, "repr": one.repr, "compare": one.compare}
+        options: dict[str, Any] = {"init": one.init, "repr": one.repr, "compare": one.compare}
         if one.factory is not None:
-            given["default_factory"] = one.factory
+            options["default_factory"] = one.factory
         elif one.default is not _MISSING:
-            given["default"] = one.default
-        spec: dataclasses.Field[object] = dataclasses.field(**given, kw_only=one.kw_only)
+            options["default"] = one.default
+        spec: dataclasses.Field[object] = dataclasses.field(**options, kw_only=one.kw_only)
         specs.append((one.name, annotations[one.name], spec))
     twin: Any = dataclasses.make_dataclass(cls.__name__, specs)
     twin.__signature__ = inspect.signature(twin)

@@ -167,7 +167,7 @@ class MappedFile:
         return os.dup(self._descriptor)
 
     @property
-    def reopened_as(self) -> str:
+    def reopen_path(self) -> str:
         """A path under which this process finds this very file, whatever its name has become.
 
         Where the system has no such paths (/proc/self/fd), the path it was opened under.
@@ -194,7 +194,7 @@ class MappedFile:
             with one_import(), self._lend_of_linux() as path:
                 yield path
         else:
-            yield LentPath(self.reopened_as)
+            yield LentPath(self.reopen_path)
 
     @contextmanager
     def _lend_of_linux(self) -> Iterator[LentPath]:
@@ -218,7 +218,7 @@ class MappedFile:
             finally:
                 os.close(sealed)
         else:
-            yield LentPath(self.reopened_as)
+            yield LentPath(self.reopen_path)
 
     def drop_pages(self, offset: int, size: int) -> None:
         """Give memory behind a range back to the system, which reads it again when it is used.
@@ -295,9 +295,9 @@ def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
         if exc.errno == errno.ENXIO:
             raise _refusal("a socket", path) from exc
         known = exc.errno in (errno.ENOENT, errno.ENOTDIR)
-        found = "no such file" if known else os.strerror(exc.errno or 0)
+        problem = "no such file" if known else os.strerror(exc.errno or 0)
         raise FormatError(
-            "path", found, "a readable file", file=str(path), reason=Reason.MISSING_PAYLOAD
+            "path", problem, "a readable file", file=str(path), reason=Reason.MISSING_PAYLOAD
         ) from exc
     except ValueError as exc:  # an embedded NUL
         raise FormatError(
@@ -318,8 +318,8 @@ def _map_file(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
         ) from exc
 
 
-def _refusal(found: str, path: PathLike) -> FormatError:
-    return FormatError("path", found, "a regular file", file=str(path), reason=Reason.UNSAFE_PATH)
+def _refusal(actual: str, path: PathLike) -> FormatError:
+    return FormatError("path", actual, "a regular file", file=str(path), reason=Reason.UNSAFE_PATH)
 
 
 def _kind(mode: int) -> str:

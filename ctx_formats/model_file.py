@@ -78,9 +78,9 @@ class ModelBytes:
 
     def outline(self) -> ModelBytes:
         """The size without the bytes."""
-        found = ModelBytes(memoryview(b""))
-        found._size = self._size
-        return found
+        outline = ModelBytes(memoryview(b""))
+        outline._size = self._size
+        return outline
 
     def pieces(self) -> Iterator[memoryview]:
         """All bytes in their order."""

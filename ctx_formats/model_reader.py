@@ -16,11 +16,11 @@ from ctx_formats.errors import FormatError
 from ctx_formats.onnx_model import FunctionDef, Model
 from ctx_formats.wire import (
     NO_RUNS,
+    as_int64,
     decode_entry,
     decode_text,
     delimited_tag,
     read_fields,
-    signed,
     varint_tag,
 )
 
@@ -88,7 +88,7 @@ def _read_model(data: memoryview, runs: Runs) -> Model:
         elif tag in _TEXTS:
             texts[tag] = decode_text(data, a, b, _TEXTS[tag])
         elif tag in _NUMBERS:
-            numbers[tag] = signed(a)
+            numbers[tag] = as_int64(a)
     if graph is None:
         raise FormatError("model.graph", "no graph", "a GraphProto")
     return Model(
@@ -111,7 +111,7 @@ def _opset(data: memoryview, start: int, end: int) -> tuple[str, int]:
         if tag == _OPSET_DOMAIN:
             domain = decode_text(data, a, b, "opset_import.domain")
         elif tag == _OPSET_VERSION:
-            version = signed(a)
+            version = as_int64(a)
     return plain_domain(domain), version
 
 

@@ -43,7 +43,7 @@ class ContextNotes:
     source_blake3: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def sealed_into(self, node: EpContextNode) -> EpContextNode:
+    def seal_into(self, node: EpContextNode) -> EpContextNode:
         """`node` with these notes, which hold a digest over its other attributes."""
         payload: dict[str, object] = {"blake3": self.payload_blake3, "size": self.payload_size}
         if self.weights_blake3:
@@ -108,10 +108,10 @@ def _load_json(notes: str, where: str) -> tuple[dict[str, object], str]:
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    content = dict(pairs)
+    if len(content) != len(pairs):
         raise ValueError("a name appears twice")
-    return found
+    return content
 
 
 def _no_constant(name: str) -> object:
@@ -140,16 +140,16 @@ def _parse_notes(content: Mapping[str, object], where: str) -> ContextNotes:
 
 
 def _section(content: Mapping[str, object], key: str, where: str) -> dict[str, object]:
-    found = content[key]
-    if not isinstance(found, dict):
-        raise FormatError(f"{where}.{key}", type(found).__name__, "an object")
-    return found
+    section = content[key]
+    if not isinstance(section, dict):
+        raise FormatError(f"{where}.{key}", type(section).__name__, "an object")
+    return section
 
 
 def _texts(content: Mapping[str, object], key: str, where: str) -> dict[str, str]:
-    found = _section(content, key, where)
-    texts = {name: value for name, value in found.items() if isinstance(value, str)}
-    if len(texts) != len(found):
+    section = _section(content, key, where)
+    texts = {name: value for name, value in section.items() if isinstance(value, str)}
+    if len(texts) != len(section):
         raise FormatError(f"{where}.{key}", "a value that is not text", "text")
     return texts
 

@@ -35,7 +35,7 @@ def is_open_elsewhere(descriptor: int) -> bool:
 
 def _is_open_here(descriptor: int) -> bool:
     """Whether this process has the file open for writing, as with tempfile.NamedTemporaryFile."""
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     try:
         others = [int(name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - no pathlib here
     except OSError:
@@ -43,6 +43,6 @@ def _is_open_here(descriptor: int) -> bool:
     for other in others:
         with suppress(OSError):  # closed meanwhile, as the one of the folder is
             writes = fcntl.fcntl(other, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-            if writes and os.path.samestat(os.fstat(other), found):
+            if writes and os.path.samestat(os.fstat(other), status):
                 return True
     return False

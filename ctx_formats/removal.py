@@ -29,15 +29,15 @@ def remove_files(paths: Iterable[Path]) -> list[Path]:
     Raises:
         OSError: The first problem, after the other files were removed.
     """
-    found, problem = list(paths), None
-    for path in found:
+    files, problem = list(paths), None
+    for path in files:
         try:
             remove_file(path)
         except OSError as exc:
             problem = problem or exc
     if problem is not None:
         raise problem
-    return found
+    return files
 
 
 def replace_file(source: Path, target: Path) -> None:

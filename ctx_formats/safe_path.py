@@ -52,14 +52,16 @@ def resolve_payload(
     """
     problem = _text_problem(name, colons=colons and os.name != "nt")
     if problem:
-        raise _unsafe(f"{name[:200]!r}: {problem}", "a path relative to the model's folder")
-    folders = [_real(base, name)]
+        raise _unsafe_path_error(
+            f"{name[:200]!r}: {problem}", "a path relative to the model's folder"
+        )
+    folders = [_resolve_symlinks(base, name)]
     if model_path is not None and os.path.islink(model_path):
-        folders.append(os.path.dirname(_real(model_path, name)))
+        folders.append(os.path.dirname(_resolve_symlinks(model_path, name)))
     errors = []
     for folder in folders:
         try:
-            return _looked_up(folder, name, folders)
+            return _look_up(folder, name, folders)
         except FormatError as exc:
             errors.append(exc)
     raise errors[0]
@@ -98,27 +100,27 @@ def _parts_problem(parts: Sequence[str], *, colons: bool) -> str:
     return ""
 
 
-def _real(path: PathLike, name: str) -> str:
+def _resolve_symlinks(path: PathLike, name: str) -> str:
     """`path`, absolute, with its symlinks followed."""
     try:
         return os.path.realpath(os.fspath(path))
     except (OSError, RuntimeError, ValueError) as exc:  # a loop, or characters of no file name
-        raise _unsafe(f"{name[:200]!r}: {exc}", "a path that can be followed") from exc
+        raise _unsafe_path_error(f"{name[:200]!r}: {exc}", "a path that can be followed") from exc
 
 
-def _looked_up(start: str, name: str, folders: Sequence[str]) -> str:
-    target = _real(os.path.join(start, name.replace("\\", "/")), name)
+def _look_up(start: str, name: str, folders: Sequence[str]) -> str:
+    target = _resolve_symlinks(os.path.join(start, name.replace("\\", "/")), name)
     if not any(_is_below(target, folder) for folder in folders):
-        raise _unsafe(
+        raise _unsafe_path_error(
             f"{name!r} escapes the model's folder (resolves to {target})",
             "a file below " + " or ".join(folders),
         )
     try:
         mode = os.stat(target).st_mode
     except OSError as exc:
-        raise _absent(name, target, exc) from exc
+        raise _absence_error(name, target, exc) from exc
     if not stat.S_ISREG(mode):
-        raise _unsafe(f"{name!r} is not a regular file ({target})", "a regular file")
+        raise _unsafe_path_error(f"{name!r} is not a regular file ({target})", "a regular file")
     return target
 
 
@@ -128,9 +130,11 @@ def _is_below(target: str, folder: str) -> bool:
     return os.path.normcase(target).startswith(os.path.normcase(inside))
 
 
-def _absent(name: str, target: str, exc: OSError) -> FormatError:
+def _absence_error(name: str, target: str, exc: OSError) -> FormatError:
     if exc.errno == errno.ELOOP:
-        return _unsafe(f"{name[:200]!r}: symlinks in a loop", "a path that can be followed")
+        return _unsafe_path_error(
+            f"{name[:200]!r}: symlinks in a loop", "a path that can be followed"
+        )
     gone = exc.errno in (errno.ENOENT, errno.ENOTDIR)
     why = "is not there" if gone else f"cannot be reached: {os.strerror(exc.errno or 0)}"
     return FormatError(
@@ -142,5 +146,5 @@ def _absent(name: str, target: str, exc: OSError) -> FormatError:
     )
 
 
-def _unsafe(found: str, expected: str) -> FormatError:
-    return FormatError("path", found, expected, reason=Reason.UNSAFE_PATH)
+def _unsafe_path_error(actual: str, expected: str) -> FormatError:
+    return FormatError("path", actual, expected, reason=Reason.UNSAFE_PATH)

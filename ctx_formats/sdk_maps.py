@@ -77,7 +77,7 @@ def maps_beside(address: int) -> set[SdkMap]:
     """
     if not LIST.exists():
         return set()
-    found: dict[tuple[bytes, bytes], set[SdkMap]] = {}
+    shared: dict[tuple[bytes, bytes], set[SdkMap]] = {}
     own: tuple[tuple[bytes, bytes], SdkMap] | None = None
     with LIST.open("rb") as file:
         for line in file:
@@ -86,10 +86,10 @@ def maps_beside(address: int) -> set[SdkMap]:
                 continue
             start, end = (int(text, 16) for text in places.split(b"-"))
             one = SdkMap(start, end - start, int(offset, 16))
-            found.setdefault((device, inode), set()).add(one)
+            shared.setdefault((device, inode), set()).add(one)
             if start <= address < end:
                 own = (device, inode), one
-    return found[own[0]] - {own[1]} if own is not None else set()
+    return shared[own[0]] - {own[1]} if own is not None else set()
 
 
 def _replace(one: SdkMap, descriptor: int) -> None:

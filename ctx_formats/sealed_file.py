@@ -36,7 +36,7 @@ def sealed_file(data: memoryview) -> int | None:
     Raises:
         OSError: There are no descriptors or no memory left.
     """
-    return _sealed(lambda file: _write_all(file, data))
+    return _seal_file(lambda file: _write_all(file, data))
 
 
 def sealed_copy(descriptor: int, size: int) -> int | None:
@@ -45,10 +45,10 @@ def sealed_copy(descriptor: int, size: int) -> int | None:
     Raises:
         OSError: As `sealed_file`, or the file ends before.
     """
-    return _sealed(lambda file: _copy_all(file, descriptor, size))
+    return _seal_file(lambda file: _copy_all(file, descriptor, size))
 
 
-def _sealed(fill: Callable[[int], None]) -> int | None:
+def _seal_file(fill: Callable[[int], None]) -> int | None:
     if sys.platform != "linux":
         return None
     import fcntl  # noqa: PLC0415 - lazy: reload
@@ -72,7 +72,7 @@ def _write_all(file: int, data: memoryview) -> None:
 
 def _copy_all(file: int, source: int, size: int) -> None:
     if sys.platform != "linux":
-        return  # `_sealed` makes none
+        return  # `_seal_file` makes none
     at = 0
     while at < size:
         count = os.sendfile(file, source, at, min(STEP, size - at))

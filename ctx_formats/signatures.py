@@ -177,8 +177,8 @@ def spans_of(
     pieces: Iterable[memoryview], spans: Iterable[tuple[int, int]]
 ) -> Iterator[memoryview]:
     """The bytes of `spans`, which are in order, given all bytes in pieces."""
-    wanted = iter(spans)
-    start, stop = next(wanted)
+    remaining = iter(spans)
+    start, stop = next(remaining)
     at = 0
     for piece in pieces:
         end = at + len(piece)
@@ -187,7 +187,7 @@ def spans_of(
                 yield piece[max(start, at) - at : min(stop, end) - at]
             if stop > end:
                 break
-            start, stop = next(wanted, (end, end))
+            start, stop = next(remaining, (end, end))
         at = end
 
 
@@ -288,8 +288,8 @@ def _dumps(content: object) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def _untrusted_error(found: str, expected: str) -> FormatError:
-    return FormatError("signatures", found, expected, reason=Reason.UNTRUSTED)
+def _untrusted_error(actual: str, expected: str) -> FormatError:
+    return FormatError("signatures", actual, expected, reason=Reason.UNTRUSTED)
 
 
 def describe_keys(records: Sequence[SignatureRecord]) -> str:

@@ -108,10 +108,10 @@ class StampedFile:
         """
         try:
             info = os.fstat(self._descriptor)
-            found = FileStamp.of(os.stat(self.path)) if in_place else None  # noqa: PTH116 - see safe_path
+            stamp = FileStamp.of(os.stat(self.path)) if in_place else None  # noqa: PTH116 - see safe_path
         except OSError as exc:
             raise FileChangedError(self.path) from exc
-        if found not in (None, self.stamp):
+        if stamp not in (None, self.stamp):
             raise FileChangedError(self.path)
         now = FileStamp.of(info)
         # Losing its last name, to a rename for one, changes the ctime alone.
@@ -166,13 +166,13 @@ def private_memory(size: int, *, sparse: bool = False) -> memoryview:
         return memoryview(bytearray(size))
     try:
         # Without ACCESS_COPY a forked process would share it.
-        found = mmap.mmap(-1, size, access=mmap.ACCESS_COPY)
+        memory = mmap.mmap(-1, size, access=mmap.ACCESS_COPY)
     except (OSError, OverflowError) as exc:
         raise MemoryError(f"{size} bytes: {exc}") from exc
     if size >= LARGE_PAGES_FROM and not sparse and sys.platform == "linux":
         with suppress(OSError):  # a kernel without large pages
-            found.madvise(mmap.MADV_HUGEPAGE)
-    return memoryview(found)
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)
 
 
 def _is_within_tick(stamp: FileStamp) -> bool:

@@ -68,21 +68,21 @@ def input_denotations(data: memoryview) -> dict[str, tuple[str, ...]]:
     Args:
         data: A ModelProto that `read_model` has read.
     """
-    found = {}
+    denotations = {}
     for graph in _messages(data, (0, len(data)), _GRAPH):
-        for given in _messages(data, graph, _INPUT):
-            name = _text(data, given, _NAME)
-            spans = [given]
+        for value_info in _messages(data, graph, _INPUT):
+            name = _text(data, value_info, _NAME)
+            spans = [value_info]
             for tag in (_TYPE, _TENSOR, _SHAPE, _DIM):
                 spans = [inner for span in spans for inner in _messages(data, span, tag)]
-            found[name] = tuple(_text(data, dim, _DENOTATION) for dim in spans)
-    return found
+            denotations[name] = tuple(_text(data, dim, _DENOTATION) for dim in spans)
+    return denotations
 
 
-def _messages(data: memoryview, span: tuple[int, int], wanted: int) -> list[tuple[int, int]]:
-    return [(a, b) for tag, a, b in read_fields(data, *span) if tag == wanted]
+def _messages(data: memoryview, span: tuple[int, int], field: int) -> list[tuple[int, int]]:
+    return [(a, b) for tag, a, b in read_fields(data, *span) if tag == field]
 
 
-def _text(data: memoryview, span: tuple[int, int], wanted: int) -> str:
-    spans = _messages(data, span, wanted)
+def _text(data: memoryview, span: tuple[int, int], field: int) -> str:
+    spans = _messages(data, span, field)
     return decode_text(data, *spans[-1], "denotation") if spans else ""

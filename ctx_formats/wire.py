@@ -158,7 +158,7 @@ def read_packed_varints(data: memoryview, start: int, end: int) -> Iterator[list
         raise FormatError("varint", f"unterminated at byte {end}", "a last byte below 128")
 
 
-def signed(value: int) -> int:
+def as_int64(value: int) -> int:
     """A varint's 64 bits as the int64 they stand for."""
     return value - (1 << 64) if value >= 1 << 63 else value
 

@@ -109,7 +109,7 @@ def run_ort_lite(what: str, model: Path, device: str, context: Path | None = Non
     session = ort.InferenceSession(model, options, [(EP, {"device_type": device})])
     ready = perf_counter() - began
     with session:
-        seconds, output = timed(lambda feed: session.run(None, feed))
+        seconds, output = time_runs(lambda feed: session.run(None, feed))
         counts = session.explain().node_counts().items()
     ran_on = ", ".join(f"{n} on {ep}" for ep, n in counts)
     return Outcome(what=what, ready=ready, run=seconds, output=output, ran_on=ran_on)
@@ -120,7 +120,7 @@ def run_onnxruntime(model: Path) -> Outcome:
     began = perf_counter()
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     ready = perf_counter() - began
-    seconds, output = timed(lambda feed: session.run(None, feed))
+    seconds, output = time_runs(lambda feed: session.run(None, feed))
     return Outcome(
         what=f"onnxruntime {onnxruntime.__version__}",
         ready=ready,
@@ -130,7 +130,7 @@ def run_onnxruntime(model: Path) -> Outcome:
     )
 
 
-def timed(call: Callable[[dict[str, Array]], list[Any]]) -> tuple[float, Array]:
+def time_runs(call: Callable[[dict[str, Array]], list[Any]]) -> tuple[float, Array]:
     """Median seconds of a run on one random image, and its output."""
     shape = (SIZES["batch"], 3, SIZES["height"], SIZES["width"])
     feed = {INPUT: np.random.default_rng(0).standard_normal(shape).astype(np.float32)}

@@ -11,7 +11,7 @@ PATHS = ("optimized_model_filepath", "profile_file_prefix")
 """Attributes that are text of wide characters on Windows, where bytes are refused."""
 
 
-def converted(owner: str, name: str, value: object, kind: type) -> object:
+def convert_value(owner: str, name: str, value: object, kind: type) -> object:
     """`value` as an attribute of type `kind` holds it.
 
     A bool is made of anything that has a truth value of its own, and of None; an int of what has

@@ -51,21 +51,21 @@ def quantize_matmul_nbits(  # noqa: PLR0913 - onnxruntime's signature
     _check(src, scale, dst, zero_points)
     each, row_bytes = 8 // bits, blocks * block_size * bits // 8
     out = _room("dst", dst, width * row_bytes).reshape(width, row_bytes)
-    given = _room("src", src, width * depth).reshape(depth, width)
+    matrix = _room("src", src, width * depth).reshape(depth, width)
     scales = _room("scale", scale, width * blocks)
-    columns = np.ascontiguousarray(given.T, np.float32)
+    columns = np.ascontiguousarray(matrix.T, np.float32)
     low, high = _extremes(columns, blocks, block_size)
     middle = np.float32(1 << (bits - 1))
     if is_symmetric:
-        found = (-np.where(np.abs(high) > np.abs(low), high, low) / middle).astype(src.dtype)
-        zeros = np.full(found.shape, middle, np.float32)
+        block_scales = (-np.where(np.abs(high) > np.abs(low), high, low) / middle).astype(src.dtype)
+        zeros = np.full(block_scales.shape, middle, np.float32)
     else:
         steps, zeros = _range(low, high, _ZERO, np.float32((1 << bits) - 1))
-        found = steps.astype(src.dtype)
+        block_scales = steps.astype(src.dtype)
         packed = _pack(zeros.astype(np.uint8), bits, fill=int(middle))
         _room("zero_points", zero_points, packed.size)[:] = packed.reshape(-1)
-    scales[:] = found.reshape(-1)
-    by_row = np.repeat(_reciprocal(found), block_size, axis=1)[:, :depth]
+    scales[:] = block_scales.reshape(-1)
+    by_row = np.repeat(_reciprocal(block_scales), block_size, axis=1)[:, :depth]
     zero = np.repeat(zeros, block_size, axis=1)[:, :depth]
     values = np.clip(_round(columns * by_row + zero), 0, (1 << bits) - 1).astype(np.uint8)
     data = _pack(_tail_filled(values, each, each * block_size), bits)
@@ -118,15 +118,15 @@ def quantize_qdq_matmul_4bits(  # noqa: PLR0913 - onnxruntime's signature
     low, high = low.T, high.T
     half = np.float32(1 << (bits - 1))
     if is_symmetric:
-        found = (-np.where(np.abs(high) > np.abs(low), high, low) / half).astype(src.dtype)
-        zeros, least, most = np.zeros(found.shape, np.float32), -int(half), int(half) - 1
+        block_scales = (-np.where(np.abs(high) > np.abs(low), high, low) / half).astype(src.dtype)
+        zeros, least, most = np.zeros(block_scales.shape, np.float32), -int(half), int(half) - 1
     else:
         least, most = 0, (1 << bits) - 1
         steps, zeros = _range(low, high, _ZERO, np.float32(most))
-        found = steps.astype(src.dtype)
+        block_scales = steps.astype(src.dtype)
         _put_steps(zero_points, zeros.astype(np.uint8), bits, "zero_points")
-    scales[:] = found.reshape(-1)
-    by_row = np.repeat(_reciprocal(found), block_size, axis=0)[:depth]
+    scales[:] = block_scales.reshape(-1)
+    by_row = np.repeat(_reciprocal(block_scales), block_size, axis=0)[:depth]
     zero = np.repeat(zeros, block_size, axis=0)[:depth].astype(np.int32)
     values = np.clip(_round(matrix * by_row).astype(np.int32) + zero, least, most)
     _put_steps(dst, (values & ((1 << bits) - 1)).astype(np.uint8), bits, "dst")
@@ -174,12 +174,12 @@ def quantize_matmul_bnb4(  # noqa: PLR0913 - onnxruntime's signature
     count = width * depth
     blocks = _blocks(count, block_size)
     _check(src, absmax, dst)
-    given, largest_of = _room("src", src, count), _room("absmax", absmax, blocks)
+    flat, largest_of = _room("src", src, count), _room("absmax", absmax, blocks)
     out = _room("dst", dst, (count + 1) // 2)
     if quant_type not in (0, 1):
         raise ValueError(f"quant_type is {quant_type}, expected 0 (FP4) or 1 (NF4)")
     padded = np.zeros(blocks * block_size, np.float32)
-    padded[:count] = given
+    padded[:count] = flat
     table = padded.reshape(blocks, block_size)
     largest = np.abs(table).max(axis=1)
     largest_of[:] = largest.astype(src.dtype)

@@ -10,7 +10,7 @@ from ort_lite.context.hints import recompile_hint
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_checks import PayloadChecks
-from ort_lite.context.signatures_shown import described, signatures_of_loaded
+from ort_lite.context.signatures_shown import describe_signatures, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.ep.factory import SupportsRequirementText
 from ort_lite.ep.interface import (
@@ -22,7 +22,7 @@ from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.options import SessionOptions
 from ort_lite.providers import catalog
-from ort_lite.providers.provider_list import named_in, open_all, wanted_by
+from ort_lite.providers.provider_list import choose_requests, open_all, read_requests
 from ort_lite.shortages import shortage_as_status
 from ort_lite.status import EPFail, Fail, InvalidGraph
 
@@ -129,7 +129,7 @@ def check_compatibility(
                 nodes = checks.nodes
             except InvalidGraph as exc:
                 return (refusal(exc, node="", source=""),)
-            signed_by = described(signatures_of_loaded(loaded))
+            signed_by = describe_signatures(signatures_of_loaded(loaded))
             results = [(node, *_check_files(checks, *node, signed_by)) for node in nodes]
             sources = tuple(dict.fromkeys(v.source for _, v, checked in results if checked))
             judge = _Judge(loaded, options, _provider_requests(loaded, options, providers, sources))
@@ -168,7 +168,9 @@ def _provider_requests(
     """The EPs that a session would have, with the options that it would give them."""
     free = providers is None and not options.has_providers() and not options.selects_devices
     named = sources if free else providers
-    return wanted_by(options, named_in(named, None), lambda: ModelMetadata.of(loaded.model))
+    return choose_requests(
+        options, read_requests(named, None), lambda: ModelMetadata.of(loaded.model)
+    )
 
 
 def _check_files(
@@ -208,11 +210,11 @@ class _Judge:
     """Verdicts that compare a node with this machine; an EP is opened on its first use."""
 
     def __init__(
-        self, loaded: LoadedModel, options: SessionOptions, wanted: Sequence[ProviderRequest]
+        self, loaded: LoadedModel, options: SessionOptions, requests: Sequence[ProviderRequest]
     ) -> None:
         self._loaded = loaded
         self._options = options
-        self._wanted = {request.name: request for request in wanted}
+        self._requests = {request.name: request for request in requests}
         self._eps: dict[str, ExecutionProvider | EPFail] = {}
         self._interfaces: dict[int, PartitionIo] | None = None
 
@@ -240,7 +242,7 @@ class _Judge:
         verdict = replace(verdict, present=ep.identity)
         again = recompile_hint(node.onnx_model_filename)
         try:
-            file = self._loaded.described
+            file = self._loaded.description
             warning = require_fit(node, checked, ep, self._options, file=file)
             if isinstance(ep, SupportsPayloadIdentity):
                 says = ep.identity_of_payload(checked.payload.data)
@@ -261,7 +263,7 @@ class _Judge:
 
     def _open(self, name: str) -> ExecutionProvider | EPFail:
         if name not in self._eps:
-            request = self._wanted.get(name)
+            request = self._requests.get(name)
             try:
                 self._eps[name] = (
                     open_all([request])[0]
@@ -283,7 +285,7 @@ class _Judge:
         probe = probe_of(
             self._options,
             [ep],
-            {ep.name: self._wanted[ep.name].options},
+            {ep.name: self._requests[ep.name].options},
             believed=self._loaded.proof is not None,
         )
         if probe is None:

@@ -22,7 +22,7 @@ from ort_lite.context.target import ContextTarget, check_target, file_payloads, 
 from ort_lite.context.writer import (
     context_partitions,
     context_pieces,
-    signed_pieces,
+    sign_pieces,
     source_of,
     write_pieces,
 )
@@ -30,7 +30,12 @@ from ort_lite.model import loader
 from ort_lite.model.info import ModelMetadata
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.providers.provider_list import ProviderRequest, heeded_options, open_all, wanted_by
+from ort_lite.providers.provider_list import (
+    ProviderRequest,
+    choose_requests,
+    heeded_options,
+    open_all,
+)
 from ort_lite.shortages import shortage_as_status
 from ort_lite.start.load_request import LoadClock, LoadRequest
 from ort_lite.start.optimized_model import optimized_model
@@ -165,14 +170,14 @@ class ModelCompiler:
             ModelLoadCanceled: `SessionOptions.set_load_cancellation_flag(True)` was called.
             OrtLiteError: As a session.
         """
-        given = os.fspath(output_model_path) if output_model_path is not None else ""
+        path = os.fspath(output_model_path) if output_model_path is not None else ""
         with membership(self._options):
-            target = self._file_target(given)
+            target = self._file_target(path)
             with self._open_pieces(target) as (pieces, place):
                 try:
                     write_pieces(pieces, place)
                 except OSError as exc:
-                    raise Fail(f"{target.described} cannot be written: {exc}") from exc
+                    raise Fail(f"{target.description} cannot be written: {exc}") from exc
 
     @shortage_as_status("the model cannot be compiled")
     def compile_to_bytes(self) -> bytes:
@@ -253,7 +258,7 @@ class ModelCompiler:
             yield encoded, target
 
     def _stop_if_canceled(self) -> None:
-        if self._options.canceled():
+        if self._options.is_canceled():
             raise load_canceled()
 
     @contextmanager
@@ -263,15 +268,15 @@ class ModelCompiler:
         """The compiled model, and the provider options that its EPs were opened with."""
         free = not self._options.has_providers() and not self._options.selects_devices
         named = [ProviderRequest(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
-        wanted = wanted_by(self._options, named, lambda: ModelMetadata.of(loaded.model))
-        eps = open_all(wanted, kernels=self._options.custom_kernels)
+        requests = choose_requests(self._options, named, lambda: ModelMetadata.of(loaded.model))
+        eps = open_all(requests, kernels=self._options.custom_kernels)
         with ExitStack() as undo:
             for ep in eps:
                 undo.callback(ep.release)
             request = LoadRequest(
                 options=self._options,
                 eps=eps,
-                provider_options=heeded_options(wanted, eps),
+                provider_options=heeded_options(requests, eps),
                 clock=LoadClock(),
                 context=True,
             )
@@ -294,7 +299,7 @@ class ModelCompiler:
                 model = optimized_model(compiled.prepared, model)
             metadata = without_signatures(model.metadata_props)
             pieces = encode_model(replace(model, metadata_props=metadata))
-            return signed_pieces(pieces, model, target)
+            return sign_pieces(pieces, model, target)
         except FormatError as exc:
             raise Fail(f"the model cannot be written: {exc}") from exc
 

@@ -54,5 +54,5 @@ def _features() -> int | None:
     except (OSError, AttributeError):
         return None
     leaf.argtypes, leaf.restype = (c_uint32,), POINTER(c_uint32)
-    found: int = leaf(0)[_ECX]
-    return found
+    features: int = leaf(0)[_ECX]
+    return features

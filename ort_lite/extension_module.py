@@ -34,11 +34,11 @@ def load_extension(package: str, name: str) -> Any:  # noqa: ANN401 - extensions
         return import_module(full_name)
     with _IMPORT_LOCK(full_name):
         if full_name not in sys.modules:
-            sys.modules[full_name] = _loaded_from(path, full_name)
+            sys.modules[full_name] = _load_from(path, full_name)
         return sys.modules[full_name]
 
 
-def _loaded_from(path: Path, full_name: str) -> Any:  # noqa: ANN401 - see load_extension
+def _load_from(path: Path, full_name: str) -> Any:  # noqa: ANN401 - see load_extension
     loader = ExtensionFileLoader(full_name, str(path))
     spec = spec_from_file_location(full_name, path, loader=loader)
     assert spec is not None, "a loader was given"

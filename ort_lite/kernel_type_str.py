@@ -88,7 +88,7 @@ def places_of_schema(
                         f"is different: '{fixed[key]}' and '{formal.type_str}'"
                     )
             places.setdefault(key, []).append(ArgPlace(is_input, index))
-    return {key: tuple(found) for key, found in places.items()}
+    return {key: tuple(of_key) for key, of_key in places.items()}
 
 
 @dataclass(slots=True)
@@ -122,12 +122,12 @@ class KernelTypeStrResolver:
         places = self._ops.get(op)
         if places is None:
             raise Fail(f"Failed to find op_id: {op}")
-        found = places.get(type_str)
-        if found is None:
+        resolved = places.get(type_str)
+        if resolved is None:
             raise Fail(
                 f"Failed to find args for kernel type string '{type_str}' for node type "
                 f"'{op.op_type}'. If type constraint names are available, ensure that they "
                 "are used in the kernel def type constraints instead of op input or output "
                 "names. Not doing so will result in this error."
             )
-        return found
+        return resolved

@@ -137,9 +137,9 @@ class SessionOptions:
         """Set an attribute; a value of another type than its own is a TypeError."""
         kind = ATTRIBUTE_TYPES.get(name, type(value))
         if type(value) is not kind:
-            from ort_lite.attribute_values import converted  # noqa: PLC0415 - lazy: rare
+            from ort_lite.attribute_values import convert_value  # noqa: PLC0415 - lazy: rare
 
-            value = converted("SessionOptions", name, value, kind)
+            value = convert_value("SessionOptions", name, value, kind)
         object.__setattr__(self, name, value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
@@ -339,7 +339,7 @@ class SessionOptions:
         self._cancel.requested = value
 
     @property
-    def canceled(self) -> Callable[[], bool]:
+    def is_canceled(self) -> Callable[[], bool]:
         """A function that returns whether cancellation was requested."""
         cancel = self._cancel
         return lambda: cancel.requested

@@ -8,7 +8,7 @@ from ctx_formats.lean_dataclass import replace
 from ort_lite.context.keys import ENABLE_KEY
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.fallback import report_failed_run
-from ort_lite.providers.provider_list import Fallback, named_in, with_threads
+from ort_lite.providers.provider_list import Fallback, read_requests, with_threads
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadClock
 from ort_lite.status import EPFail, OrtLiteError
 
@@ -43,9 +43,9 @@ def start_on_cpu(
         options.add_session_config_entry(key, "0")
     strict = Fallback(enabled=False)
     again = replace(first, options=options, clock=LoadClock(), fallback=strict, sdks_loaded=True)
-    wanted = with_threads(named_in(DEFAULT_PROVIDER, None), options.intra_op_num_threads)
+    requests = with_threads(read_requests(DEFAULT_PROVIDER, None), options.intra_op_num_threads)
     try:
-        state = again.load(path_or_bytes, wanted)
+        state = again.load(path_or_bytes, requests)
     except OrtLiteError as exc:
         raise error from exc
     model = state.model
@@ -54,7 +54,7 @@ def start_on_cpu(
         model.release()
         raise EPFail(
             f"{error.message}. The session cannot go on with {DEFAULT_PROVIDER}: the files of "
-            f"{before.loaded.described} have changed since it was loaded. Make a new session"
+            f"{before.loaded.description} have changed since it was loaded. Make a new session"
         ) from error
     failed = [ep.name for ep in before.eps]
     try:

@@ -28,14 +28,14 @@ def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
         log.warning("%s has active adapters specified, but won't have an effect", form)
 
 
-def require_run_options(given: object) -> None:
+def require_run_options(run_options: object) -> None:
     """Refuse what is not a RunOptions.
 
     Raises:
         TypeError: As onnxruntime's binding.
     """
-    if not hasattr(given, "active_adapters"):
-        raise TypeError(f"run_options must be RunOptions, not {given!r:.80}")
+    if not hasattr(run_options, "active_adapters"):
+        raise TypeError(f"run_options must be RunOptions, not {run_options!r:.80}")
 
 
 class RunForms(SessionAnswers):
@@ -204,9 +204,9 @@ class RunForms(SessionAnswers):
             iobinding = iobinding.binding
         if iobinding.session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
-        wanted = iobinding.wanted()
-        if not wanted:
+        output_names = iobinding.output_names()
+        if not output_names:
             raise BindingError("Error in execution: At least one output should be requested.")
         warn_without_effect("run_with_iobinding", run_options)
-        values = self._run_plain(wanted, iobinding.feed(), run_options)
+        values = self._run_plain(output_names, iobinding.feed(), run_options)
         iobinding.store(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, field
-from ort_lite.attribute_values import check_entry, converted
+from ort_lite.attribute_values import check_entry, convert_value
 from ort_lite.options import MAX_KEY_LENGTH
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RunOptions:
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute; a value of another type than its own is a TypeError."""
         kind = _KINDS.get(name, type(value))
-        object.__setattr__(self, name, converted("RunOptions", name, value, kind))
+        object.__setattr__(self, name, convert_value("RunOptions", name, value, kind))
 
     def add_active_adapter(self, adapter: LoraAdapter | None) -> None:
         """Feed the parameters of a LoRA adapter to `run` and `run_with_ort_values`.
@@ -46,9 +46,9 @@ class RunOptions:
         """
         from ort_lite.execution.adapters import LoraAdapter  # noqa: PLC0415 - lazy: rare
 
-        given: object = adapter
-        if given is not None and not isinstance(given, LoraAdapter):
-            raise TypeError(f"an adapter is a LoraAdapter, got {given!r}")
+        any_adapter: object = adapter
+        if any_adapter is not None and not isinstance(any_adapter, LoraAdapter):
+            raise TypeError(f"an adapter is a LoraAdapter, got {any_adapter!r}")
         self._adapters.append(adapter)
 
     @property

@@ -14,7 +14,7 @@ from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.run_forms import RunForms, require_run_options
-from ort_lite.session_answers import handed_out
+from ort_lite.session_answers import hand_out
 from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
 from ort_lite.shortages import KINDS, as_status, shortage_as_status
 from ort_lite.start.load_request import FIRST_RUN, LoadClock
@@ -88,19 +88,19 @@ class InferenceSession(RunForms):
         self._enable_fallback = int(kwargs.get("enable_fallback", 1)) == 1
         self._reads_config = int(kwargs.get("read_config_from_model", 1)) == 1
         self._disabled = tuple(kwargs.get("disabled_optimizers") or ())
-        fallback = provider_list.Fallback(enabled=self._enable_fallback, given=providers)
+        fallback = provider_list.Fallback(enabled=self._enable_fallback, providers=providers)
         if isinstance(path_or_bytes, bytearray | memoryview):
             path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
         with _membership(sess_options):
             try:
-                named = provider_list.named_in(providers, provider_options)
+                named = provider_list.read_requests(providers, provider_options)
             except ValueError as exc:
                 if not self._enable_fallback:
                     raise
                 from ort_lite.providers.fallback import report_unusable  # noqa: PLC0415 - lazy: rare
 
                 fallback.notes.append(report_unusable(exc, providers))
-                named = provider_list.named_in(DEFAULT_PROVIDER, None)
+                named = provider_list.read_requests(DEFAULT_PROVIDER, None)
             self._start(path_or_bytes, sess_options, named, fallback)
         if fallback.notes and self._enable_fallback:
             self._enable_fallback = False  # once only, as in ONNX Runtime
@@ -128,12 +128,12 @@ class InferenceSession(RunForms):
         self._initial_options = (sess_options or SessionOptions()).snapshot()
         self._options = provider_list.with_shared_threads(self._initial_options.snapshot())
         if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
-            from ort_lite.model.ort_config import configured  # noqa: PLC0415 - lazy: rare
+            from ort_lite.model.ort_config import configure_from_model  # noqa: PLC0415 - lazy: rare
 
-            self._options = configured(self._options, self._metadata, os.environ)
+            self._options = configure_from_model(self._options, self._metadata, os.environ)
         self._log_scope = scope_of(self._options)
-        wanted = provider_list.wanted_by(self._options, named, self._metadata)
-        loaded = begun if named or held else provider_list.begin_all(wanted)
+        requests = provider_list.choose_requests(self._options, named, self._metadata)
+        loaded = begun if named or held else provider_list.begin_all(requests)
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
@@ -152,7 +152,7 @@ class InferenceSession(RunForms):
         )
         try:
             with logging_as(self._log_scope), _membership(self._options):
-                self._state = self._loader.load(path_or_bytes, wanted)
+                self._state = self._loader.load(path_or_bytes, requests)
         except BaseException:
             self._services.close()
             raise
@@ -169,7 +169,7 @@ class InferenceSession(RunForms):
             forks.watch(self)
         from ort_lite.planning.placement import placement_line  # noqa: PLC0415 - lazy: reload
 
-        line = placement_line(model.prepared, model.loaded.described)
+        line = placement_line(model.prepared, model.loaded.description)
         if line is not None:
             with logging_as(self._log_scope):
                 log.warning("%s", line)
@@ -244,7 +244,7 @@ class InferenceSession(RunForms):
                 log.warning("%s", surprise)
         if output_names:
             results = [results[self._state.signature.position(name)] for name in output_names]
-        return handed_out(results)
+        return hand_out(results)
 
     def _compute(
         self,
@@ -272,7 +272,7 @@ class InferenceSession(RunForms):
     ) -> Sequence[Value]:
         if run_options is not None or self._is_watched:
             return self._run_watched(prepared, input_feed, run_options)
-        return prepared.run(self._state.signature.feeds.ordered(input_feed))
+        return prepared.run(self._state.signature.feeds.order_feed(input_feed))
 
     def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
         """The graph that replaces `failed` from now on: the model on the CPU EP alone.
@@ -309,16 +309,16 @@ class InferenceSession(RunForms):
         context.check()
         scope = self._log_scope
         if run_options is not None:
-            scope = scope_of(run_options).within(scope)
+            scope = scope_of(run_options).inherit_from(scope)
         with logging_as(scope), self._services.span("model_run"), running(context):
-            results = prepared.run(self._state.signature.feeds.ordered(input_feed))
+            results = prepared.run(self._state.signature.feeds.order_feed(input_feed))
             log.debug("the run of %r has ended", self)
         return results
 
     @property
     def _is_watched(self) -> bool:
-        told = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
-        return told or self._services.watched
+        is_logged = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
+        return is_logged or self._services.is_watched
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         """Change options of execution providers while the session lives.
@@ -351,9 +351,9 @@ class InferenceSession(RunForms):
             OrtLiteError: As when a session is made.
             ValueError: The provider lists do not fit each other.
         """
-        fallback = provider_list.Fallback(enabled=False, given=providers)
+        fallback = provider_list.Fallback(enabled=False, providers=providers)
         with _membership(self._initial_options):
-            named = provider_list.named_in(providers, provider_options)
+            named = provider_list.read_requests(providers, provider_options)
             self.close()
             self._start(self._source, self._initial_options, named, fallback)
 
@@ -437,5 +437,5 @@ class InferenceSession(RunForms):
     def __repr__(self) -> str:
         """Show the model and its providers."""
         model = self._state.model
-        name = model.loaded.described if model is not None else "closed"
+        name = model.loaded.description if model is not None else "closed"
         return f"<InferenceSession {name} {self.get_providers()}>"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ort_lite.start.prepare_model import PreparedModel
 
 
-def handed_out(values: Iterable[Value]) -> list[Value]:
+def hand_out(values: Iterable[Value]) -> list[Value]:
     """Outputs as a caller gets them: arrays are views, whose `base` onnxruntime's have, too."""
     return [value.view() if hasattr(value, "view") else value for value in values]
 
@@ -108,17 +108,17 @@ class SessionAnswers(ABC):
 
     def explain(self) -> explain.SessionReport:
         """Report which provider runs each node, and why the others do not."""
-        from ort_lite.context.signatures_shown import described, signatures_named  # noqa: PLC0415 - lazy: rare
+        from ort_lite.context.signatures_shown import describe_signatures, signatures_named  # noqa: PLC0415 - lazy: rare
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
         model, background = self._present(), self.background_compile()
         return explain.report(
             model.prepared,
-            model=model.loaded.described,
+            model=model.loaded.description,
             providers=tuple(ep.name for ep in model.eps),
             notes=(*self._state.notes, *(() if background.state == "off" else (str(background),))),
             transforms=model.transforms,
-            signed_by=described(signatures_named(model.loaded)),
+            signed_by=describe_signatures(signatures_named(model.loaded)),
         )
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:

@@ -55,7 +55,7 @@ class LogScope:
         """True if the process's settings apply unchanged."""
         return self.level is None and not self.logid
 
-    def within(self, outer: LogScope) -> LogScope:
+    def inherit_from(self, outer: LogScope) -> LogScope:
         """This one for a run of a session with `outer`: what is not set is the session's."""
         level = self.level if self.level is not None else outer.level
         return LogScope(level, ":".join(filter(None, (outer.logid, self.logid))))
@@ -137,9 +137,9 @@ class SessionLogger:
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
         """True if a line of `level` would be written somewhere."""
-        wanted = _SCOPE.get().level
-        if wanted is not None:
-            return level >= wanted
+        session_level = _SCOPE.get().level
+        if session_level is not None:
+            return level >= session_level
         if "logging" not in sys.modules:  # so nobody has set a level; Python's own is WARNING
             return level >= WARNING
         return self._python().isEnabledFor(level)

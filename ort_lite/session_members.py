@@ -58,8 +58,8 @@ def _model_bytes(session: RunForms) -> bytes | None:
 
 
 def _options_at_first(session: RunForms) -> SessionOptions:
-    found: SessionOptions = session._initial_options  # noqa: SLF001 - what this module is for
-    return found
+    options: SessionOptions = session._initial_options  # noqa: SLF001 - what this module is for
+    return options
 
 
 def _validate_input(session: RunForms, feed_input_names: Iterable[str]) -> None:

@@ -75,8 +75,8 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
         return None
     files = remedy in (DESCRIPTORS, SPACE, _REMEDIES[errno.EFBIG])
     kind = Fail if files else RuntimeException
-    told = str(error) or "out of memory"
-    return kind(f"{doing}: {told}. To fix this: {remedy}.")
+    message = str(error) or "out of memory"
+    return kind(f"{doing}: {message}. To fix this: {remedy}.")
 
 
 def start_helper(target: Callable[..., None], name: str, *arguments: object) -> Thread | None:
@@ -99,7 +99,7 @@ def shortage_as_status(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]
         doing: See `as_status`.
     """
 
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
@@ -112,4 +112,4 @@ def shortage_as_status(doing: str) -> Callable[[Callable[P, R]], Callable[P, R]]
 
         return reporting
 
-    return decorated
+    return decorate

@@ -13,7 +13,7 @@ from ort_lite.model_cache.store import CacheStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 OPENVINO = "OpenVINOExecutionProvider"
 
@@ -48,6 +48,6 @@ def store(cache: Path) -> CacheStore:
     return CacheStore(cache)
 
 
-def only_entry(cache: Path) -> Entry:
+def only_entry(cache: Path) -> CacheEntry:
     (entry,) = store(cache).sound_entries()
     return entry

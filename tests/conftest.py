@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ort_lite.ep.factory import Probe
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.rows import ExpandedRow
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -145,7 +145,7 @@ def _unmet(wanted: str) -> str:
     return "" if "" in reasons else "; ".join(dict.fromkeys(reasons))
 
 
-def _lacks(row: ExpandedRow, facts: Facts, probes: dict[str, Probe]) -> str:
+def _lacks(row: ExpandedRow, facts: MachineFacts, probes: dict[str, Probe]) -> str:
     """What keeps a row from running here, in this environment; "" if nothing does."""
     problems = machine_lacks(row, facts)
     if problems:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 import ort_lite as ort
-from ort_lite.testing.context_file import undigested
+from ort_lite.testing.context_file import remove_digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,5 +87,5 @@ def set_attribute(name: str, value: str | int | None) -> Callable[[onnx.NodeProt
 
 def foreign_container(made: ContextModel, change: Callable[[bytes], bytes]) -> None:
     """Rewrite the payload as a producer without digests would, its blob changed."""
-    made.damage(lambda data: undigested(data, change))
+    made.damage(lambda data: remove_digests(data, change))
     made.edit(set_attribute("notes", None))

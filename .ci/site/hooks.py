@@ -68,16 +68,18 @@ def on_page_markdown(
 
     def rewrite(match: re.Match[str]) -> str:
         image, text, target, anchor = match.groups()
-        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        if wanted == "docs/adr":
-            wanted = "docs/adr/index.md"
-        uri = ELSEWHERE.get(wanted) or wanted.removeprefix("docs/")
-        if wanted in ELSEWHERE or (wanted.startswith("docs/") and files.get_file_from_path(uri)):
+        destination = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if destination == "docs/adr":
+            destination = "docs/adr/index.md"
+        uri = ELSEWHERE.get(destination) or destination.removeprefix("docs/")
+        if destination in ELSEWHERE or (
+            destination.startswith("docs/") and files.get_file_from_path(uri)
+        ):
             path = posixpath.relpath(uri, posixpath.dirname(here) or ".")
             return f"{image}[{text}]({path}{anchor or ''})"
-        if not (ROOT / wanted).exists():
+        if not (ROOT / destination).exists():
             return match[0]  # mkdocs reports it
-        return text if text.startswith("`") else f"{text} (`{wanted}`)"
+        return text if text.startswith("`") else f"{text} (`{destination}`)"
 
     return LINK.sub(rewrite, markdown)
 
@@ -150,9 +152,9 @@ def walk_commands(
     yield context.command_path, command, context
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            if found is not None and not found.hidden:
-                yield from walk_commands(found, child, context)
+            subcommand = command.get_command(context, child)
+            if subcommand is not None and not subcommand.hidden:
+                yield from walk_commands(subcommand, child, context)
 
 
 def settings_page() -> str:

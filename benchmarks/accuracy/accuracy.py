@@ -50,9 +50,9 @@ class Verdict:
 
 def main() -> int:
     """Compare and print; 1 if anything is wrong."""
-    asked = ask(__doc__, 1)
+    arguments = ask(__doc__, 1)
     verdicts = []
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             verdicts.append(judge(make_sample(name, Path(folder))))
     rows = [verdict.cells for verdict in verdicts]
@@ -82,7 +82,7 @@ def judge(sample: Sample) -> Verdict:
             outputs[kind] = session.run(None, feed)
             nodes = nodes or node_counts(session)
     expected = OnnxRuntime().open(sample.path).run(None, feed)
-    apart = {kind: difference(found, expected) for kind, found in outputs.items()}
+    apart = {kind: difference(actual, expected) for kind, actual in outputs.items()}
     tolerance = QUANTISED.get(sample.name, TOLERANCE)
     same = all(same_bits(outputs[kind], outputs["plain"]) for kind in ours.contexts)
     cells = (
@@ -93,30 +93,30 @@ def judge(sample: Sample) -> Verdict:
     return Verdict(cells=cells, right=same and max(apart.values()) <= tolerance)
 
 
-def difference(found: Sequence[Array], expected: Sequence[Array]) -> float:
+def difference(actual: Sequence[Array], expected: Sequence[Array]) -> float:
     """Largest relative difference over all outputs; infinite where they are of two kinds."""
-    return max(_apart(a, b) for a, b in zip(found, expected, strict=True))
+    return max(_max_difference(a, b) for a, b in zip(actual, expected, strict=True))
 
 
-def _apart(found: Array, expected: Array) -> float:
-    if found.shape != expected.shape or found.dtype != expected.dtype:
+def _max_difference(actual: Array, expected: Array) -> float:
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return float("inf")
     if not np.issubdtype(expected.dtype, np.floating):
-        return 0.0 if np.array_equal(found, expected) else float("inf")
-    if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
+        return 0.0 if np.array_equal(actual, expected) else float("inf")
+    if not np.array_equal(np.isfinite(actual), np.isfinite(expected)):
         return float("inf")
     usable = np.isfinite(expected)
     if not usable.any():
         return 0.0
-    a, b = found[usable].astype(np.float64), expected[usable].astype(np.float64)
+    a, b = actual[usable].astype(np.float64), expected[usable].astype(np.float64)
     return float(np.abs(a - b).max()) / max(float(np.abs(b).max()), TINY)
 
 
-def same_bits(found: Sequence[Array], expected: Sequence[Array]) -> bool:
+def same_bits(actual: Sequence[Array], expected: Sequence[Array]) -> bool:
     """Whether two lists of outputs are the same to the bit."""
-    return len(found) == len(expected) and all(
+    return len(actual) == len(expected) and all(
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-        for a, b in zip(found, expected, strict=True)
+        for a, b in zip(actual, expected, strict=True)
     )
 
 

@@ -14,7 +14,7 @@ PEERS = ("onnxruntime", "onnxruntime-ep-openvino", "openvino", "pyopencl")
 def conditions() -> str:
     """The processor, the peers with their versions, and the precision that all are asked for."""
     facts = read_facts()
-    peers = ", ".join(f"{name} {found}" for name in PEERS if (found := _version(name)))
+    peers = ", ".join(f"{name} {version}" for name in PEERS if (version := _version(name)))
     return (
         f"{facts.cpu}, {facts.cores} cores; numpy {np.__version__}, {peers}; "
         "all engines are asked for float32.\n\n"

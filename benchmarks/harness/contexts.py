@@ -53,7 +53,7 @@ def main(
         engine = ENGINES[engine_name]()
     except AbsentError as exc:
         return {kind: {"path": "", "absent": str(exc)} for kind in kinds}
-    found = {}
+    made = {}
     for kind, suffix in kinds.items():
         path = folder / f"{engine_name}_{model.stem}_{kind}{suffix}"
         try:
@@ -61,8 +61,8 @@ def main(
             absent = "" if path.exists() else f"{engine_name} compiled nothing of {model.stem}"
         except AbsentError as exc:
             absent = str(exc)
-        found[kind] = {"path": str(path), "absent": absent}
-    return found
+        made[kind] = {"path": str(path), "absent": absent}
+    return made
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class RawOpenVino(Engine):
     def open(self, model: Path) -> RawSession:
         """A plain model, or a payload that `write_context` left."""
         if model.suffix == ".onnx":
-            compiled = self._compiled(model)
+            compiled = self._compile(model)
         else:
             # Copy on write: OpenVINO refuses maps that are read-only.
             mapped = self._tensor(self._map(model, mode="c"))
@@ -180,9 +180,9 @@ class RawOpenVino(Engine):
 
     def write_context(self, model: Path, target: Path, *, embed: bool) -> None:  # noqa: ARG002 - see Engine
         """The bare payload; `embed` means nothing to it."""
-        target.write_bytes(self._compiled(model).export_model().getbuffer())
+        target.write_bytes(self._compile(model).export_model().getbuffer())
 
-    def _compiled(self, model: Path) -> Any:  # noqa: ANN401 - the SDK's own type
+    def _compile(self, model: Path) -> Any:  # noqa: ANN401 - the SDK's own type
         try:
             return self._core.compile_model(str(model), "CPU", FLOAT32)
         except RuntimeError as exc:  # what OpenVINO raises for a model it cannot convert
@@ -221,10 +221,10 @@ class ReferenceSession:
     def run(self, names: None, feed: dict[str, Any]) -> list[Any]:
         """All outputs."""
         try:
-            found: list[Any] = self._evaluator.run(names, feed)
+            outputs: list[Any] = self._evaluator.run(names, feed)
         except (LookupError, RuntimeError, TypeError, ValueError) as exc:
             raise AbsentError(f"onnx.reference fails on {self._name}: {exc}") from exc
-        return found
+        return outputs
 
 
 class RawSession:

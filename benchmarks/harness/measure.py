@@ -74,9 +74,9 @@ def interleave(variants: Sequence[Variant], turns: int) -> dict[str, Measurement
     Raises:
         MeasureError: One of them failed.
     """
-    found = {v.name: Measurement(absent=v.absent) for v in variants}
+    measured = {v.name: Measurement(absent=v.absent) for v in variants}
     with contextlib.ExitStack() as stack:
-        servers = [(v, stack.enter_context(_served(v))) for v in variants if not v.absent]
+        servers = [(v, stack.enter_context(_serve_variant(v))) for v in variants if not v.absent]
         hello = {variant.name: _ask(variant, process, None) for variant, process in servers}
         present = [(v, process) for v, process in servers if not hello[v.name]["absent"]]
         times: dict[str, list[float]] = {variant.name: [] for variant, _ in present}
@@ -87,19 +87,19 @@ def interleave(variants: Sequence[Variant], turns: int) -> dict[str, Measurement
                 times[variant.name].append(median(_ask(variant, process, "turn")["seconds"]))
         last = {variant.name: _ask(variant, process, "end") for variant, process in present}
     for name, said in hello.items():
-        found[name] = Measurement(absent=said["absent"])
+        measured[name] = Measurement(absent=said["absent"])
     for name, seconds in times.items():
-        found[name] = Measurement(
+        measured[name] = Measurement(
             first=hello[name]["first"],
             turns=tuple(seconds),
             peak_rss=last[name]["peak_rss"],
             facts=last[name]["facts"],
         )
-    return found
+    return measured
 
 
 @contextlib.contextmanager
-def _served(variant: Variant) -> Iterator[subprocess.Popen[str]]:
+def _serve_variant(variant: Variant) -> Iterator[subprocess.Popen[str]]:
     """The variant's process; it is gone when the block ends."""
     process = subprocess.Popen(
         variant.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -126,9 +126,9 @@ def _ask(variant: Variant, process: subprocess.Popen[str], word: str | None) -> 
     return answer
 
 
-def ratio(found: Mapping[str, Measurement], name: str, peer: str) -> float | None:
+def ratio(measured: Mapping[str, Measurement], name: str, peer: str) -> float | None:
     """Median over the turns of a variant's time over the peer's; None where one is absent."""
-    ours, theirs = found[name], found[peer]
+    ours, theirs = measured[name], measured[peer]
     if ours.absent or theirs.absent:
         return None
     return median(a / b for a, b in zip(ours.turns, theirs.turns, strict=True))

@@ -38,22 +38,22 @@ def main() -> int:
     parser.add_argument("what", choices=("session", "run"))
     parser.add_argument("path", type=Path, help="the model to open, plain or compiled")
     parser.add_argument("feed", type=Path, help="an .npz of inputs")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
     # Nodes that are not on OpenVINO are in the tables; a warning for each session hides them.
     logging.getLogger("ort_lite").setLevel(logging.ERROR)
     began = perf_counter()
     try:
-        engine = ENGINES[asked.engine]()
-        session = engine.open(asked.path)
+        engine = ENGINES[arguments.engine]()
+        session = engine.open(arguments.path)
         first = perf_counter() - began
-        if asked.what == "session":
+        if arguments.what == "session":
             facts: dict[str, Any] = {}
-            step = _sessions(engine, asked.path)
+            step = _sessions(engine, arguments.path)
         else:
             facts = {"nodes": node_counts(session)}
-            first, step = _runs(session, asked.feed)
+            first, step = _runs(session, arguments.feed)
     except AbsentError as exc:
         _say(answers, {"absent": str(exc)})
         return 0

@@ -78,8 +78,8 @@ def start_variant(
     name = f"{engine} {kind}"
     if isinstance(made, str):
         return Variant(name, (), absent=made)
-    asked = (engine, str(made), str(how.cache or ""), how.first, str(how.loads))
-    return module_variant(name, "first_answer_process", *asked, *written_inputs(sample))
+    arguments = (engine, str(made), str(how.cache or ""), how.first, str(how.loads))
+    return module_variant(name, "first_answer_process", *arguments, *write_inputs(sample))
 
 
 def module_variant(name: str, module: str, *arguments: str) -> Variant:
@@ -90,15 +90,15 @@ def module_variant(name: str, module: str, *arguments: str) -> Variant:
     )
 
 
-def written_inputs(sample: Sample) -> tuple[str, ...]:
+def write_inputs(sample: Sample) -> tuple[str, ...]:
     """The sample's inputs, each its name and a file of its own beside those of all."""
-    told = []
+    arguments = []
     with np.load(sample.feed) as arrays:
         for i, name in enumerate(arrays.files):
             path = sample.feed.with_name(f"{sample.name}_{i}.npy")
             np.save(path, arrays[name])
-            told += [name, str(path)]
-    return tuple(told)
+            arguments += [name, str(path)]
+    return tuple(arguments)
 
 
 def measure_starts(
@@ -135,12 +135,14 @@ def measure_starts(
                 if turn:
                     answers[variant.name].append(answer)
             sys.stderr.write(f"{label}: {turn} of {turns} turns\n")
-    found = {}
+    measured = {}
     for variant in variants:
-        told = answers.get(variant.name, [])
-        for step in ("", *(told[0]["steps"] if told else (INTERPRETER, LOAD))):
-            found[f"{variant.name} {step}".rstrip()] = _measurement(told, step, variant.absent)
-    return found
+        turn_results = answers.get(variant.name, [])
+        for step in ("", *(turn_results[0]["steps"] if turn_results else (INTERPRETER, LOAD))):
+            measured[f"{variant.name} {step}".rstrip()] = _measurement(
+                turn_results, step, variant.absent
+            )
+    return measured
 
 
 def answer_once(variant: Variant) -> dict[str, Any]:
@@ -157,12 +159,14 @@ def _surroundings(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != NO_BYTECODE} | dict(environment)
 
 
-def _measurement(told: Sequence[dict[str, Any]], step: str, absent: str) -> Measurement:
+def _measurement(turn_results: Sequence[dict[str, Any]], step: str, absent: str) -> Measurement:
     if absent:
         return Measurement(absent=absent)
     return Measurement(
-        turns=tuple(answer["steps"][step] if step else answer["answered"] for answer in told),
-        peak_rss=median_low(answer["peak_rss"] for answer in told),
+        turns=tuple(
+            answer["steps"][step] if step else answer["answered"] for answer in turn_results
+        ),
+        peak_rss=median_low(answer["peak_rss"] for answer in turn_results),
     )
 
 

@@ -64,13 +64,17 @@ def ask(
     )
     parser.add_argument("--turns", type=int, default=turns, help="how often each is timed")
     parser.add_argument("--json", type=Path, help="write all measurements to this file, too")
-    found = parser.parse_args()
-    unknown = [name for name in found.models if name not in known]
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.models if name not in known]
     if unknown:
         parser.error(f"unknown model {', '.join(unknown)}; known: {', '.join(known)}")
-    if found.turns < 1:
-        parser.error(f"--turns {found.turns}, expected 1 or more")
-    return Asked(models=tuple(found.models or default or known), turns=found.turns, json=found.json)
+    if arguments.turns < 1:
+        parser.error(f"--turns {arguments.turns}, expected 1 or more")
+    return Asked(
+        models=tuple(arguments.models or default or known),
+        turns=arguments.turns,
+        json=arguments.json,
+    )
 
 
 def make_sample(name: str, folder: Path) -> Sample:

@@ -59,17 +59,17 @@ ref, ref vs, least: onnx.reference, its run over ort_lite's in {REFERENCE_TURNS}
 
 def main() -> int:
     """Measure and print; 1 if a limit is missed."""
-    asked = ask(__doc__, TURNS, (ONE_NODE,))
+    arguments = ask(__doc__, TURNS, (ONE_NODE,))
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            results[name] = measure_model(make_sample(name, Path(folder)), asked.turns)
+            results[name] = measure_model(make_sample(name, Path(folder)), arguments.turns)
         sys.stderr.write(f"{name} done\n")
-    rows = [(name, *cells(name, found)) for name, found in results.items()]
+    rows = [(name, *cells(name, measured)) for name, measured in results.items()]
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
-    if asked.json is not None:
-        write_json(asked.json, results)
-    missed = [name for name, found in results.items() if misses(name, found)]
+    if arguments.json is not None:
+        write_json(arguments.json, results)
+    missed = [name for name, measured in results.items() if misses(name, measured)]
     if missed:
         sys.stdout.write(f"limits missed: {', '.join(missed)}\n")
     return 1 if missed else 0
@@ -78,10 +78,10 @@ def main() -> int:
 def measure_model(sample: Sample, turns: int) -> dict[str, Measurement]:
     """Ours with each peer in turn; our times are those beside onnxruntime."""
     ours, peer, reference = (variant(e, sample) for e in (OURS_CPU, PEER_CPU, REFERENCE))
-    beside = interleave((ours, reference), min(turns, REFERENCE_TURNS))
+    with_reference = interleave((ours, reference), min(turns, REFERENCE_TURNS))
     return {
-        REFERENCE: beside[REFERENCE],
-        BESIDE_REFERENCE: beside[OURS_CPU],
+        REFERENCE: with_reference[REFERENCE],
+        BESIDE_REFERENCE: with_reference[OURS_CPU],
         **interleave((ours, peer), turns),
     }
 
@@ -89,11 +89,11 @@ def measure_model(sample: Sample, turns: int) -> dict[str, Measurement]:
 BESIDE_REFERENCE = f"{OURS_CPU} beside {REFERENCE}"
 
 
-def misses(name: str, found: dict[str, Measurement]) -> list[str]:
+def misses(name: str, measured: dict[str, Measurement]) -> list[str]:
     """The columns whose limit the model misses."""
     most, least = limits(name)
-    slower = ratio(found, OURS_CPU, PEER_CPU)
-    faster = ratio(found, REFERENCE, BESIDE_REFERENCE)
+    slower = ratio(measured, OURS_CPU, PEER_CPU)
+    faster = ratio(measured, REFERENCE, BESIDE_REFERENCE)
     missed = ["vs CPU"] if slower is not None and slower > most else []
     return missed + (["ref vs"] if faster is not None and faster < least else [])
 
@@ -104,15 +104,15 @@ def limits(name: str) -> tuple[float, float]:
     return MOST.get(kind, MOST_OF_OTHERS), LEAST_OF_CONVOLUTIONS if kind == CONVOLUTIONAL else 0
 
 
-def cells(name: str, found: dict[str, Measurement]) -> tuple[str, ...]:
+def cells(name: str, measured: dict[str, Measurement]) -> tuple[str, ...]:
     """One row of the table, but for the model's name."""
     most, least = limits(name)
-    missed = misses(name, found)
+    missed = misses(name, measured)
     return (
         KINDS.get(name, "other"),
-        *(milliseconds(found, OURS_CPU), milliseconds(found, PEER_CPU)),
-        *(over(found, OURS_CPU, PEER_CPU), f"{most:g}x", milliseconds(found, REFERENCE)),
-        *(over(found, REFERENCE, BESIDE_REFERENCE), f"{least:g}x" if least else ""),
+        *(milliseconds(measured, OURS_CPU), milliseconds(measured, PEER_CPU)),
+        *(over(measured, OURS_CPU, PEER_CPU), f"{most:g}x", milliseconds(measured, REFERENCE)),
+        *(over(measured, REFERENCE, BESIDE_REFERENCE), f"{least:g}x" if least else ""),
         f"misses {', '.join(missed)}" if missed else "met",
     )
 

@@ -42,18 +42,18 @@ RSS, OV RSS: peak of ort_lite's process in MiB, compiling included; openvino's l
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS, (ONE_NODE,))
+    arguments = ask(__doc__, TURNS, (ONE_NODE,))
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = make_sample(name, Path(folder))
             engines = (OURS, RAW, PEER, PEER_CPU, OURS_CPU)
-            results[name] = interleave([variant(e, sample) for e in engines], asked.turns)
+            results[name] = interleave([variant(e, sample) for e in engines], arguments.turns)
         sys.stderr.write(f"{name} done\n")
-    rows = [(name, *cells(found)) for name, found in results.items()]
+    rows = [(name, *cells(measured)) for name, measured in results.items()]
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
-    if asked.json is not None:
-        write_json(asked.json, results)
+    if arguments.json is not None:
+        write_json(arguments.json, results)
     return 0
 
 
@@ -63,15 +63,15 @@ def variant(engine: str, sample: Sample) -> Variant:
     return Variant(engine, (*program, engine, "run", str(sample.path), str(sample.feed)))
 
 
-def cells(found: dict[str, Measurement]) -> tuple[str, ...]:
+def cells(measured: dict[str, Measurement]) -> tuple[str, ...]:
     """One row of the table, but for the model's name."""
-    nodes = found[OURS].facts["nodes"]
+    nodes = measured[OURS].facts["nodes"]
     return (
         f"{nodes.get(EP, 0)}/{sum(nodes.values())}",
-        *(milliseconds(found, OURS), over(found, OURS, RAW), over(found, OURS, PEER)),
-        over(found, OURS, PEER_CPU),
-        *(milliseconds(found, OURS_CPU), over(found, OURS_CPU, PEER_CPU)),
-        *(mebibytes(found, OURS), mebibytes(found, RAW)),
+        *(milliseconds(measured, OURS), over(measured, OURS, RAW), over(measured, OURS, PEER)),
+        over(measured, OURS, PEER_CPU),
+        *(milliseconds(measured, OURS_CPU), over(measured, OURS_CPU, PEER_CPU)),
+        *(mebibytes(measured, OURS), mebibytes(measured, RAW)),
     )
 
 

@@ -45,29 +45,30 @@ one BLAS thread: ORT_PARALLEL with intra_op_num_threads of 1.
 def main() -> int:
     """Measure and print."""
     made = (*ELEMENTWISE, *PRODUCTS)
-    asked = ask(__doc__, TURNS, made, made)
+    arguments = ask(__doc__, TURNS, made, made)
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = (
                 branches(name, Path(folder)) if name in made else make_sample(name, Path(folder))
             )
             engines = (OURS_CPU, OURS_PARALLEL, OURS_NODES)
-            results[name] = interleave([variant(e, sample) for e in engines], asked.turns)
+            results[name] = interleave([variant(e, sample) for e in engines], arguments.turns)
         sys.stderr.write(f"{name} done\n")
-    rows = [(name, *cells(found)) for name, found in results.items()]
+    rows = [(name, *cells(measured)) for name, measured in results.items()]
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND)
-    if asked.json is not None:
-        write_json(asked.json, results)
+    if arguments.json is not None:
+        write_json(arguments.json, results)
     return 0
 
 
-def cells(found: dict[str, Measurement]) -> tuple[str, ...]:
+def cells(measured: dict[str, Measurement]) -> tuple[str, ...]:
     """One row of the table, but for the model's name."""
     compared = (
-        (milliseconds(found, e), over(found, e, OURS_CPU)) for e in (OURS_PARALLEL, OURS_NODES)
+        (milliseconds(measured, e), over(measured, e, OURS_CPU))
+        for e in (OURS_PARALLEL, OURS_NODES)
     )
-    return (milliseconds(found, OURS_CPU), *(cell for pair in compared for cell in pair))
+    return (milliseconds(measured, OURS_CPU), *(cell for pair in compared for cell in pair))
 
 
 def branches(name: str, folder: Path) -> Sample:

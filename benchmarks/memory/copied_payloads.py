@@ -41,7 +41,7 @@ COLUMNS = ("payload", "", "wall", "x", "CPU", "x", "peak MB", "own MB", "togethe
 
 @dataclass(slots=True)
 class Found:
-    """What the processes of one mode told, turn by turn."""
+    """Costs that the processes of one mode report, turn by turn."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -58,77 +58,77 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--json", type=Path, help="write every measurement there")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        return child(*asked.child)
+    arguments = parser.parse_args()
+    if arguments.child:
+        return child(*arguments.child)
     results: dict[int, dict[str, Found]] = {}
-    for size in asked.megabytes:
+    for size in arguments.megabytes:
         with tempfile.TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            context = written(Path(folder), size)
-            results[size] = measured(context, asked.turns)
-            for mode, found in results[size].items():
-                found.together = together(context, mode, asked.processes)
+            context = write_context(Path(folder), size)
+            results[size] = measure_modes(context, arguments.turns)
+            for mode, costs in results[size].items():
+                costs.together = measure_together(context, mode, arguments.processes)
         sys.stderr.write(f"{size} MB\n")
     print(conditions(), end="")
     print(text_table(COLUMNS, [row for size in results for row in rows(size, results[size])]))
-    if asked.json:
-        report = {size: {m: asdict(f) for m, f in found.items()} for size, found in results.items()}
-        asked.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    if arguments.json:
+        report = {size: {m: asdict(f) for m, f in costs.items()} for size, costs in results.items()}
+        arguments.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
     return 0
 
 
-def written(folder: Path, megabytes: int) -> Path:
+def write_context(folder: Path, megabytes: int) -> Path:
     """The context model, compiled by a process of its own."""
     command = [sys.executable, "-m", MODULE, "--child", "compile", str(folder), str(megabytes)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder / "c.onnx"
 
 
-def measured(context: Path, turns: int) -> dict[str, Found]:
+def measure_modes(context: Path, turns: int) -> dict[str, Found]:
     """Both modes turn by turn, after one turn that fills the caches."""
-    found = {mode: Found() for mode in MODES}
+    costs_of = {mode: Found() for mode in MODES}
     order = random.Random(0)
     for turn in range(turns + 1):
         for mode in order.sample(sorted(MODES), len(MODES)):
             time.sleep(0.2)
             began = time.monotonic()
-            process = opened(context, mode)
-            answer = told(process)
-            ended(process)
+            process = open_process(context, mode)
+            answer = read_costs(process)
+            end_process(process)
             if turn:
-                found[mode].wall.append((answer["at"] - began) * 1000)
-                found[mode].cpu.append(answer["cpu"] * 1000)
-                found[mode].peak.append(int(answer["peak"]))
-                found[mode].own.append(int(answer["own"]))
-    return found
+                costs_of[mode].wall.append((answer["at"] - began) * 1000)
+                costs_of[mode].cpu.append(answer["cpu"] * 1000)
+                costs_of[mode].peak.append(int(answer["peak"]))
+                costs_of[mode].own.append(int(answer["own"]))
+    return costs_of
 
 
-def together(context: Path, mode: str, count: int) -> int:
+def measure_together(context: Path, mode: str, count: int) -> int:
     """Bytes that `count` processes have, each with a session that has run."""
-    processes = [opened(context, mode) for _ in range(count)]
+    processes = [open_process(context, mode) for _ in range(count)]
     for process in processes:
-        told(process)
+        read_costs(process)
     total = sum(memory_of(process.pid)["Pss"] for process in processes)
     for process in processes:
-        ended(process)
+        end_process(process)
     return total
 
 
-def opened(context: Path, mode: str) -> subprocess.Popen[str]:
+def open_process(context: Path, mode: str) -> subprocess.Popen[str]:
     """A process that opens a session, runs it, tells, and waits for its end."""
     command = [sys.executable, "-m", MODULE, "--child", "run", str(context), MODES[mode]]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, float]:
+def read_costs(process: subprocess.Popen[str]) -> dict[str, float]:
     """What a process says once it has run."""
     assert process.stdout is not None, "it is a pipe"
     answer: dict[str, float] = json.loads(process.stdout.readline())
     return answer
 
 
-def ended(process: subprocess.Popen[str]) -> None:
+def end_process(process: subprocess.Popen[str]) -> None:
     """Let a process end, and wait for it."""
     process.communicate("end\n")
     assert process.returncode == 0, "it said so before"
@@ -170,9 +170,9 @@ def peak() -> int:
     return int(line.split()[1]) * 1024
 
 
-def rows(size: int, found: dict[str, Found]) -> list[tuple[str, ...]]:
+def rows(size: int, costs_of: dict[str, Found]) -> list[tuple[str, ...]]:
     """One for each mode."""
-    mapped = found["map"]
+    mapped = costs_of["map"]
     return [
         (
             f"{size} MB" if mode == "map" else "",
@@ -185,7 +185,7 @@ def rows(size: int, found: dict[str, Found]) -> list[tuple[str, ...]]:
             f"{median(one.own) / 1e6:.0f}",
             f"{one.together / 1e6:.0f}",
         )
-        for mode, one in found.items()
+        for mode, one in costs_of.items()
     ]
 
 

@@ -41,26 +41,26 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write every measurement there")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        what, folder = asked.child
-        print(json.dumps(answer(what, Path(folder), asked.megabytes)))
+    arguments = parser.parse_args()
+    if arguments.child:
+        what, folder = arguments.child
+        print(json.dumps(answer(what, Path(folder), arguments.megabytes)))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        size = _ask("compile", folder, asked.megabytes)
-        found: dict[str, list[int]] = {"ort_lite": [], "openvino": []}
-        for _ in range(asked.turns):
-            for name, added in found.items():
-                added.append(_ask(name, folder, asked.megabytes))
-    pairs = zip(found["ort_lite"], found["openvino"], strict=True)
+        size = _ask("compile", folder, arguments.megabytes)
+        added_bytes: dict[str, list[int]] = {"ort_lite": [], "openvino": []}
+        for _ in range(arguments.turns):
+            for name, added in added_bytes.items():
+                added.append(_ask(name, folder, arguments.megabytes))
+    pairs = zip(added_bytes["ort_lite"], added_bytes["openvino"], strict=True)
     ratio = median(ours / theirs for ours, theirs in pairs)
     print(conditions(), end="")
-    for name, added in found.items():
+    for name, added in added_bytes.items():
         print(f"{name:<10}{median(added) / 1e6:>10.0f} MB added to the peak")
     print(f"payload   {size / 1e6:>10.0f} MB; ratio {ratio:.3f}, target under {TARGET}")
-    if asked.json:
-        report = {"payload_bytes": size, "added_bytes": found, "ratio": ratio}
-        asked.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    if arguments.json:
+        report = {"payload_bytes": size, "added_bytes": added_bytes, "ratio": ratio}
+        arguments.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
     return int(ratio >= TARGET)
 
 
@@ -87,7 +87,7 @@ def write_context(folder: Path, megabytes: int) -> int:
 def open_session(folder: Path) -> int:
     """Bytes that an ort_lite session adds to the peak."""
     small = folder / "small.onnx"
-    ort.InferenceSession(_started(small), providers=[EP]).close()
+    ort.InferenceSession(_write_start_model(small), providers=[EP]).close()
     before = peak()
     session = ort.InferenceSession(folder / "c.onnx", providers=[EP])
     added = peak() - before
@@ -98,7 +98,7 @@ def open_session(folder: Path) -> int:
 def import_payload(folder: Path) -> int:
     """Bytes that openvino's own import of the mapped payload adds to the peak."""
     core = ov.Core()
-    core.compile_model(core.read_model(_started(folder / "small.onnx")), "CPU", FLOAT32)
+    core.compile_model(core.read_model(_write_start_model(folder / "small.onnx")), "CPU", FLOAT32)
     mapped = MappedFile(folder / f"c_{EP}.bin")
     container = read_container(mapped.view)
     (name,) = container.entries
@@ -109,7 +109,7 @@ def import_payload(folder: Path) -> int:
     return peak() - before
 
 
-def _started(path: Path) -> Path:
+def _write_start_model(path: Path) -> Path:
     """A model of one operator: OpenVINO's own start is in nobody's figure."""
     if not path.exists():
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])

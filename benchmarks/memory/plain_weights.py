@@ -46,28 +46,28 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write every measurement there")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        return _start(*asked.child)
-    if asked.write:
-        return _write(Path(asked.write[0]), int(asked.write[1]))
+    arguments = parser.parse_args()
+    if arguments.child:
+        return _start(*arguments.child)
+    if arguments.write:
+        return _write(Path(arguments.write[0]), int(arguments.write[1]))
     versions = {"now": HERE.parents[2]}
-    if asked.before:
-        versions["before"] = asked.before.resolve()
-    found: dict[str, list[dict[str, float]]] = {}
+    if arguments.before:
+        versions["before"] = arguments.before.resolve()
+    measured: dict[str, list[dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as place:
-        for size in asked.megabytes:
+        for size in arguments.megabytes:
             for kind in ("inside", "external"):
                 path = Path(place) / f"{kind}{size}" / "m.onnx"
                 subprocess.run(
                     [sys.executable, "-m", MODULE, "--write", path, str(size)], check=True
                 )
-                for _ in range(asked.turns):
-                    _turn(path, f"{kind} {size}", asked.ep, versions, found)
-    rows = [_row(name, values) for name, values in sorted(found.items())]
+                for _ in range(arguments.turns):
+                    _turn(path, f"{kind} {size}", arguments.ep, versions, measured)
+    rows = [_row(name, values) for name, values in sorted(measured.items())]
     sys.stdout.write(f"{conditions()}\n{text_table(COLUMNS, rows)}\n")
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(measured, indent=1))
     return 0
 
 
@@ -76,7 +76,7 @@ def _turn(
     kind: str,
     eps: list[str],
     versions: dict[str, Path],
-    found: dict[str, list[dict[str, float]]],
+    measured: dict[str, list[dict[str, float]]],
 ) -> None:
     cases = [(ep, version) for ep in eps for version in versions]
     random.shuffle(cases)
@@ -89,7 +89,7 @@ def _turn(
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=True, cwd=path.parent
         )
-        found.setdefault(f"{ep} {kind} {version}", []).append(json.loads(done.stdout))
+        measured.setdefault(f"{ep} {kind} {version}", []).append(json.loads(done.stdout))
 
 
 def _row(name: str, values: list[dict[str, float]]) -> list[str]:
@@ -117,14 +117,14 @@ def _start(path: str, ep: str) -> int:
             key, _, value = line.partition(":")
             if key in ("VmHWM", "VmRSS", "RssAnon"):
                 status[key] = int(value.split()[0]) / 1024
-    told = {
+    measurement = {
         "cpu": times.user + times.system,
         "wall": time.perf_counter() - began,
         "peak": status["VmHWM"],
         "after": status["VmRSS"],
         "own": status["RssAnon"],
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(measurement))
     return 0
 
 

@@ -37,17 +37,17 @@ def main() -> int:
     parser.add_argument("--megabytes", type=int, default=100, help="of weights (%(default)s)")
     parser.add_argument("--json", type=Path, help="write every measurement there")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        what, folder = asked.child
+    arguments = parser.parse_args()
+    if arguments.child:
+        what, folder = arguments.child
         print(json.dumps(CHILDREN[what](Path(folder))))
         return 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        weights = write_models(folder, asked.megabytes)
+        weights = write_models(folder, arguments.megabytes)
         one, two = (_ask(what, folder) for what in ("alone", "group"))
         pages = _ask("load", folder)
-    found = {
+    report = {
         "weights_bytes": weights,
         "alone_bytes": one["bytes"],
         "group_bytes": two["bytes"],
@@ -57,14 +57,14 @@ def main() -> int:
     }
     print(conditions(), end="")
     print(f"one model   {one['bytes'] / 1e6:>9.1f} MB of payload file")
-    print(f"two models  {two['bytes'] / 1e6:>9.1f} MB: ratio {found['file_ratio']:.3f}")
+    print(f"two models  {two['bytes'] / 1e6:>9.1f} MB: ratio {report['file_ratio']:.3f}")
     for count in ("one", "two"):
         rss, pss = pages[f"rss_{count}"] / 1e6, pages[f"pss_{count}"] / 1e6
         print(f"{count} loaded  {pss:>9.1f} MB of its pages resident, mapped as {rss:.1f} MB")
-    print(f"memory ratio to the weights {found['memory_ratio']:.3f}; targets {TARGET}")
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
-    return int(max(found["file_ratio"], found["memory_ratio"]) > TARGET)
+    print(f"memory ratio to the weights {report['memory_ratio']:.3f}; targets {TARGET}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2), encoding="utf-8")
+    return int(max(report["file_ratio"], report["memory_ratio"]) > TARGET)
 
 
 def _ask(what: str, folder: Path) -> dict[str, int]:
@@ -94,7 +94,7 @@ def write_models(folder: Path, megabytes: int) -> int:
         nodes.append(helper.make_node(last, [f"h{count}"], ["y"]))
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, ROWS])
         y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, ROWS])
-        tensors = [_outside(name, i) for i, name in enumerate(names)]
+        tensors = [_external_tensor(name, i) for i, name in enumerate(names)]
         graph = helper.make_graph(nodes, model, [x], [y], tensors)
         opset = [helper.make_opsetid("", 17)]
         made = helper.make_model(graph, opset_imports=opset, ir_version=10)
@@ -102,7 +102,7 @@ def write_models(folder: Path, megabytes: int) -> int:
     return count * 4 * ROWS * ROWS
 
 
-def _outside(name: str, index: int) -> TensorProto:
+def _external_tensor(name: str, index: int) -> TensorProto:
     tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[ROWS, ROWS])
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", "w.data"), ("offset", index * 4 * ROWS * ROWS)):
@@ -133,7 +133,7 @@ def compile_group(folder: Path) -> dict[str, int]:
 def load(folder: Path) -> dict[str, int]:
     """Pages of the payload file that one session has, and then two."""
     feed = {"x": np.ones((1, ROWS), np.float32)}
-    found: dict[str, int] = {}
+    memory: dict[str, int] = {}
     sessions = []
     with ort.SharedContexts() as group:
         for count, name in (("one", "both_a"), ("two", "both_b")):
@@ -142,10 +142,10 @@ def load(folder: Path) -> dict[str, int]:
             session.run(None, feed)
             sessions.append(session)
             rss, pss = resident(f"both_a_{EP}.bin")
-            found |= {f"rss_{count}": rss, f"pss_{count}": pss}
+            memory |= {f"rss_{count}": rss, f"pss_{count}": pss}
     for session in sessions:
         session.close()
-    return found
+    return memory
 
 
 def resident(name: str) -> tuple[int, int]:

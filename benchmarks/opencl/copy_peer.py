@@ -27,11 +27,11 @@ class CopyPeer:
 
     def __init__(self, moved: int) -> None:
         """`moved` is of bytes, read and written."""
-        found = fitting_devices(find_devices(), OpenCLOptions())[0]
-        context = cl.Context([cl.Device.from_int_ptr(found.device.handle)])
+        listed = fitting_devices(find_devices(), OpenCLOptions())[0]
+        context = cl.Context([cl.Device.from_int_ptr(listed.device.handle)])
         timed = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(context, properties=timed)
-        tasks = min(describe_target(found).tasks, max(1, moved // (1 << 16)))
+        tasks = min(describe_target(listed).tasks, max(1, moved // (1 << 16)))
         each = moved // (2 * 4 * VECTOR * tasks)
         self._moved = 2 * 4 * VECTOR * each * tasks
         size = self._moved // 2

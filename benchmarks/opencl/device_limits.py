@@ -17,7 +17,7 @@ from eps.opencl.tuning.tune import time_kernels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.opencl.kernel_times import KernelCall
+    from benchmarks.opencl.kernel_times import KernelTiming
     from eps.opencl.target import Target
 
 COPIED = 1 << 28
@@ -37,20 +37,20 @@ class Limits(NamedTuple):
     bandwidth: float
     arithmetic: float
 
-    def least(self, call: KernelCall) -> float:
+    def least(self, call: KernelTiming) -> float:
         """Microseconds below which the device cannot do a kernel whose data is in no cache."""
         return max(call.size / self.bandwidth, call.work / self.arithmetic) / 1e3
 
 
 def measure_limits() -> Limits:
     """The limits of the device that a session takes by default."""
-    found = fitting_devices(find_devices(), OpenCLOptions())[0]
+    listed = fitting_devices(find_devices(), OpenCLOptions())[0]
     copy = CopyPeer(COPIED)
     for _ in range(COPIES):
         copy.once()
-    target = describe_target(found)
+    target = describe_target(listed)
     kernel = _arithmetic_kernel(target)
-    (nanoseconds,) = time_kernels(Context(found.device), [kernel], target, PASSES)
+    (nanoseconds,) = time_kernels(Context(listed.device), [kernel], target, PASSES)
     return Limits(copy.rate, kernel.work / nanoseconds)
 
 
@@ -72,7 +72,7 @@ def _arithmetic_kernel(target: Target) -> Kernel:
     return Kernel(code.text(), (Storage(items, "float32"),), items, group, work=work)
 
 
-def describe_distance(passes: Sequence[Sequence[KernelCall]], limits: Limits) -> list[str]:
+def describe_distance(passes: Sequence[Sequence[KernelTiming]], limits: Limits) -> list[str]:
     """How near a model is to the device's limits, and which kernels lose most time to them.
 
     Args:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.harness.samples import Sample
 
 
-class KernelCall(NamedTuple):
+class KernelTiming(NamedTuple):
     """One launch: floating-point operations where they are counted, and bytes that it may touch."""
 
     kernel: str
@@ -30,7 +30,7 @@ LOGGER = "ort_lite.eps.opencl.runtime"
 
 def kernel_calls(
     sample: Sample, passes: int = PASSES, between: Callable[[], None] = lambda: None
-) -> Sequence[Sequence[KernelCall]]:
+) -> Sequence[Sequence[KernelTiming]]:
     """The calls of each of some runs, by provider option `profiling`; `between` goes before each.
 
     Raises:
@@ -40,7 +40,7 @@ def kernel_calls(
 
     providers = [("OpenCLExecutionProvider", {"profiling": "true"})]
     log, heard = logging.getLogger(LOGGER), _Heard()
-    found = []
+    calls = []
     with ort.InferenceSession(sample.path, providers=providers) as session:
         with np.load(sample.feed) as feed:
             values = {name: feed[name] for name in feed.files}
@@ -49,13 +49,13 @@ def kernel_calls(
         log.setLevel(logging.DEBUG)
         for _ in range(passes):
             between()
-            found.append(heard.during(lambda: session.run(None, values)))
+            calls.append(heard.record_during(lambda: session.run(None, values)))
         log.removeHandler(heard)
         log.setLevel(logging.NOTSET)
-        silent = providers[0][0] in session.explain().node_counts() and not any(found)
+        silent = providers[0][0] in session.explain().node_counts() and not any(calls)
     if silent:
         raise MeasureError(f"{LOGGER} told of no kernel; has it another name now?")
-    return found
+    return calls
 
 
 class _Heard(logging.Handler):
@@ -63,15 +63,15 @@ class _Heard(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[KernelCall] = []
+        self.calls: list[KernelTiming] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line."""
         assert isinstance(record.args, tuple)
         kernel, microseconds, work, size = map(str, record.args)
-        self.calls.append(KernelCall(kernel, float(microseconds), int(work), int(size)))
+        self.calls.append(KernelTiming(kernel, float(microseconds), int(work), int(size)))
 
-    def during(self, run: Callable[[], object]) -> list[KernelCall]:
+    def record_during(self, run: Callable[[], object]) -> list[KernelTiming]:
         """What is logged while `run` runs."""
         self.calls = []
         run()

@@ -26,7 +26,7 @@ from benchmarks.harness.samples import Sample
 from benchmarks.opencl.copy_peer import CopyPeer
 from benchmarks.opencl.kernel_times import kernel_calls
 from benchmarks.opencl.models import variant
-from benchmarks.opencl.quantised_chains import quantised
+from benchmarks.opencl.quantised_chains import quantise_chain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,12 +66,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each is timed")
     parser.add_argument("--rows", action="store_true", help="no products and convolutions")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-        dense = [] if asked.rows else chains(Path(folder))
-        rates = [rate_row(sample, work, asked.turns) for sample, work in dense]
+        dense = [] if arguments.rows else chains(Path(folder))
+        rates = [rate_row(sample, work, arguments.turns) for sample, work in dense]
         shares = [
-            share_row(name, [rowwise(Path(folder), name, size) for size in ROWS], asked.turns)
+            share_row(name, [rowwise(Path(folder), name, size) for size in ROWS], arguments.turns)
             for name in ROWWISE
         ]
     sys.stdout.write(conditions())
@@ -84,12 +84,12 @@ def main() -> int:
 
 def chains(folder: Path) -> list[tuple[Sample, int]]:
     """Models of equal nodes one after the other, and the operations of each."""
-    found = []
+    samples = []
     for rows, width in PRODUCTS:
         weights = _weights((width, width))
         shape, name = [rows, width], f"MatMul {rows}x{width}"
         made = chain(folder, name, shape, weights), quantised_chain(folder, name, shape, weights)
-        found += [(one, 2 * rows * width * width * CHAIN) for one in made]
+        samples += [(one, 2 * rows * width * width * CHAIN) for one in made]
     for channels, size, kernel in CONVOLUTIONS:
         weights = _weights((channels, channels, kernel, kernel))
         shape, name = [1, channels, size, size], f"Conv {channels}@{size} {kernel}x{kernel}"
@@ -98,8 +98,8 @@ def chains(folder: Path) -> list[tuple[Sample, int]]:
             chain(folder, name, shape, weights, pads),
             quantised_chain(folder, name, shape, weights, pads),
         )
-        found += [(one, 2 * size * size * weights[0].size * CHAIN) for one in made]
-    return found
+        samples += [(one, 2 * size * size * weights[0].size * CHAIN) for one in made]
+    return samples
 
 
 def _weights(shape: tuple[int, ...]) -> list[Array]:
@@ -121,7 +121,7 @@ def chain(
         for node in nodes:
             node.attribute.append(helper.make_attribute("pads", pads))
     constants = [numpy_helper.from_array(one, f"w{i}") for i, one in enumerate(weights)]
-    return saved(folder, name, nodes, shape, constants)
+    return save_model(folder, name, nodes, shape, constants)
 
 
 def quantised_chain(
@@ -129,8 +129,8 @@ def quantised_chain(
 ) -> Sample:
     """The same of 8-bit integers."""
     kind = "MatMul" if pads is None else "Conv"
-    nodes, constants = quantised(kind, weights, pads or ())
-    return saved(folder, f"{name} {QUANTISED}", nodes, shape, constants)
+    nodes, constants = quantise_chain(kind, weights, pads or ())
+    return save_model(folder, f"{name} {QUANTISED}", nodes, shape, constants)
 
 
 def rowwise(folder: Path, name: str, size: str) -> tuple[Sample, int]:
@@ -144,10 +144,10 @@ def rowwise(folder: Path, name: str, size: str) -> tuple[Sample, int]:
     ]
     node = helper.make_node(kind, ["x0", *others], ["x1"])
     moved = 2 * 4 * int(np.prod(rows)) + sum(len(c.raw_data) for c in constants)
-    return saved(folder, f"{name} {size}", [node], list(rows), constants), moved
+    return save_model(folder, f"{name} {size}", [node], list(rows), constants), moved
 
 
-def saved(
+def save_model(
     folder: Path,
     name: str,
     nodes: list[onnx.NodeProto],

@@ -29,7 +29,7 @@ from benchmarks.opencl.kernel_times import kernel_calls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.opencl.kernel_times import KernelCall
+    from benchmarks.opencl.kernel_times import KernelTiming
 
 TURNS = 15
 SHOWN = 4
@@ -48,39 +48,40 @@ vs CPU: run over onnxruntime's CPU execution provider.
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS)
-    chosen = asked.models if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else MODELS
+    arguments = ask(__doc__, TURNS)
+    chosen = arguments.models if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else MODELS
     rows, kernels, results = [], [], {}
     limits = measure_limits()
     for name in chosen:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            sample = fixed(make_sample(name, Path(folder)), Path(folder))
+            sample = fix_shapes(make_sample(name, Path(folder)), Path(folder))
             context = Path(folder) / "context.onnx"
             seconds = compile_seconds(sample.path, context)
-            runs = interleave([variant(e, "run", sample) for e in _BOTH], asked.turns)
+            runs = interleave([variant(e, "run", sample) for e in _BOTH], arguments.turns)
             reloaded = Sample(name=name, path=context, feed=sample.feed)
             sessions = interleave(
                 [variant(OURS_OPENCL, "session", reloaded), variant(PEER_CPU, "session", sample)],
-                asked.turns,
+                arguments.turns,
             )
             calls = kernel_calls(sample)
             kernels += [
-                f"{name}: {line}" for line in (*slowest(calls), *describe_distance(calls, limits))
+                f"{name}: {line}"
+                for line in (*list_slowest_kernels(calls), *describe_distance(calls, limits))
             ]
         rows.append((name, *cells(seconds, sessions, runs)))
         results[f"{name} run"], results[f"{name} session"] = runs, sessions
         sys.stderr.write(f"{name} done\n")
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     sys.stdout.write("\n" + "\n".join(kernels) + "\n")
-    if asked.json is not None:
-        write_json(asked.json, results)
+    if arguments.json is not None:
+        write_json(arguments.json, results)
     return 0
 
 
 _BOTH = (OURS_OPENCL, PEER_CPU)
 
 
-def fixed(sample: Sample, folder: Path) -> Sample:
+def fix_shapes(sample: Sample, folder: Path) -> Sample:
     """The model with every input of the shape that its feed has."""
     proto = onnx.load(sample.path)
     with np.load(sample.feed) as feed:
@@ -122,7 +123,7 @@ def cells(
     )
 
 
-def slowest(passes: Sequence[Sequence[KernelCall]]) -> list[str]:
+def list_slowest_kernels(passes: Sequence[Sequence[KernelTiming]]) -> list[str]:
     """The kernels that take the most time, by the fastest of each call; times in microseconds."""
     spent: dict[str, float] = defaultdict(float)
     work: dict[str, int] = defaultdict(int)

@@ -19,7 +19,7 @@ ZERO = np.array(128, np.uint8)
 SCALE = np.array(0.02, np.float32)
 
 
-def quantised(
+def quantise_chain(
     kind: str, weights: Sequence[Array], pads: Sequence[int]
 ) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
     """Nodes from x0 on, each between DequantizeLinear and QuantizeLinear, and their constants.

@@ -26,7 +26,7 @@ from benchmarks.harness.report import (
     write_json,
 )
 from benchmarks.harness.samples import ask, make_sample
-from benchmarks.opencl.models import fixed
+from benchmarks.opencl.models import fix_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,11 +51,11 @@ reload in MiB, with what it has mapped: the payload, and the drivers' libraries.
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS, default=MODELS)
+    arguments = ask(__doc__, TURNS, default=MODELS)
     results, payloads = {}, {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            sample = fixed(make_sample(name, Path(folder)), Path(folder))
+            sample = fix_shapes(make_sample(name, Path(folder)), Path(folder))
             made = prepare(OURS_OPENCL, sample, kinds=("external",))["external"]
             payloads[name] = sum(path.stat().st_size for path in Path(folder).glob("*.bin"))
             variants = [
@@ -63,28 +63,32 @@ def main() -> int:
                 start_variant(OURS_OPENCL, "plain", sample, sample.path),
                 start_variant(PEER_CPU, "plain", sample, sample.path),
             ]
-            results[name] = measure_starts(variants, asked.turns, name, CACHE_OFF)
-        if asked.json is not None:
-            write_json(asked.json, results)
-    rows = [(name, *cells(found, payloads[name])) for name, found in results.items()]
+            results[name] = measure_starts(variants, arguments.turns, name, CACHE_OFF)
+        if arguments.json is not None:
+            write_json(arguments.json, results)
+    rows = [(name, *cells(measured, payloads[name])) for name, measured in results.items()]
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
     return 0
 
 
-def cells(found: Mapping[str, Measurement], payload: int) -> tuple[str, ...]:
+def cells(measured: Mapping[str, Measurement], payload: int) -> tuple[str, ...]:
     """One row of the table, but for the model's name; `payload` is in bytes."""
-    whole = _compared(found, RELOAD, COMPILE, PEER)
-    again = _compared(found, *(f"{name} {LOAD}" for name in (RELOAD, COMPILE, PEER)))
-    memory = f"{payload / 2**20:.0f}", mebibytes(found, RELOAD), over_peak(found, RELOAD, PEER)
+    whole = _comparison_cells(measured, RELOAD, COMPILE, PEER)
+    again = _comparison_cells(measured, *(f"{name} {LOAD}" for name in (RELOAD, COMPILE, PEER)))
+    memory = (
+        f"{payload / 2**20:.0f}",
+        mebibytes(measured, RELOAD),
+        over_peak(measured, RELOAD, PEER),
+    )
     return (*whole, *memory, *again)
 
 
-def _compared(
-    found: Mapping[str, Measurement], reload: str, compiled: str, peer: str
+def _comparison_cells(
+    measured: Mapping[str, Measurement], reload: str, compiled: str, peer: str
 ) -> tuple[str, ...]:
     return (
-        *(milliseconds(found, reload), milliseconds(found, compiled)),
-        *(over(found, compiled, reload), over(found, reload, peer)),
+        *(milliseconds(measured, reload), milliseconds(measured, compiled)),
+        *(over(measured, compiled, reload), over(measured, reload, peer)),
     )
 
 

@@ -18,7 +18,7 @@ from benchmarks.harness.report import text_table
 from ort_lite.ep import Capability, ExecutionProvider, GraphView
 from ort_lite.model import loader
 from ort_lite.planning.node_work import value_bytes
-from ort_lite.planning.optimization import optimized, settings_of
+from ort_lite.planning.optimization import optimize_model, settings_of
 from ort_lite.planning.partitioner import assign
 from ort_lite.providers import catalog
 
@@ -69,12 +69,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("provider", metavar="EP")
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     installed = catalog.entries()
-    ep, cpu = (catalog.open_provider(installed[name], {}) for name in (asked.provider, CPU))
+    ep, cpu = (catalog.open_provider(installed[name], {}) for name in (arguments.provider, CPU))
     rows = []
     try:
-        for path in asked.models:
+        for path in arguments.models:
             rows += list(_rows(path, ep, cpu))
     finally:
         ep.release()
@@ -90,7 +90,7 @@ def _rows(
     options = ort.SessionOptions()
     loaded = loader.load(str(path), options)
     settings = settings_of(options, [ep, cpu], options.graph_optimization_level)
-    graph, _ = optimized(loaded.model, {}, settings)
+    graph, _ = optimize_model(loaded.model, {}, settings)
     refused: dict[str, Counter[str]] = {}
     pieces, cost = _plan(graph, ep, cpu, refused)
     for operator, reasons in refused.items():

@@ -119,13 +119,13 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("providers", nargs="*", metavar="EP", help=f"default: {PROVIDERS}")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rows: list[tuple[str, ...]] = []
     for case in cases():
         shapes = "free" if case.free else "fixed"
         rows += [
             (case.name, shapes, provider, *_measure(case, provider))
-            for provider in asked.providers or PROVIDERS
+            for provider in arguments.providers or PROVIDERS
         ]
         sys.stderr.write(f"{case.name} done\n")
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND)

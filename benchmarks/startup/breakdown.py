@@ -23,7 +23,7 @@ from benchmarks.harness.process_turns import (
     answer_once,
     measure_starts,
     module_variant,
-    written_inputs,
+    write_inputs,
 )
 from benchmarks.harness.report import text_table, write_json
 from benchmarks.harness.samples import Sample, ask, make_sample
@@ -60,18 +60,18 @@ told apart.
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS, default=MODELS)
+    arguments = ask(__doc__, TURNS, default=MODELS)
     results: dict[str, Mapping[str, Measurement]] = {}
     rows, counts = [], []
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = make_sample(name, Path(folder))
             variants, modules = programs(sample)
-            results[name] = measure_starts(variants, asked.turns, name)
+            results[name] = measure_starts(variants, arguments.turns, name)
         rows += [(f"{name}:", *("",) * (len(COLUMNS) - 1)), *rows_of(results[name])]
         counts += [f"{name}, {first}: {n} modules before\n" for first, n in modules.items()]
-        if asked.json is not None:
-            write_json(asked.json, results)
+        if arguments.json is not None:
+            write_json(arguments.json, results)
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + "".join(counts))
     return 0
 
@@ -85,10 +85,12 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
     context, blob = (prepare(engine, sample)["external"] for engine in (OURS, RAW))
     if isinstance(context, str) or isinstance(blob, str):
         raise SystemExit(f"{sample.name}: {context} {blob}")
-    inputs = written_inputs(sample)
+    inputs = write_inputs(sample)
     variants, counts = [], {}
     for program, (floor, first) in PROGRAMS.items():
-        ours = module_variant(_ours(program), "breakdown_process", str(context), first, *inputs)
+        ours = module_variant(
+            _session_variant(program), "breakdown_process", str(context), first, *inputs
+        )
         answer_once(ours)  # compiles what has no bytecode yet, which imports modules, too
         modules = answer_once(ours)["modules"]
         listed = sample.feed.with_name(f"{first}.txt")
@@ -97,61 +99,69 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
         variants += [
             ours,
             module_variant(floor, "floor_process", str(blob), *FLOORS[floor], *inputs),
-            module_variant(_alone(program), "import_process", first, "-", str(listed)),
-            module_variant(_beside(program), "import_process", first, "libraries", str(listed)),
+            module_variant(_imports_alone(program), "import_process", first, "-", str(listed)),
+            module_variant(
+                _imports_overlapped(program), "import_process", first, "libraries", str(listed)
+            ),
         ]
     return variants, counts
 
 
-def rows_of(found: Mapping[str, Measurement]) -> list[tuple[str, ...]]:
+def rows_of(measured: Mapping[str, Measurement]) -> list[tuple[str, ...]]:
     """For each program the floor, ort_lite with parts of what comes before, and the difference."""
     rows = []
     for program, (floor, _) in PROGRAMS.items():
-        name = _ours(program)
-        least, ours = ([_turns(found, v, step) for step in ("", *STEPS)] for v in (floor, name))
-        more = [_less(b, a) for a, b in zip(least, ours, strict=True)]
+        name = _session_variant(program)
+        least, ours = ([_turns(measured, v, step) for step in ("", *STEPS)] for v in (floor, name))
+        more = [_subtract(b, a) for a, b in zip(least, ours, strict=True)]
         blank = ("",) * (len(COLUMNS) - len(STEPS) - 2)
         rows += [
-            (f"  {floor}", *map(_shown, least), *blank),
-            (f"  {name}", *map(_shown, ours), *map(_shown, _parts(found, program))),
-            ("  more", *map(_shown, more), *blank),
+            (f"  {floor}", *map(_milliseconds_text, least), *blank),
+            (
+                f"  {name}",
+                *map(_milliseconds_text, ours),
+                *map(_milliseconds_text, _parts(measured, program)),
+            ),
+            ("  more", *map(_milliseconds_text, more), *blank),
         ]
     return rows
 
 
-def _parts(found: Mapping[str, Measurement], program: str) -> list[Sequence[float]]:
+def _parts(measured: Mapping[str, Measurement], program: str) -> list[Sequence[float]]:
     """Of what comes before the vendor's import, turn by turn: the last columns."""
-    alone, beside = _alone(program), _beside(program)
-    held_up = _less(_turns(found, beside, "modules"), _turns(found, alone, "modules"))
-    groups = [_turns(found, alone, group) for group in GROUPS]
+    alone, overlapped = _imports_alone(program), _imports_overlapped(program)
+    held_up = _subtract(_turns(measured, overlapped, "modules"), _turns(measured, alone, "modules"))
+    groups = [_turns(measured, alone, group) for group in GROUPS]
     before, digest, again = (
-        _turns(found, _ours(program), s) for s in ("before", "digest", "again")
+        _turns(measured, _session_variant(program), s) for s in ("before", "digest", "again")
     )
-    other = _less(_less(_less(before, _turns(found, beside, "modules")), digest), again)
+    other = _subtract(
+        _subtract(_subtract(before, _turns(measured, overlapped, "modules")), digest), again
+    )
     return [*groups, held_up, digest, again, other]
 
 
-def _less(left: Sequence[float], right: Sequence[float]) -> list[float]:
+def _subtract(left: Sequence[float], right: Sequence[float]) -> list[float]:
     return [a - b for a, b in zip(left, right, strict=True)]
 
 
-def _ours(program: str) -> str:
+def _session_variant(program: str) -> str:
     return f"{OURS}, {program}"
 
 
-def _alone(program: str) -> str:
+def _imports_alone(program: str) -> str:
     return f"imports alone, {program}"
 
 
-def _beside(program: str) -> str:
+def _imports_overlapped(program: str) -> str:
     return f"imports beside libraries, {program}"
 
 
-def _turns(found: Mapping[str, Measurement], variant: str, step: str) -> Sequence[float]:
-    return found[f"{variant} {step}".rstrip()].turns
+def _turns(measured: Mapping[str, Measurement], variant: str, step: str) -> Sequence[float]:
+    return measured[f"{variant} {step}".rstrip()].turns
 
 
-def _shown(seconds: Sequence[float]) -> str:
+def _milliseconds_text(seconds: Sequence[float]) -> str:
     return f"{median(seconds) * 1000:.1f}"
 
 

@@ -47,21 +47,21 @@ MODELS = (
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS, (GIGABYTE,), default=MODELS)
+    arguments = ask(__doc__, TURNS, (GIGABYTE,), default=MODELS)
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             if name == GIGABYTE:
                 sample = make_gigabyte(name, Path(folder))
-                turns = min(asked.turns, TURNS_OF_GIGABYTE)
+                turns = min(arguments.turns, TURNS_OF_GIGABYTE)
                 made = contexts_by_one_compile(sample)
                 results[name] = measure_model(sample, turns, made, COMPILED_ONCE)
             else:
                 sample = make_sample(name, Path(folder))
                 made = {engine: prepare(engine, sample) for engine in (OURS, PEER, RAW)}
-                results[name] = measure_model(sample, asked.turns, made, sample.path)
-        if asked.json is not None:
-            write_json(asked.json, results)  # each time: the largest model takes minutes
+                results[name] = measure_model(sample, arguments.turns, made, sample.path)
+        if arguments.json is not None:
+            write_json(arguments.json, results)  # each time: the largest model takes minutes
     sys.stdout.write(conditions() + tables(results))
     return 0
 

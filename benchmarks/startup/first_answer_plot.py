@@ -44,12 +44,14 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path, help="written by first_answer.py --json")
     parser.add_argument("--svg", type=Path, help="draw whole processes into this file")
     parser.add_argument("--leave-out", action="append", default=[], metavar="MODEL")
-    asked = parser.parse_args()
-    results = {name: found for path in asked.files for name, found in read(path).items()}
+    arguments = parser.parse_args()
+    results = {name: measured for path in arguments.files for name, measured in read(path).items()}
     sys.stdout.write(tables(results))
-    if asked.svg is not None:
-        drawn = {name: found for name, found in results.items() if name not in asked.leave_out}
-        asked.svg.write_text(draw(drawn), encoding="utf-8")
+    if arguments.svg is not None:
+        drawn = {
+            name: measured for name, measured in results.items() if name not in arguments.leave_out
+        }
+        arguments.svg.write_text(draw(drawn), encoding="utf-8")
     return 0
 
 
@@ -57,14 +59,14 @@ def read(path: Path) -> dict[str, dict[str, Measurement]]:
     """What `report.write_json` wrote."""
     plain = json.loads(path.read_text(encoding="utf-8"))
     return {
-        model: {name: _measurement(one) for name, one in found.items()}
-        for model, found in plain.items()
+        model: {name: _measurement(one) for name, one in measured.items()}
+        for model, measured in plain.items()
     }
 
 
-def _measurement(told: Mapping[str, Any]) -> Measurement:
-    turns = tuple(told["turns"])
-    return Measurement(absent=told["absent"], turns=turns, peak_rss=told["peak_rss"])
+def _measurement(recorded: Mapping[str, Any]) -> Measurement:
+    turns = tuple(recorded["turns"])
+    return Measurement(absent=recorded["absent"], turns=turns, peak_rss=recorded["peak_rss"])
 
 
 def draw(results: Results) -> str:
@@ -72,7 +74,7 @@ def draw(results: Results) -> str:
 
     Light and dark pages both have to carry it: it brings its own white ground.
     """
-    present = [v for v in BARS if any(not found[v].absent for found in results.values())]
+    present = [v for v in BARS if any(not measured[v].absent for measured in results.values())]
     models = sorted(results, key=lambda model: results[model][f"{OURS} external"].seconds)
     slowest = max(
         results[m][v].seconds for m in models for v in present if not results[m][v].absent
@@ -120,7 +122,7 @@ def _grid(step: float, scale: float, top: int, bottom: int) -> list[str]:
 
 def _group(
     model: str,
-    found: Mapping[str, Measurement],
+    measured: Mapping[str, Measurement],
     present: Sequence[str],
     place: tuple[int, float],
 ) -> list[str]:
@@ -130,10 +132,10 @@ def _group(
     parts = [_text(LEFT - 8, middle, model, anchor="end")]
     for i, variant in enumerate(present):
         y = top + i * BAR
-        if found[variant].absent:
+        if measured[variant].absent:
             parts.append(_text(LEFT + 4, y + 10, "does not run it", colour="#999", size=10))
             continue
-        value = median(found[variant].turns) * 1000
+        value = median(measured[variant].turns) * 1000
         width = value * scale
         parts.append(
             f'<rect x="{LEFT}" y="{y}" width="{width:.1f}" height="{BAR - 2}" '

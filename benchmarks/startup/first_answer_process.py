@@ -32,7 +32,7 @@ def main(
     from benchmarks.harness.engine_programs import PROGRAMS  # noqa: PLC0415 - after numpy, for it imports the engine
 
     open_model = PROGRAMS[engine](cache)
-    run = _answered(open_model, model, inputs)
+    run = _run_once(open_model, model, inputs)
     at = perf_counter()
     del run
     steps = {"load": _load_again(open_model, model, inputs)} if loads == "2" else {}
@@ -42,7 +42,7 @@ def main(
     return 0
 
 
-def _answered(open_model: "Open", model: str, inputs: "tuple[str, ...]") -> "Run":
+def _run_once(open_model: "Open", model: str, inputs: "tuple[str, ...]") -> "Run":
     """What runs the model, and has run it once."""
     run = open_model(model)
     run(read_arrays(inputs))
@@ -54,7 +54,7 @@ def _load_again(open_model: "Open", model: str, inputs: "tuple[str, ...]") -> fl
 
     gc.collect()
     began = perf_counter()
-    _answered(open_model, model, inputs)
+    _run_once(open_model, model, inputs)
     return perf_counter() - began
 
 

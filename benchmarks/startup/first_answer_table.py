@@ -44,13 +44,17 @@ class Column:
     most: float | None = None
     memory: bool = False
 
-    def cell(self, found: Found) -> str:
+    def cell(self, measured: Found) -> str:
         """That of one model."""
         if self.memory:
-            return over_peak(found, self.of, self.peer) if self.peer else mebibytes(found, self.of)
+            return (
+                over_peak(measured, self.of, self.peer)
+                if self.peer
+                else mebibytes(measured, self.of)
+            )
         if not self.peer:
-            return milliseconds(found, self.of)
-        return over(found, self.of, self.peer, self.most)
+            return milliseconds(measured, self.of)
+        return over(measured, self.of, self.peer, self.most)
 
 
 FROM_CONTEXTS = (
@@ -102,6 +106,8 @@ def tables(results: Mapping[str, Found]) -> str:
 
 
 def _table(columns: Sequence[Column], results: Mapping[str, Found]) -> str:
-    rows = [(name, *(column.cell(found) for column in columns)) for name, found in results.items()]
-    asked = ["" if column.most is None else f"{column.most:.2f}x" for column in columns]
-    return text_table(("model", *(column.title for column in columns)), [("asked", *asked), *rows])
+    rows = [
+        (name, *(column.cell(measured) for column in columns)) for name, measured in results.items()
+    ]
+    bounds = ["" if column.most is None else f"{column.most:.2f}x" for column in columns]
+    return text_table(("model", *(column.title for column in columns)), [("asked", *bounds), *rows])

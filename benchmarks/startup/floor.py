@@ -23,7 +23,7 @@ from benchmarks.harness.process_turns import (
     measure_starts,
     module_variant,
     start_variant,
-    written_inputs,
+    write_inputs,
 )
 from benchmarks.harness.report import NOTHING, absences, over, text_table, write_json
 from benchmarks.harness.samples import Sample, ask, make_sample
@@ -77,14 +77,14 @@ else; meanwhile: while OpenVINO imports the blob.
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS, default=MODELS)
+    arguments = ask(__doc__, TURNS, default=MODELS)
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
             sample = make_sample(name, Path(folder))
-            results[name] = measure_starts(variants(sample), asked.turns, name)
-        if asked.json is not None:
-            write_json(asked.json, results)
+            results[name] = measure_starts(variants(sample), arguments.turns, name)
+        if arguments.json is not None:
+            write_json(arguments.json, results)
     sys.stdout.write(conditions() + table(results))
     return 0
 
@@ -93,14 +93,14 @@ def variants(sample: Sample) -> list[Variant]:
     """Every program, with contexts that its engine wrote."""
     ours, theirs = prepare(OURS, sample), prepare(PEER, sample)
     blob = prepare(RAW, sample)["external"]
-    inputs = written_inputs(sample)
+    inputs = write_inputs(sample)
     once, first = Start(loads=1), Start(loads=1, first=SESSION)
     cached = Start(loads=1, cache=sample.feed.parent / "openvino_cache")
     external = ours["external"]
     return [
         *(
-            module_variant(name, "floor_process", str(blob), *told, *inputs)
-            for name, told in FLOORS.items()
+            module_variant(name, "floor_process", str(blob), *arguments, *inputs)
+            for name, arguments in FLOORS.items()
         ),
         *(start_variant(OURS, kind, sample, made, once) for kind, made in ours.items()),
         start_variant(OURS, OPENED_FIRST, sample, external, first),
@@ -112,10 +112,10 @@ def variants(sample: Sample) -> list[Variant]:
 def table(results: Mapping[str, Mapping[str, Measurement]]) -> str:
     """For each model what was asked, then a row for each program."""
     rows = [("asked", "", "", *(f"{most:.2f}x" for most in ASKED.values()))]
-    for model, found in results.items():
+    for model, measured in results.items():
         rows.append((f"{model}:", *("",) * (len(COLUMNS) - 1)))
         rows += [
-            (f"  {name}", *_times(found[variant]), *_ratios(found, variant))
+            (f"  {name}", *_times(measured[variant]), *_ratios(measured, variant))
             for variant, name in PROGRAMS.items()
         ]
     return text_table(COLUMNS, rows) + LEGEND + absences(results)
@@ -127,11 +127,11 @@ def _times(measured: Measurement) -> tuple[str, str]:
     return f"{measured.seconds * 1000:.0f}", f"{min(measured.turns) * 1000:.0f}"
 
 
-def _ratios(found: Mapping[str, Measurement], variant: str) -> tuple[str, ...]:
+def _ratios(measured: Mapping[str, Measurement], variant: str) -> tuple[str, ...]:
     """To each peer; a peer itself was asked for nothing."""
     is_peer = variant in ASKED
     return tuple(
-        over(found, variant, peer, None if is_peer else most) for peer, most in ASKED.items()
+        over(measured, variant, peer, None if is_peer else most) for peer, most in ASKED.items()
     )
 
 

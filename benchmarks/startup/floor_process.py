@@ -35,7 +35,7 @@ def main(started: float, blob: str, check: str, numpy: str, *inputs: str) -> int
     imported = perf_counter()
     opening = Opening(blob, check)
     if numpy == "meanwhile":
-        beside(opening.run, _import_numpy)
+        run_overlapped(opening.run, _import_numpy)
     else:
         opening.run()
     opened = perf_counter()
@@ -90,7 +90,7 @@ class Opening:
         if self._check == "digest":
             import blake3  # noqa: PLC0415, F401 - an extension: not while libraries are loaded
 
-            beside(self.load, self._digest)
+            run_overlapped(self.load, self._digest)
         else:
             self.load()
         self._compiled, self.request = ctypes.c_void_p(), ctypes.c_void_p()
@@ -141,7 +141,7 @@ def _import_numpy() -> None:
     import numpy as np  # noqa: F401, PLC0415 - what is measured
 
 
-def beside(work: "Callable[[], None]", meanwhile: "Callable[[], None]") -> None:
+def run_overlapped(work: "Callable[[], None]", meanwhile: "Callable[[], None]") -> None:
     """Do `work` in a thread and `meanwhile` here.
 
     A thread that fails says so on stderr; what it did not make is then missed here.

@@ -15,18 +15,17 @@ from time import perf_counter
 OURS = ("ctx_formats", "eps", "ort_lite")
 
 
-def main(started: float, first: str, beside: str, file: str) -> int:
+def main(started: float, first: str, overlapped: str, file: str) -> int:
     """Import them, say how long it took."""
-    from benchmarks.startup.floor_process import Opening  # noqa: PLC0415 - neither is any program's import
-    from benchmarks.startup.floor_process import beside as run_beside  # noqa: PLC0415 - as above
+    from benchmarks.startup.floor_process import Opening, run_overlapped  # noqa: PLC0415 - as above
 
     if first == "numpy":
         import numpy as np  # noqa: F401, PLC0415 - see first_answer_process
-    groups = _grouped(file)
+    groups = _read_groups(file)
     steps: dict[str, float] = {}
     began = perf_counter()
-    if beside == "libraries":
-        run_beside(Opening("", "-").load, lambda: _import_all(groups, steps))
+    if overlapped == "libraries":
+        run_overlapped(Opening("", "-").load, lambda: _import_all(groups, steps))
     else:
         _import_all(groups, steps)
     at = perf_counter()
@@ -36,7 +35,7 @@ def main(started: float, first: str, beside: str, file: str) -> int:
     return 0
 
 
-def _grouped(file: str) -> "dict[str, list[str]]":
+def _read_groups(file: str) -> "dict[str, list[str]]":
     with open(file, encoding="utf-8") as listed:  # noqa: PTH123 - pathlib is no program's import
         names = listed.read().split()
     groups: dict[str, list[str]] = {"python": [], "packages": [], "ours": []}

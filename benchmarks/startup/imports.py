@@ -40,12 +40,12 @@ def main() -> int:
         )
         for s in STATEMENTS
     ]
-    found = brought_in()
-    said = f"import ort_lite brings in {', '.join(found)}\n" if found else ""
+    modules = brought_in()
+    said = f"import ort_lite brings in {', '.join(modules)}\n" if modules else ""
     sys.stdout.write(
         conditions() + text_table(("statement", "whole", "over bare"), rows) + LEGEND + said
     )
-    return 1 if found else 0
+    return 1 if modules else 0
 
 
 def seconds_of(statement: str) -> float:

@@ -45,16 +45,16 @@ RSS, OV RSS: peak of a process that only opens the external context, in MiB; ope
 
 def main() -> int:
     """Measure and print."""
-    asked = ask(__doc__, TURNS)
+    arguments = ask(__doc__, TURNS)
     results = {}
-    for name in asked.models:
+    for name in arguments.models:
         with TemporaryDirectory(prefix="ort-lite-bench-") as folder:
-            results[name] = measure_model(make_sample(name, Path(folder)), asked.turns)
+            results[name] = measure_model(make_sample(name, Path(folder)), arguments.turns)
         sys.stderr.write(f"{name} done\n")
-    rows = [(name, *cells(found)) for name, found in results.items()]
+    rows = [(name, *cells(measured)) for name, measured in results.items()]
     sys.stdout.write(conditions() + text_table(COLUMNS, rows) + LEGEND + absences(results))
-    if asked.json is not None:
-        write_json(asked.json, results)
+    if arguments.json is not None:
+        write_json(arguments.json, results)
     return 0
 
 
@@ -79,24 +79,24 @@ def variant(engine: str, kind: str, sample: Sample, made: Path | str) -> Variant
     return Variant(name, (*program, engine, "session", str(made), str(sample.feed)))
 
 
-def cells(found: dict[str, Measurement]) -> tuple[str, ...]:
+def cells(measured: dict[str, Measurement]) -> tuple[str, ...]:
     """One row of the table, but for the model's name."""
     plain, external, embedded = (f"{OURS} {kind}" for kind in ("plain", "external", "embedded"))
     return (
-        *(milliseconds(found, plain), over(found, plain, f"{PEER} plain")),
-        *(over(found, plain, f"{RAW} plain"), over(found, plain, f"{PEER_CPU} plain")),
-        *(milliseconds(found, external), over(found, external, f"{PEER} external")),
-        over(found, external, f"{RAW} external"),
-        *(milliseconds(found, embedded), over(found, embedded, f"{PEER} embedded")),
-        over(found, embedded, external),
-        first(found, external),
-        *(mebibytes(found, external), mebibytes(found, f"{RAW} external")),
+        *(milliseconds(measured, plain), over(measured, plain, f"{PEER} plain")),
+        *(over(measured, plain, f"{RAW} plain"), over(measured, plain, f"{PEER_CPU} plain")),
+        *(milliseconds(measured, external), over(measured, external, f"{PEER} external")),
+        over(measured, external, f"{RAW} external"),
+        *(milliseconds(measured, embedded), over(measured, embedded, f"{PEER} embedded")),
+        over(measured, embedded, external),
+        first(measured, external),
+        *(mebibytes(measured, external), mebibytes(measured, f"{RAW} external")),
     )
 
 
-def first(found: dict[str, Measurement], name: str) -> str:
+def first(measured: dict[str, Measurement], name: str) -> str:
     """A variant's first session in its process."""
-    return NOTHING if found[name].absent else f"{found[name].first * 1000:.0f}"
+    return NOTHING if measured[name].absent else f"{measured[name].first * 1000:.0f}"
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ print(time.perf_counter() - began)
 """
 
 
-def dense() -> onnx.ModelProto:
+def dense_model() -> onnx.ModelProto:
     """y = relu(x @ w), x [2, 256]."""
     weights = np.random.default_rng(1).standard_normal((256, 256)).astype(np.float32)
     shape = [2, 256]
@@ -65,13 +65,13 @@ def main(turns: int) -> None:
         options.add_session_config_entry("ep.context_sign_key", str(keys.private))
         options.add_provider(EP)
         model = Path(place) / "m_ctx.onnx"
-        ort.ModelCompiler(options, dense().SerializeToString()).compile_to_file(model)
+        ort.ModelCompiler(options, dense_model().SerializeToString()).compile_to_file(model)
         trusts = {"without": "", "with": str(keys.public)}
-        found: dict[str, list[float]] = {name: [] for name in trusts}
+        measured: dict[str, list[float]] = {name: [] for name in trusts}
         for _ in range(turns):
             for name, trust in trusts.items():
-                found[name].append(seconds(model, trust) * 1000)
-    for name, times in found.items():
+                measured[name].append(seconds(model, trust) * 1000)
+    for name, times in measured.items():
         print(f"{name:>8}: median {median(times):.0f} ms, least {min(times):.0f} ms")
 
 

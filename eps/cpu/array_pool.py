@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.cpu.arrays import NO_QUESTION_BYTES, aligned_empty, check_allocation
+from eps.cpu.arrays import NO_QUESTION_BYTES, allocate_aligned, check_allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ class ArrayPool:
             with suppress(IndexError):  # another thread was faster
                 return kept.pop()
         # A memoryview, since an array on an array would have that one as its views' base.
-        return aligned_empty((room,), _BYTE).data
+        return allocate_aligned((room,), _BYTE).data
 
     def _come_back(self, lent: weakref.ref[Array]) -> None:
         _, room, block = self._lent.pop(id(lent))

@@ -74,29 +74,29 @@ def computing_wide(info: KernelInfo, fn: KernelFn) -> KernelFn:
     if known is not None and not is_narrow_float(known):
         return fn
 
-    def wide(*inputs: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and gives
+    def run_widened(*inputs: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and gives
         narrow = next(
             (x.dtype for x in inputs if isinstance(x, np.ndarray) and is_narrow_float(x.dtype)),
             None,
         )
         if narrow is None:
             return fn(*inputs)
-        result = fn(*(widened(x) for x in inputs))
+        result = fn(*(widen_floats(x) for x in inputs))
         if isinstance(result, tuple):
             return tuple(_narrow(item, narrow) for item in result)
         return _narrow(result, narrow)
 
-    return wide
+    return run_widened
 
 
-def widened(value: Any) -> Any:  # noqa: ANN401 - arrays, None and sequences alike
+def widen_floats(value: Any) -> Any:  # noqa: ANN401 - arrays, None and sequences alike
     """`value` in float32 if it is an array of narrow floats."""
     if isinstance(value, np.ndarray) and is_narrow_float(value.dtype):
         return value.astype(np.float32)
     return value
 
 
-def _narrow(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widened`
+def _narrow(value: Any, narrow: DType) -> Any:  # noqa: ANN401 - as `widen_floats`
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype == FLOAT32:
         return value.astype(narrow)
     return value
@@ -122,7 +122,7 @@ def check_allocation(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
     return dims
 
 
-def checked_empty(shape: Sequence[int], dtype: DType) -> Array:
+def allocate_checked(shape: Sequence[int], dtype: DType) -> Array:
     """As numpy.empty; see check_allocation."""
     if math.prod(shape) * dtype.itemsize > NO_QUESTION_BYTES:
         check_allocation(shape, dtype)
@@ -140,7 +140,7 @@ def outer_checked(function: Callable[[Array, Array], Array]) -> Callable[[Array,
     return call
 
 
-def aligned_empty(shape: Sequence[int], dtype: DType) -> Array:
+def allocate_aligned(shape: Sequence[int], dtype: DType) -> Array:
     """As numpy.empty, beginning at a cache line: for what matrix products read again and again."""
     size = math.prod(shape) * dtype.itemsize
     raw = np.empty(size + CACHE_LINE, np.uint8)
@@ -177,12 +177,12 @@ def _system() -> int:
     try:
         lines = _MEMINFO.read_text("ascii").splitlines()
     except OSError:
-        return _physical()
-    found = next((line for line in lines if line.startswith(_AVAILABLE)), None)
-    return int(found.split()[1]) * 1024 if found else _physical()
+        return _physical_memory()
+    available = next((line for line in lines if line.startswith(_AVAILABLE)), None)
+    return int(available.split()[1]) * 1024 if available else _physical_memory()
 
 
-def _physical() -> int:
+def _physical_memory() -> int:
     if sys.platform == "win32":
         return UNKNOWN
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

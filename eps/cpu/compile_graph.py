@@ -66,14 +66,14 @@ class Binder:
             Fail: An attribute or constant of the node has a value that it cannot have.
         """
         try:
-            found = self._find(info, resolution)
+            kernel = self._find(info, resolution)
         except KERNEL_ERRORS as exc:
             raise Fail(
                 f"Exception during initialization: {info.op_type} node. "
                 f"Name:'{info.node.name}': {str(exc) or type(exc).__name__}"
             ) from exc
-        if found is not None:
-            return found
+        if kernel is not None:
+            return kernel
         declined = "its kernels take none of its attributes" if resolution.kernels else ""
         reason = resolution.reason or declined or "nothing computes it"
         raise NotImplementedByCpu(
@@ -92,9 +92,9 @@ class Binder:
         if resolution.reference:
             from eps.cpu.reference import reference_kernel  # noqa: PLC0415 - lazy: rare
 
-            found = reference_kernel(op, info, self.opset_imports)
-            if found is not None:
-                return found
+            kernel = reference_kernel(op, info, self.opset_imports)
+            if kernel is not None:
+                return kernel
         if resolution.function:
             from eps.cpu.function_body import function_graph  # noqa: PLC0415 - lazy: rare
 
@@ -105,13 +105,13 @@ class Binder:
 
 def _call_body(info: KernelInfo, plan: Plan) -> KernelFn:
     """A plan of o0, o1, ... from i0, i1, ... (given ones only) as a kernel."""
-    given = tuple(i for i, name in enumerate(info.node.inputs) if name)
+    present = tuple(i for i, name in enumerate(info.node.inputs) if name)
     made = tuple(i for i, name in enumerate(info.node.outputs) if name)
     count = info.n_outputs
 
     def call(*inputs: Value) -> tuple[Value, ...]:
         results: list[Value] = [None] * count
-        for i, value in zip(made, plan.run([inputs[i] for i in given]), strict=True):
+        for i, value in zip(made, plan.run([inputs[i] for i in present]), strict=True):
             results[i] = value
         return tuple(results)
 
@@ -223,7 +223,7 @@ class GraphCompiler:
             input_types=tuple(graph.type_of(n) if n else None for n in node.inputs),
             output_types=tuple(graph.type_of(n) if n else None for n in node.outputs),
             constants=tuple(known.get(n) if n else None for n in node.inputs),
-            wanted=tuple(
+            used_outputs=tuple(
                 bool(n) and (n in self._outputs or bool(graph.consumers(n))) for n in node.outputs
             ),
             bodies=self._node_bodies(index),
@@ -232,16 +232,16 @@ class GraphCompiler:
 
     def _node_bodies(self, index: int) -> dict[str, Body]:
         implicit = {name: i for i, name in enumerate(self.graph.implicit_inputs(index))}
-        found = {}
+        bodies = {}
         for key, body in self.graph.bodies(index).items():
             runnable = self.bodies.get((index, key)) or self._compile_nested(body)
-            found[key] = Body(
+            bodies[key] = Body(
                 runnable=runnable,
                 input_types=tuple(info.type for info in body.inputs),
                 output_types=tuple(body.type_of(info.name) for info in body.outputs),
                 captured=tuple(implicit[name] for name in body.captured),
             )
-        return found
+        return bodies
 
     def _compile_nested(self, body: Graph) -> Plan:
         inner = GraphCompiler(body, self.resolver, depth=self.depth + 1, pool=self.pool)
@@ -321,10 +321,10 @@ def constants_of(graph: Graph) -> dict[str, Array]:
     In an ONNX file tensors begin anywhere. BLAS takes none that is not aligned to its element
     type, and numpy would copy it for every product: 60 times the time of a matrix by a vector.
     """
-    found = {name: _align(to_numpy(tensor)) for name, tensor in graph.initializers.items()}
+    arrays = {name: _align(to_numpy(tensor)) for name, tensor in graph.initializers.items()}
     for name, sparse in graph.definition.sparse_initializers.items():
-        found[name] = dense_array(name, sparse)
-    return found
+        arrays[name] = dense_array(name, sparse)
+    return arrays
 
 
 def _align(values: Array) -> Array:

@@ -48,7 +48,7 @@ def convolution(
     """
 
     @lru_cache(maxsize=SIZES)
-    def laid_out(x: tuple[int, ...], w: tuple[int, ...], dtype: DType) -> Convolution:
+    def plan_convolution(x: tuple[int, ...], w: tuple[int, ...], dtype: DType) -> Convolution:
         if len(x) < 3 or len(x) != len(w):
             raise ValueError(f"X of shape {x} and W of shape {w} do not fit")
         axes = attributes.axes(x[2:], w[2:])
@@ -59,7 +59,7 @@ def convolution(
         return by_windows
 
     def run(x: Array, w: Array) -> Array:
-        return laid_out(x.shape, w.shape, _common_type(x, w))(x, w)
+        return plan_convolution(x.shape, w.shape, _common_type(x, w))(x, w)
 
     return run
 
@@ -164,7 +164,7 @@ def _pointwise(m: _Matrices, axes: Sequence[AxisWindow], dtype: DType, empty: Em
     as_it_is = all(a.step == 1 for a in axes)
 
     def run(x: Array, w: Array) -> Array:
-        points = x if padding is None else padding.around(x, 0, empty)
+        points = x if padding is None else padding.pad(x, 0, empty)
         if not as_it_is:
             points = points[steps]
         result = empty(m.result, dtype)
@@ -185,7 +185,7 @@ def _convolve_windows(
         small = row * axes[0].count < LEAST_BYTES
 
         def at_once(x: Array, w: Array) -> Array:
-            view = windows.over(x, empty)
+            view = windows.view_of(x, empty)
             columns = view.reshape(m.columns) if small else _copy_windows(view, empty, m.columns)
             result = empty(m.result, dtype)
             np.matmul(w.reshape(m.filters), columns, out=result.reshape(m.products))
@@ -197,7 +197,7 @@ def _convolve_windows(
     cuts = [slice(start, start + rows) for start in range(0, axes[0].count, rows)]
 
     def by_blocks(x: Array, w: Array) -> Array:
-        view = windows.over(x, empty)
+        view = windows.view_of(x, empty)
         filters, result = w.reshape(m.filters), empty(m.result, dtype)
         for cut in cuts:
             columns = _copy_windows(view[on_last_axes([cut, *inner])], empty, (*m.columns[:-1], -1))
@@ -251,12 +251,12 @@ def row_convolution(
     columns = (*x_shape[:2], across.size * along.taps, along.count)
     result = (*x_shape[:2], across.count, along.count)
 
-    def run(x: Array, given: Array) -> Array:
-        view = windows.over(x, empty)
+    def run(x: Array, weights: Array) -> Array:
+        view = windows.view_of(x, empty)
         spread = empty(view.shape, view.dtype)
         np.copyto(spread, view)
         y: Array = np.matmul(filters, spread.reshape(columns), out=empty(result, w.dtype))
-        return y if math.isfinite(np.add.reduce(y, None)) else by_windows(x, given)
+        return y if math.isfinite(np.add.reduce(y, None)) else by_windows(x, weights)
 
     return run
 

@@ -47,7 +47,7 @@ class Forest:
         modes: (comparison, nodes that make it), of nodes that branch.
         depth: How many steps reach every leaf.
         weights: [nodes, targets], what a leaf adds to each target.
-        given: [nodes, targets], whether it adds anything.
+        has_weight: [nodes, targets], whether it adds anything.
     """
 
     roots: Array
@@ -59,7 +59,7 @@ class Forest:
     modes: tuple[tuple[Callable[[Array, Array], Array], Array], ...]
     depth: int
     weights: Array
-    given: Array
+    has_weight: Array
 
     @classmethod
     def of(cls, info: KernelInfo, prefix: str, targets: int) -> Forest:
@@ -81,11 +81,11 @@ class Forest:
         missing = info.attr("nodes_missing_value_tracks_true") or [0] * len(keys)
         dtype = values_of(info, f"{prefix}_weights").dtype
         weights = np.zeros(check_allocation((len(keys), targets), dtype), dtype)
-        given = np.zeros(weights.shape, np.bool_)
+        has_weight = np.zeros(weights.shape, np.bool_)
         where = [info.attr(f"{prefix}_{part}ids") for part in ("tree", "node", "")]
         rows = np.array([places[key] for key in zip(*where[:2], strict=True)], np.intp)
         np.add.at(weights, (rows, np.array(where[2])), values_of(info, f"{prefix}_weights"))
-        given[rows, np.array(where[2])] = True
+        has_weight[rows, np.array(where[2])] = True
         return cls(
             roots=roots,
             feature=np.array(info.attr("nodes_featureids")),
@@ -96,7 +96,7 @@ class Forest:
             modes=modes_of(names),
             depth=steps_to_leaves(children, roots, leaf),
             weights=weights,
-            given=given,
+            has_weight=has_weight,
         )
 
     def scores(self, x: Array, aggregate: str) -> tuple[Array, Array]:
@@ -119,15 +119,15 @@ class Forest:
     def _block(self, x: Array, aggregate: str) -> tuple[Array, Array]:
         leaves = self._leaves(x)
         weights: Array = self.weights[leaves]
-        given: Array = self.given[leaves]
+        has_weight: Array = self.has_weight[leaves]
         if aggregate in ("MIN", "MAX"):
             function, nothing = (np.min, np.inf) if aggregate == "MIN" else (np.max, -np.inf)
-            result = function(np.where(given, weights, nothing), 1)
+            result = function(np.where(has_weight, weights, nothing), 1)
         else:
             result = weights.sum(1)
             if aggregate == "AVERAGE":
                 result = result / self.roots.size
-        there: Array = np.any(given, 1)
+        there: Array = np.any(has_weight, 1)
         return np.where(there, result, 0).astype(self.weights.dtype), there
 
     def _leaves(self, x: Array) -> Array:
@@ -153,13 +153,13 @@ def _children(
     places: Mapping[tuple[int, int], int],
     leaf: Array,
 ) -> Array:
-    found = np.zeros(len(keys), np.intp)
+    children = np.zeros(len(keys), np.intp)
     for i, (tree, _) in enumerate(keys):
         if not leaf[i]:
             if (tree, ids[i]) not in places:
                 raise ValueError(f"tree {tree} has no node {ids[i]}")
-            found[i] = places[tree, ids[i]]
-    return found
+            children[i] = places[tree, ids[i]]
+    return children
 
 
 def modes_of(
@@ -170,12 +170,12 @@ def modes_of(
     Raises:
         ValueError: A name is not known.
     """
-    wanted = sorted(set(names) - {"LEAF"})
-    for name in wanted:
+    modes = sorted(set(names) - {"LEAF"})
+    for name in modes:
         if name not in _COMPARE:
             raise ValueError(f"node mode '{name}' is not known")
     every = np.array(names)
-    return tuple((_COMPARE[name], every == name) for name in wanted)
+    return tuple((_COMPARE[name], every == name) for name in modes)
 
 
 def steps_to_leaves(children: Sequence[Array], roots: Array, leaf: Array) -> int:

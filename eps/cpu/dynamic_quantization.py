@@ -14,7 +14,7 @@ _LEAST_RANGE = np.float32(1e-28)
 """For a row of zeros, whose steps are 0 by any scale."""
 
 
-def quantized_steps(x: Array) -> tuple[Array, Array]:
+def quantize_dynamically(x: Array) -> tuple[Array, Array]:
     """`x` as DynamicQuantizeLinear-11 sees it: (q - zero point) in float32, and the scale."""
     rows = x.reshape(1, -1)
     steps = np.empty(rows.shape, np.float32)

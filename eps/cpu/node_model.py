@@ -46,12 +46,12 @@ def node_model(info: KernelInfo, opset_imports: Mapping[str, int]) -> onnx.Model
 
 def _defaults(info: KernelInfo) -> dict[str, Attribute]:
     """The defaults as attributes; those that are tensors or lists of nothing are left out."""
-    found = {}
+    defaults = {}
     for name, value in info.defaults.items():
         attribute = _attribute(name, value)
         if attribute is not None:
-            found[name] = attribute
-    return found
+            defaults[name] = attribute
+    return defaults
 
 
 def _attribute(name: str, value: object) -> Attribute | None:

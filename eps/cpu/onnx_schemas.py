@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def schema_from_onnx(domain: str, op_type: str, opset: int) -> Schema | None:
     """The newest schema not newer than `opset`; None if onnx has none."""
     try:
-        found = onnx.defs.get_schema(op_type, max_inclusive_version=opset, domain=domain)
+        op_schema = onnx.defs.get_schema(op_type, max_inclusive_version=opset, domain=domain)
     except onnx.defs.SchemaError:
         return None
-    return _schema(found)
+    return _schema(op_schema)
 
 
 def table_from_onnx() -> SchemaTable:
@@ -33,8 +33,8 @@ def table_from_onnx() -> SchemaTable:
     main, ml, other = release[2:]
     rows = sorted((s.domain, s.name, s.since_version, s) for s in _history())
     operators: dict[str, dict[str, list[Any]]] = {}
-    for domain, name, _, found in rows:
-        operators.setdefault(domain, {}).setdefault(name, []).append(row_of(_schema(found)))
+    for domain, name, _, op_schema in rows:
+        operators.setdefault(domain, {}).setdefault(name, []).append(row_of(_schema(op_schema)))
     newest = {domain: {"": main, "ai.onnx.ml": ml}.get(domain, other) for domain in operators}
     return SchemaTable(newest, operators)
 
@@ -43,34 +43,34 @@ def table_text(table: SchemaTable) -> str:
     """The table's file: JSON with a line for each operator."""
     domains = (
         f"{json.dumps(domain)}: {{\n"
-        + ",\n".join(f"{json.dumps(name)}: {_compact(rows)}" for name, rows in named.items())
+        + ",\n".join(f"{json.dumps(name)}: {_compact_json(rows)}" for name, rows in named.items())
         + "\n}"
         for domain, named in table.operators.items()
     )
     inside = ",\n".join(domains)
-    return f'{{"newest": {_compact(table.newest)}, "operators": {{\n{inside}\n}}}}\n'
+    return f'{{"newest": {_compact_json(table.newest)}, "operators": {{\n{inside}\n}}}}\n'
 
 
-def _compact(value: object) -> str:
+def _compact_json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
 def _history() -> Iterable[onnx.defs.OpSchema]:
-    found: Iterable[onnx.defs.OpSchema] = onnx.defs.get_all_schemas_with_history()
-    return found
+    op_schemas: Iterable[onnx.defs.OpSchema] = onnx.defs.get_all_schemas_with_history()
+    return op_schemas
 
 
-def _schema(found: onnx.defs.OpSchema) -> Schema:
-    names = frozenset(c.type_param_str for c in found.type_constraints)
+def _schema(op_schema: onnx.defs.OpSchema) -> Schema:
+    names = frozenset(c.type_param_str for c in op_schema.type_constraints)
     # onnx's stub lacks both properties.
-    fixed = found.has_function  # type: ignore[attr-defined]
-    depending = found.has_context_dependent_function  # type: ignore[attr-defined]
+    fixed = op_schema.has_function  # type: ignore[attr-defined]
+    depending = op_schema.has_context_dependent_function  # type: ignore[attr-defined]
     return Schema(
-        since_version=found.since_version,
-        places=places_of_schema(found.inputs, found.outputs, names),
+        since_version=op_schema.since_version,
+        places=places_of_schema(op_schema.inputs, op_schema.outputs, names),
         defaults={
             name: _plain(attribute.default_value)
-            for name, attribute in found.attributes.items()
+            for name, attribute in op_schema.attributes.items()
             if attribute.default_value.type
         },
         has_body=bool(fixed or depending),

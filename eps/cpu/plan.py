@@ -70,7 +70,7 @@ class Plan(SlotProgram, CompiledPartition):
             self._refuse(len(inputs))
         # Overflow, NaN and division by zero are results in ONNX, not events.
         with np.errstate(all="ignore"):
-            return owned(self._compute(inputs, current_run()), inputs)
+            return copy_shared(self._compute(inputs, current_run()), inputs)
 
     def _run_steps(self, env: list[Value]) -> None:
         """As the base class, without a call for each step: small nodes take a microsecond."""
@@ -109,10 +109,10 @@ class Plan(SlotProgram, CompiledPartition):
         self._program = []
         self._template = []
 
-    def _refuse(self, given: int) -> NoReturn:
+    def _refuse(self, count: int) -> NoReturn:
         if self._input_count == RELEASED:
             raise EPFail("CPUExecutionProvider: this partition was released")
-        raise EPFail(f"CPUExecutionProvider: {given} inputs, {self._input_count} are needed")
+        raise EPFail(f"CPUExecutionProvider: {count} inputs, {self._input_count} are needed")
 
 
 class BodyPlan(Plan):
@@ -139,9 +139,9 @@ def call_kernel(fn: KernelFn, arguments: Sequence[Value], node: Node) -> Value:
     except RuntimeException as exc:  # a node inside a body
         raise RuntimeException(_failure(node, exc.message)) from exc
     except KERNEL_ERRORS as exc:
-        given = ", ".join(_describe_value(value) for value in arguments)
+        described = ", ".join(_describe_value(value) for value in arguments)
         text = str(exc) or type(exc).__name__
-        raise RuntimeException(_failure(node, f"{text} (inputs: {given})")) from exc
+        raise RuntimeException(_failure(node, f"{text} (inputs: {described})")) from exc
 
 
 def _failure(node: Node, message: str) -> str:
@@ -162,7 +162,7 @@ def as_value(value: Value) -> Value:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def owned(values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
+def copy_shared(values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
     """`values` such that none shares memory with an input, a constant or another of them.
 
     Constants are read-only arrays. Views of a result that is handed out nowhere else need no

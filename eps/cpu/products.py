@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import checked_empty
+from eps.cpu.arrays import allocate_checked
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, Empty
@@ -15,7 +15,7 @@ FLOAT32_EXACT = 1 << 24
 FLOAT64_EXACT = 1 << 53
 
 
-def matmul(a: Array, b: Array, empty: Empty = checked_empty) -> Array:
+def matmul(a: Array, b: Array, empty: Empty = allocate_checked) -> Array:
     """numpy.matmul; a stack of matrices times one matrix goes to BLAS as one product.
 
     Args:
@@ -50,7 +50,7 @@ def largest_shifted(x: Array, zero: Array | None) -> int:
     return max(abs(low - last), abs(high - first))
 
 
-def shifted(x: Array, zero: Array | None, empty: Empty = np.empty) -> Array:
+def subtract_zero_point(x: Array, zero: Array | None, empty: Empty = np.empty) -> Array:
     """`x` less its zero point, which broadcasts, as floats that hold every value exactly."""
     kind = np.dtype(np.float32 if x.dtype.itemsize < 3 else np.float64)
     result = empty(x.shape, kind)

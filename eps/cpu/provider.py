@@ -79,7 +79,7 @@ class CPUExecutionProvider(ExecutionProvider):
         refused = {}
         for index in view.candidates:
             resolution = self._resolver.resolve(view.graph, index)
-            if resolution.supported:
+            if resolution.is_supported:
                 supported.add(index)
             else:
                 refused[index] = resolution.reason

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eps.cpu.arrays import check_allocation, checked_empty
+from eps.cpu.arrays import allocate_checked, check_allocation
 from eps.cpu.kernels.activation import scaled_exponential
 from eps.cpu.kernels.unary import relu, sigmoid, softplus, softsign
 
@@ -64,33 +64,33 @@ def activations_of(info: KernelInfo, defaults: Sequence[str], count: int) -> lis
         raise ValueError(f"{info.op_type}: {len(names)} activations for {count} directions")
     alphas = iter(info.attr("activation_alpha") or ())
     betas = iter(info.attr("activation_beta") or ())
-    found: list[Activation] = []
+    activations: list[Activation] = []
     for name in names:
         plain = _PLAIN.get(name.lower())
         if plain is not None:
-            found.append(plain)
+            activations.append(plain)
             continue
         if name.lower() not in _WITH_PARAMETERS:
             raise ValueError(f"{info.op_type}: activation '{name}' is not known")
         shape, alpha, beta = _WITH_PARAMETERS[name.lower()]
         a = 0.0 if alpha is None else float(next(alphas, alpha))
         b = 0.0 if beta is None else float(next(betas, beta))
-        found.append(_bound(shape, a, b))
-    return found
+        activations.append(_bind_activation(shape, a, b))
+    return activations
 
 
-def _bound(shape: Shaped, alpha: float, beta: float) -> Activation:
+def _bind_activation(shape: Shaped, alpha: float, beta: float) -> Activation:
     return lambda x: np.asarray(shape(x, alpha, beta), x.dtype)
 
 
 def default_activations(info: KernelInfo, defaults: Sequence[str]) -> bool:
     """Whether the node's activations are the operator's own, in every direction."""
     names = [name.lower() for name in info.attr("activations") or ()]
-    wanted = [name.lower() for name in defaults]
-    return all(name == wanted[i % len(wanted)] for i, name in enumerate(names))
+    expected = [name.lower() for name in defaults]
+    return all(name == expected[i % len(expected)] for i, name in enumerate(names))
 
 
-class Cell(Protocol):
+class RecurrentCell(Protocol):
     """One direction of one operator, its weights bound."""
 
     def project(self, x: Array) -> Array:
@@ -128,7 +128,7 @@ class Recurrence:
 
     def run(
         self,
-        cells: Sequence[Cell],
+        cells: Sequence[RecurrentCell],
         x: Array,
         lengths: Array | None,
         initial: Sequence[Array | None],
@@ -155,7 +155,7 @@ class Recurrence:
             lasts.append(last)
         y = np.stack(outputs, 1)
         states = [np.stack([last[i] for last in lasts]) for i in range(len(initial))]
-        return self.laid_out(y, states)
+        return self.arrange_outputs(y, states)
 
     def time_first(
         self, x: Array, initial: Sequence[Array | None]
@@ -165,7 +165,7 @@ class Recurrence:
             return x, initial
         return x.swapaxes(0, 1), [None if s is None else s.swapaxes(0, 1) for s in initial]
 
-    def laid_out(self, y: Array, states: Sequence[Array]) -> tuple[Array, ...]:
+    def arrange_outputs(self, y: Array, states: Sequence[Array]) -> tuple[Array, ...]:
         """Outputs and states as the node gives them."""
         if self.batch_first:
             return y.transpose(2, 0, 1, 3), *(s.swapaxes(0, 1) for s in states)
@@ -173,7 +173,7 @@ class Recurrence:
 
 
 def _one_direction(
-    cell: Cell,
+    cell: RecurrentCell,
     projected: Array,
     states: tuple[Array, ...],
     lengths: Array | None,
@@ -211,12 +211,12 @@ class StackedCell(Protocol):
         """Contributions of inputs [D, T, B, I] to the gates of every step: [T, ..., D, B, n]."""
         ...
 
-    def stepper(self, memory: Sequence[Array]) -> Stepper:
+    def stepper(self, memory: Sequence[Array]) -> CellStepper:
         """A walk that begins with those states [D, B, H] that are not outputs; they are copied."""
         ...
 
 
-class Stepper(Protocol):
+class CellStepper(Protocol):
     """One walk, which one thread makes.
 
     Attributes:
@@ -245,7 +245,7 @@ def walk(
     h, *memory = (np.zeros(shape, x.dtype) if s is None else s for s in initial)
     projected = cell.project(_in_order(x, recurrence.backwards))
     stepper = cell.stepper(memory)
-    y = checked_empty((steps, *shape), x.dtype)
+    y = allocate_checked((steps, *shape), x.dtype)
     if lengths is None or bool((lengths == steps).all()):
         for now, out in zip(projected, y, strict=True):
             stepper.step(now, h, out)
@@ -258,7 +258,7 @@ def walk(
     for d, back in enumerate(recurrence.backwards):
         if back:
             y[:, d] = y[::-1, d].copy()
-    return recurrence.laid_out(y, [h, *stepper.memory])
+    return recurrence.arrange_outputs(y, [h, *stepper.memory])
 
 
 def _in_order(x: Array, backwards: Sequence[bool]) -> Array:
@@ -267,7 +267,7 @@ def _in_order(x: Array, backwards: Sequence[bool]) -> Array:
     return ways[0][None] if len(ways) == 1 else np.stack(ways)
 
 
-def _mask_ended(stepper: Stepper, projected: Array, h: Array, y: Array, going: Array) -> Array:
+def _mask_ended(stepper: CellStepper, projected: Array, h: Array, y: Array, going: Array) -> Array:
     """Steps of sequences that differ in length; one that is over keeps its states and gives 0.
 
     Args:

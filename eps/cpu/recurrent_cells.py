@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import aligned_empty, checked_empty
+from eps.cpu.arrays import allocate_aligned, allocate_checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ def by_gate(values: Array, gates: int, smooth: int) -> Array:
     """
     parts = values.reshape(values.shape[0], gates, -1, values.shape[2])
     ordered = parts.transpose(1, 0, 3, 2)
-    result = aligned_empty(ordered.shape, values.dtype)
+    result = allocate_aligned(ordered.shape, values.dtype)
     np.copyto(result, ordered)
     result[:smooth] *= _HALF
     return result
@@ -55,7 +55,7 @@ def project_all(x: Array, w: Array, bias: Array | None) -> Array:
     """x [D, T, B, I] times w [gates, D, I, H], plus bias: a view [T, gates, D, B, H]."""
     ways, steps, batch, size = x.shape
     gates, _, _, hidden = w.shape
-    sums = checked_empty((gates, ways, steps * batch, hidden), w.dtype)
+    sums = allocate_checked((gates, ways, steps * batch, hidden), w.dtype)
     np.matmul(x.reshape(ways, -1, size), w, sums)
     if bias is not None:
         np.add(sums, bias, sums)

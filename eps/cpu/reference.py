@@ -62,11 +62,11 @@ def reference_kernel(
     op: OpIdentifier, info: KernelInfo, opset_imports: Mapping[str, int]
 ) -> KernelFn | None:
     """The class's `_run`, attributes bound; None if there is no class or it is denied."""
-    found = None if why_not(op) else _find_class(op)
-    if found is None:
+    op_run = None if why_not(op) else _find_class(op)
+    if op_run is None:
         return None
     node = node_model(info, opset_imports).graph.node[0]
-    instance = found(node, {"log": _ignore, "opsets": dict(opset_imports), "new_ops": None})
+    instance = op_run(node, {"log": _ignore, "opsets": dict(opset_imports), "new_ops": None})
     run = instance._run  # noqa: SLF001 - `run` rebuilds its arguments for every call
     attributes = {name: getattr(instance, name) for name in instance.attributes_names_}
     parameters = inspect.signature(run).parameters.values()
@@ -101,12 +101,12 @@ def _find_class(op: OpIdentifier) -> Any:  # noqa: ANN401 - a subclass of OpRun
     classes = vars(importlib.import_module(_MODULES[op.domain]))
     prefix = f"{op.op_type}_"
     numbered = {
-        int(name.removeprefix(prefix)): found
-        for name, found in classes.items()
+        int(name.removeprefix(prefix)): op_run
+        for name, op_run in classes.items()
         if name.startswith(prefix) and name.removeprefix(prefix).isdecimal()
     }
     usable = [version for version in numbered if version <= op.since_version]
     if usable:
         return numbered[max(usable)]
-    found = None if numbered else classes.get(op.op_type)
-    return found if inspect.isclass(found) else None
+    op_run = None if numbered else classes.get(op.op_type)
+    return op_run if inspect.isclass(op_run) else None

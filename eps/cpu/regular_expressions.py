@@ -33,7 +33,7 @@ def finder(pattern: str) -> Callable[[str], list[tuple[int, int]]]:
         ValueError: As `full_matcher`; or without google-re2 the longest may not be found.
     """
     compiled = _compile_pattern(pattern, longest=True)
-    return lambda text: [found.span() for found in compiled.finditer(text)]
+    return lambda text: [match.span() for match in compiled.finditer(text)]
 
 
 def _compile_pattern(pattern: str, *, longest: bool = False) -> Any:  # noqa: ANN401 - of re2 or re

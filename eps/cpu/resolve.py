@@ -44,7 +44,7 @@ class Resolution:
     reasons: tuple[str, ...] = ()
 
     @property
-    def supported(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether anything may run the node."""
         return bool(self.kernels or self.reference or self.function)
 
@@ -96,7 +96,7 @@ class Resolver:
             self._types.add(op, self.schemas.places(op))
         call = KernelCall(op=op, node_name=node.name, input_types=inputs, output_types=outputs)
         matches = [registry.search(call, self._types) for registry in self.registries]
-        kernels = tuple(definition for match in matches for definition in match.found)
+        kernels = tuple(definition for match in matches for definition in match.kernels)
         if kernels:
             function = domain in _ONNX and self.schemas.has_body(op)
             return Resolution(op=op, kernels=kernels, function=function)
@@ -115,12 +115,12 @@ def opset_of(domain: str, opset_imports: Mapping[str, int]) -> int:
     Bodies of functions from other domains import no ai.onnx and mean the newest; models
     in the wild forget com.microsoft, whose only version is 1.
     """
-    found = opset_imports.get(domain)
-    if found is None and domain == "":
-        found = opset_imports.get("ai.onnx")
-    if found is None and domain == "":
+    opset = opset_imports.get(domain)
+    if opset is None and domain == "":
+        opset = opset_imports.get("ai.onnx")
+    if opset is None and domain == "":
         return load_table().newest[""]
-    return 1 if found is None else found
+    return 1 if opset is None else opset
 
 
 def _without_kernels(

@@ -127,7 +127,7 @@ class Masks:
     left: int = -1
     right: int = -1
 
-    def allowed(self, length: int, total: int, offset: Array | int) -> Array | None:
+    def allowed_keys(self, length: int, total: int, offset: Array | int) -> Array | None:
         """Boolean [L, T], or [B, 1, L, T] for an offset per batch; None if all are allowed.
 
         Args:
@@ -157,7 +157,7 @@ def as_bias(allowed: Array, like: Array) -> Array:
     return np.asarray(np.where(allowed, like.dtype.type(0), like.dtype.type(-np.inf)))
 
 
-def combined(*biases: Array | None) -> Array | None:
+def combine_biases(*biases: Array | None) -> Array | None:
     """The sum of those that are there."""
     result = None
     for bias in biases:

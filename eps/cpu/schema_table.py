@@ -55,7 +55,7 @@ class SchemaTable:
         row = next((row for row in reversed(rows) if row[0] <= opset), None)
         return schema_of(row) if row is not None else None
 
-    def known(self) -> set[tuple[str, str, int]]:
+    def list_versions(self) -> set[tuple[str, str, int]]:
         """(domain, operator, version) of every schema."""
         return {
             (domain, name, row[0])
@@ -82,8 +82,8 @@ def schema_of(row: list[Any]) -> Schema:
 def row_of(schema: Schema) -> list[Any]:
     """Encode a schema for `schema_of`; inputs are at 0, 1, ..., outputs at -1, -2, ..."""
     places = {
-        name: [place.index if place.is_input else -1 - place.index for place in found]
-        for name, found in schema.places.items()
+        name: [place.index if place.is_input else -1 - place.index for place in argument_places]
+        for name, argument_places in schema.places.items()
     }
     return [schema.since_version, places, dict(schema.defaults), schema.has_body]
 

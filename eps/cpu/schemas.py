@@ -97,11 +97,13 @@ class Schemas:
 
     def _known_versions(self) -> set[tuple[str, str, int]]:
         """(domain, operator, version) of every schema and kernel."""
-        found = load_table().known()
+        versions = load_table().list_versions()
         for registry in self.registries:
             for domain, op_type in registry.operators():
-                found.update((domain, op_type, v) for v in registry.since_versions(domain, op_type))
-        return found
+                versions.update(
+                    (domain, op_type, v) for v in registry.since_versions(domain, op_type)
+                )
+        return versions
 
 
 def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:

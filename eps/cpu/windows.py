@@ -171,7 +171,7 @@ class Padding:
             borders=tuple(borders),
         )
 
-    def around(self, x: Array, fill: float, empty: Empty) -> Array:
+    def pad(self, x: Array, fill: float, empty: Empty) -> Array:
         """`x` with `fill` around it.
 
         Raises:
@@ -189,16 +189,16 @@ class Padding:
         return result
 
 
-def padded_space(
+def pad_space(
     x: Array, axes: Sequence[AxisWindow], fill: float = 0, empty: Empty = np.empty
 ) -> Array:
     """`x` with `fill` around its last axes, as far as windows reach; `x` itself if nowhere."""
     padding = Padding.of(x.shape, axes)
-    return x if padding is None else padding.around(x, fill, empty)
+    return x if padding is None else padding.pad(x, fill, empty)
 
 
-def padded_axis(x: Array, at: int, axis: AxisWindow, fill: float, empty: Empty = np.empty) -> Array:
-    """As `padded_space`, along axis `at` alone."""
+def pad_axis(x: Array, at: int, axis: AxisWindow, fill: float, empty: Empty = np.empty) -> Array:
+    """As `pad_space`, along axis `at` alone."""
     if axis.before == 0 and axis.reach == 0:
         return x
     shape = list(x.shape)
@@ -251,12 +251,12 @@ class Windows:
         padding = Padding.of(shape, axes)
         padded = shape if padding is None else padding.shape
         steps = [math.prod(padded[d + 1 :]) * dtype.itemsize for d in range(len(padded))]
-        found, strides = _window_steps(padded, steps, axes)
-        return cls(axes=tuple(axes), padding=padding, shape=found, strides=strides)
+        window_shape, strides = _window_steps(padded, steps, axes)
+        return cls(axes=tuple(axes), padding=padding, shape=window_shape, strides=strides)
 
-    def over(self, x: Array, empty: Empty = np.empty) -> Array:
+    def view_of(self, x: Array, empty: Empty = np.empty) -> Array:
         """A view of `x`, or of its padded copy."""
-        padded = x if self.padding is None else self.padding.around(x, 0, empty)
+        padded = x if self.padding is None else self.padding.pad(x, 0, empty)
         if padded.flags.c_contiguous:
             # As as_strided, ten times as fast.
             return np.ndarray(self.shape, padded.dtype, padded, 0, self.strides)

@@ -91,7 +91,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         rebuild=read_flag(options, "rebuild"),
         max_variants=max_variants,
         reshape=reshape,
-        closed=_closed(options),
+        closed=_read_closed(options),
         weights=read_choice(options, "weights", WEIGHTS),
         tuning=read_choice(options, "tuning", TUNING),
         tuning_cache=options.get("tuning_cache", ""),
@@ -101,7 +101,7 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
     )
 
 
-def _closed(options: Mapping[str, str]) -> bool:
+def _read_closed(options: Mapping[str, str]) -> bool:
     """Whether other shapes are refused.
 
     Raises:

@@ -91,7 +91,7 @@ class LaunchSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Port:
+class ProgramPort:
     """An input or output: row-major at `offset` bytes of the arena."""
 
     name: str
@@ -123,8 +123,8 @@ class ProgramSpec:
     calls: tuple[LaunchSpec, ...]
     arena: int
     weights: tuple[Weight, ...]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ProgramPort, ...]
+    outputs: tuple[ProgramPort, ...]
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
     fills: tuple[ArenaFill, ...] = ()
     entry: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType
-from eps.opencl.payload.format import Payload, Variant
+from eps.opencl.payload.format import ProgramPayload, ProgramVariant
 from eps.opencl.payload.import_payload import (
     info_identity,
     info_text,
@@ -153,7 +153,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
             InvalidGraph: It is not a whole payload of this device for free dimensions.
             EPFail: The driver gives no binary.
         """
-        from eps.opencl.payload.writer import updated_payload, write_payload  # noqa: PLC0415 - lazy: rare
+        from eps.opencl.payload.writer import update_payload, write_payload  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         assert isinstance(compiled, DynamicPartition), "no other partition meets new shapes"
@@ -164,7 +164,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
             require_fit(old.identity, self._identity, rebuild=False)
             variants = [self._variant(n.held.executable, n.spec) for n in new.values()]
             most = self.options.max_variants
-            write_payload(updated_payload(old, variants, most), out)
+            write_payload(update_payload(old, variants, most), out)
         return True
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
@@ -190,23 +190,23 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """As `import_model`; weights stay in the mapped file where the device can read them."""
         return self._import(payload, weights.data, io)
 
-    def _payload(self, compiled: CompiledPartition) -> Payload:
+    def _payload(self, compiled: CompiledPartition) -> ProgramPayload:
         from eps.opencl.payload.dynamic_payload import store_graph  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         if isinstance(compiled, DynamicPartition):
             variants = tuple(self._variant(one, one.spec) for one in compiled.executables())
-            return Payload(
-                self._identity, variants, store_graph(compiled.graph, whole=not compiled.closed)
+            return ProgramPayload(
+                self._identity, variants, store_graph(compiled.graph, whole=not compiled.is_closed)
             )
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
         executable = compiled.executable
-        return Payload(self._identity, (self._variant(executable, executable.spec),))
+        return ProgramPayload(self._identity, (self._variant(executable, executable.spec),))
 
-    def _variant(self, executable: Executable, spec: ProgramSpec) -> Variant:
+    def _variant(self, executable: Executable, spec: ProgramSpec) -> ProgramVariant:
         if self._target.late_binaries:
             executable.warm()
-        return Variant(spec, memoryview(executable.binary()))
+        return ProgramVariant(spec, memoryview(executable.binary()))
 
     def _import(
         self, data: memoryview, shared: memoryview | None, io: PartitionIo

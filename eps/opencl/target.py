@@ -34,7 +34,7 @@ class Groups:
     local: int
 
     @property
-    def wanted(self) -> int:
+    def min_groups(self) -> int:
         """Groups that keep the device busy."""
         return self.units * GROUPS_OF_A_UNIT
 

@@ -51,7 +51,6 @@ class OpenVINOOptions:
         reshape: Input name to bounds for each of its dimensions.
         ieee: Whether NaN and infinities are kept.
         npu_platform: Four digits; "" compiles for the device that is here.
-        given: The options as text, which a payload's notes record.
     """
 
     device: str = "CPU"
@@ -64,7 +63,6 @@ class OpenVINOOptions:
     npu_platform: str = ""
     ieee: bool = False
     cache_dir: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -84,12 +82,12 @@ class OpenVINOOptions:
 
 def device_kind(device: str) -> str:
     """CPU, GPU or NPU, of the first device that `device` names; AUTO alone is CPU."""
-    group, members = _parted(device)
+    group, members = _split_group(device)
     first = (members or "CPU").split(",")[0] if group else device
     return first.strip().split(".")[0].split("(")[0]
 
 
-def _parted(device: str) -> tuple[str, str]:
+def _split_group(device: str) -> tuple[str, str]:
     """A group of devices and its members, such as ("AUTO", "NPU,CPU"); ("", "") for a device."""
     group, colon, members = device.partition(":")
     return (group, members) if group in _GROUPS and bool(colon) == bool(members) else ("", "")
@@ -120,7 +118,6 @@ def parse_options(options: Mapping[str, str]) -> OpenVINOOptions:
         npu_platform=_npu_platform(options.get("npu_platform", ""), device),
         ieee=_ieee(options, device),
         cache_dir=options.get("cache_dir", ""),
-        given=dict(options),
     )
 
 
@@ -169,7 +166,7 @@ def weightless_config(options: OpenVINOOptions, path: str) -> dict[str, object]:
 
 def _device(text: str) -> str:
     device = text.strip().upper()
-    group, members = _parted(device)
+    group, members = _split_group(device)
     named = [m.strip() for m in (members.split(",") if group else [device]) if m.strip()]
     if not all(map(_is_device, named)) or not (named or group == "AUTO"):
         raise InvalidArgument(f"device_type is '{text}', expected {OPTIONS[DEVICE_OPTION]}")
@@ -204,12 +201,12 @@ def _npu_platform(text: str, device: str) -> str:
 
 
 def _ieee(options: Mapping[str, str], device: str) -> bool:
-    wanted = read_flag(options, "ieee_semantics")
-    if wanted and device != "CPU":
+    ieee = read_flag(options, "ieee_semantics")
+    if ieee and device != "CPU":
         raise InvalidArgument(
             f"ieee_semantics is for device_type CPU, and device_type is '{device}'"
         )
-    return wanted
+    return ieee
 
 
 def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
@@ -230,4 +227,4 @@ def _load_config(text: str, kind: str, device: str) -> dict[str, object]:
         raise InvalidArgument(
             f"load_config names devices {unknown}, expected {', '.join(_LOAD_CONFIG_DEVICES)}"
         )
-    return {**content.get(_parted(device)[0] or kind, {})}
+    return {**content.get(_split_group(device)[0] or kind, {})}

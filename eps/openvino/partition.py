@@ -12,7 +12,7 @@ from ort_lite.ep import CompiledPartition, EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.openvino.sdk.runtime import Array, Model
+    from eps.openvino.sdk.runtime import Array, RuntimeModel
     from ort_lite.ep import Graph, Value
 
 SHARED_FROM = 1 << 20
@@ -39,7 +39,7 @@ class OpenVINOPartition(CompiledPartition):
 
     def __init__(
         self,
-        model: Model,
+        model: RuntimeModel,
         name: str,
         order: tuple[Sequence[int], Sequence[int]],
         source: Graph | None = None,
@@ -53,10 +53,10 @@ class OpenVINOPartition(CompiledPartition):
             source: What was compiled, where it was compiled here.
         """
         self.source = source
-        self.model: Model | None = model
+        self.model: RuntimeModel | None = model
         self.name = name
         self._in_order, self._out_order = tuple(order[0]), tuple(order[1])
-        self._idle: deque[_Request] = deque()
+        self._idle: deque[_PartitionRequest] = deque()
         self._idle.append(self._request())
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -95,16 +95,18 @@ class OpenVINOPartition(CompiledPartition):
         self.model = None
         self.source = None
 
-    def _request(self) -> _Request:
+    def _request(self) -> _PartitionRequest:
         if self.model is None:
             raise EPFail(f"{self.name} is run after it was released")
-        return _Request(self.model, self._in_order, self._out_order)
+        return _PartitionRequest(self.model, self._in_order, self._out_order)
 
 
-class _Request:
+class _PartitionRequest:
     """One infer request, which takes and gives values in the partition's order."""
 
-    def __init__(self, model: Model, in_order: Sequence[int], out_order: Sequence[int]) -> None:
+    def __init__(
+        self, model: RuntimeModel, in_order: Sequence[int], out_order: Sequence[int]
+    ) -> None:
         self._request = model.request()
         self._in_order = tuple(in_order)
         self._out_order = tuple(out_order)
@@ -127,18 +129,18 @@ class _Request:
             else:
                 self._owned[i] = None
                 lent.append(self._request.set_input_zero_copy(self._in_order[i], value))
-        found = self._request.infer()
-        return [found[index] for index in self._out_order]
+        outputs = self._request.infer()
+        return [outputs[index] for index in self._out_order]
 
 
-def _require_shape(found: tuple[int, ...], compiled: tuple[int, ...]) -> None:
+def _require_shape(shape: tuple[int, ...], compiled: tuple[int, ...]) -> None:
     """Numpy would repeat a smaller value, or raise an error of its own.
 
     Raises:
         EPFail: The shapes differ in more than ones in front.
     """
-    if found != compiled and _without_ones(found) != _without_ones(compiled):
-        raise EPFail(f"an input has shape {list(found)}, and was compiled as {list(compiled)}")
+    if shape != compiled and _without_ones(shape) != _without_ones(compiled):
+        raise EPFail(f"an input has shape {list(shape)}, and was compiled as {list(compiled)}")
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

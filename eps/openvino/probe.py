@@ -28,12 +28,12 @@ def probe_devices() -> Probe:
     except SDK_ERRORS as exc:
         return Probe(reason=f"OpenVINO does not start: {sdk_text(exc)}")
     devices = []
-    tried = [f"OpenVINO {VERSION}: available_devices {names}"]
+    attempts = [f"OpenVINO {VERSION}: available_devices {names}"]
     for name in names:
         try:
             identity = read_identity(runtime, name)
         except EPFail as exc:
-            tried.append(f"{name}: {exc.message}")
+            attempts.append(f"{name}: {exc.message}")
             continue
         devices.append(
             DeviceInfo(
@@ -47,9 +47,9 @@ def probe_devices() -> Probe:
     kinds = {device.kind for device in devices}
     missing = [kind for kind in ("GPU", "NPU") if kind not in kinds]
     for kind in missing:
-        tried += _explain_absence(core, kind)
+        attempts += _explain_absence(core, kind)
     reason = f"no {' and no '.join(missing)}" if missing else ""
-    return Probe(tuple(devices), reason, tuple(tried))
+    return Probe(tuple(devices), reason, tuple(attempts))
 
 
 def _explain_absence(core: openvino.Core, kind: str) -> list[str]:
@@ -68,10 +68,10 @@ def _explain_absence(core: openvino.Core, kind: str) -> list[str]:
 def _device_files(folder: Path) -> str:
     if not folder.is_dir():
         return f"{folder} does not exist (no driver, or none for this device)"
-    found = []
+    lines = []
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             continue
         usable = os.access(path, os.R_OK | os.W_OK)
-        found.append(f"{path}{'' if usable else ' (no permission: join its group, often render)'}")
-    return ", ".join(found) or f"{folder} is empty"
+        lines.append(f"{path}{'' if usable else ' (no permission: join its group, often render)'}")
+    return ", ".join(lines) or f"{folder} is empty"

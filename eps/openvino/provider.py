@@ -117,11 +117,11 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         if options.reshape and options.needs_static_shapes and graph.outer is None:
             from ort_lite.ep import infer_static_shapes  # noqa: PLC0415 - lazy: rare
 
-            asked = {
+            sizes = {
                 name: [low if low == high else None for low, high in bounds]
                 for name, bounds in options.reshape.items()
             }
-            self._static_shapes = infer_static_shapes(graph, asked)
+            self._static_shapes = infer_static_shapes(graph, sizes)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device; of a group, those of the first."""

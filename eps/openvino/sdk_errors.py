@@ -39,5 +39,5 @@ def openvino_errors(doing: str) -> Iterator[None]:
 def sdk_text(exc: BaseException) -> str:
     """The message without OpenVINO's "Exception from file:line" lines, on one line."""
     lines = [line.strip() for line in str(exc).splitlines()]
-    told = [line for line in lines if line and not line.startswith("Exception from ")]
-    return " ".join(told) or str(exc)
+    messages = [line for line in lines if line and not line.startswith("Exception from ")]
+    return " ".join(messages) or str(exc)

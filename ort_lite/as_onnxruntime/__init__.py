@@ -45,9 +45,9 @@ def as_onnxruntime(
             provider that is not installed.
     """
     from ort_lite.as_onnxruntime.installation import install  # noqa: PLC0415 - lazy: rare
-    from ort_lite.as_onnxruntime.settings import Settings  # noqa: PLC0415 - lazy: rare
+    from ort_lite.as_onnxruntime.settings import StandInSettings  # noqa: PLC0415 - lazy: rare
 
-    install(Settings.of(providers=providers, cache=cache, report=report))
+    install(StandInSettings.of(providers=providers, cache=cache, report=report))
 
 
 class _Callable(ModuleType):

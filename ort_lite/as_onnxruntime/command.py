@@ -82,7 +82,7 @@ def parse(arguments: Sequence[str]) -> tuple[dict[str, str], list[str] | None]:
             if not rest:
                 raise UsageError("argument expected for --providers, such as openvino,cpu")
             value = rest.pop(0)
-        variables.update(_variable(name, value))
+        variables.update(_option_variable(name, value))
     raise UsageError(f"which program? Expected script.py, -m module or -c code.\n\n{USAGE}")
 
 
@@ -139,7 +139,7 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> int:
         return process.wait()
 
 
-def _variable(name: str, value: str) -> dict[str, str]:
+def _option_variable(name: str, value: str) -> dict[str, str]:
     """The environment variable that an option sets for the stand-in."""
     if name == "--providers":
         from ort_lite.as_onnxruntime.provider_text import parse_providers  # noqa: PLC0415 - lazy: rare

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from ort_lite.as_onnxruntime.settings import Settings
+    from ort_lite.as_onnxruntime.settings import StandInSettings
 
 NAME = "onnxruntime"
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_path")  # noqa: PTH100, PTH118, PTH120 - pathlib takes longer to import than the rest
@@ -32,7 +32,7 @@ class StandInFinder:
         settings: Handed to the module as its spec's `loader_state`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: StandInSettings) -> None:
         self.settings = settings
 
     def find_spec(
@@ -53,7 +53,7 @@ class StandInFinder:
         return spec
 
 
-def install(settings: Settings) -> None:
+def install(settings: StandInSettings) -> None:
     """Let `import onnxruntime` give the stand-in.
 
     Raises:
@@ -83,10 +83,10 @@ def installed_package() -> str:
     for folder in sys.path:
         if os.path.abspath(folder) != FOLDER:  # noqa: PTH100 - as above
             spec = PathFinder.find_spec(NAME, [folder])
-            found = spec.submodule_search_locations if spec is not None else None
+            folders = spec.submodule_search_locations if spec is not None else None
             # Not a folder without __init__.py, nor a module that calls as_onnxruntime.
-            if spec is not None and spec.origin and found and os.path.isdir(f"{found[0]}/capi"):  # noqa: PTH112 - as above
-                return found[0]
+            if spec is not None and spec.origin and folders and os.path.isdir(f"{folders[0]}/capi"):  # noqa: PTH112 - as above
+                return folders[0]
     return ""
 
 
@@ -99,7 +99,7 @@ def _is_substitute(module: ModuleType) -> bool:
     return importing and not any(name.startswith(f"{NAME}.") for name in sys.modules)
 
 
-def _check(present: ModuleType, settings: Settings) -> None:
+def _check(present: ModuleType, settings: StandInSettings) -> None:
     if not hasattr(present, MARK):
         version = getattr(present, "__version__", "")
         where = getattr(present, "__file__", None)

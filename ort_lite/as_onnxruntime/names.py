@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import ort_lite
 from ort_lite.as_onnxruntime.installation import NAME, installed_package
-from ort_lite.as_onnxruntime.settings import Settings
+from ort_lite.as_onnxruntime.settings import StandInSettings
 from ort_lite.version import ONNXRUNTIME_VERSION
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ _MODULES = {"capi": "capi", "onnxruntime_validation": "capi.onnxruntime_validati
 _BUILD = ("get_version_string", "get_build_info")
 
 
-def _session_class(settings: Settings) -> type:
+def _session_class(settings: StandInSettings) -> type:
     if settings.report:
-        from ort_lite.as_onnxruntime.report import reported  # noqa: PLC0415 - lazy: rare
+        from ort_lite.as_onnxruntime.report import reported_session_class  # noqa: PLC0415 - lazy: rare
 
-        base: type = reported(settings.report)
+        base: type = reported_session_class(settings.report)
     else:
         from ort_lite.as_onnxruntime.sessions import InferenceSession  # noqa: PLC0415 - lazy: rare
 
@@ -41,7 +41,7 @@ def _session_class(settings: Settings) -> type:
     return type("InferenceSession", (base,), {"settings": settings, "__module__": NAME})
 
 
-def _compiler_class(settings: Settings) -> type:
+def _compiler_class(settings: StandInSettings) -> type:
     from ort_lite.as_onnxruntime.compilers import compiler_class  # noqa: PLC0415 - lazy: rare
 
     return compiler_class(settings)
@@ -59,7 +59,7 @@ class StandInNames:
         public: Names for `from onnxruntime import *`.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: StandInSettings) -> None:
         self.settings = settings
         self.public = sorted(
             {*dir(ort_lite), *_BUILD, *_VALUES, *_MODULES} - {"as_onnxruntime", "__version__"}
@@ -74,14 +74,14 @@ class StandInNames:
             ValueError: What the environment says cannot be read.
         """
         state = spec.loader_state if spec is not None else None
-        settings = state if isinstance(state, Settings) else Settings.of()
+        settings = state if isinstance(state, StandInSettings) else StandInSettings.of()
         sys.meta_path.append(MissingPackages())
         return cls(settings)
 
     def installed_packages(self) -> list[str]:
         """Folder of an installed onnxruntime's other packages, if any."""
-        found = installed_package()
-        return [found] if found else []
+        package = installed_package()
+        return [package] if package else []
 
     def get(self, name: str) -> Any:  # noqa: ANN401 - as various as the names
         """Import what `name` is (PEP 562).

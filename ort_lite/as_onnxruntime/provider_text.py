@@ -59,16 +59,16 @@ def provider_list(
     Raises:
         ValueError: An entry is neither a name nor a pair, names nothing installed, or comes twice.
     """
-    found: dict[str, Mapping[str, str]] = {}
+    options_of: dict[str, Mapping[str, str]] = {}
     for entry in providers:
         name, options = (entry, {}) if isinstance(entry, str) else _pair(entry, origin)
         full = full_name(name, origin)
-        if full in found:
+        if full in options_of:
             raise ValueError(f"{origin}: {full} is named twice")
-        found[full] = {str(key): str(value) for key, value in options.items()}
-    if not found:
+        options_of[full] = {str(key): str(value) for key, value in options.items()}
+    if not options_of:
         raise ValueError(f"{origin}: no execution provider is named")
-    return tuple(found.items())
+    return tuple(options_of.items())
 
 
 def full_name(name: str, origin: str) -> str:
@@ -91,10 +91,10 @@ def _from_json(text: str, origin: str) -> list[Any]:
     import json  # noqa: PLC0415 - lazy: reload
 
     try:
-        found = json.loads(text)
+        providers = json.loads(text)
     except json.JSONDecodeError as exc:
         raise ValueError(f"{origin} begins with [ but is not JSON: {exc}") from exc
-    return list(found)
+    return list(providers)
 
 
 def _pair(entry: object, origin: str) -> tuple[str, Mapping[str, str]]:

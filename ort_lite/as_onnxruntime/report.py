@@ -88,7 +88,7 @@ class SessionRecord:
         return line
 
 
-class Report:
+class SessionsReport:
     """The sessions of a process, written when it ends; a forked child has a report of its own."""
 
     def __init__(self, target: str) -> None:
@@ -113,7 +113,7 @@ class Report:
             lines = [f"ort_lite in place of onnxruntime, process {os.getpid()}:"]
             sys.stderr.write("\n  ".join([*lines, *map(str, records)]) + "\n")
             return
-        found = {
+        summary = {
             "schema_version": SCHEMA_VERSION,
             "pid": os.getpid(),
             "argv": sys.argv,
@@ -122,7 +122,7 @@ class Report:
         try:
             # One write of a line: processes that end at once do not mix theirs.
             with open(self._target, "ab", buffering=0) as file:  # noqa: PTH123 - as installation.py
-                file.write(json.dumps(found).encode() + b"\n")
+                file.write(json.dumps(summary).encode() + b"\n")
         except OSError as exc:
             sys.stderr.write(f"ort_lite: the report cannot be written to {self._target}: {exc}\n")
 
@@ -140,7 +140,7 @@ class Report:
 class ReportedSession(InferenceSession):
     """The stand-in's session, which tells a report what it does."""
 
-    report: ClassVar[Report]
+    report: ClassVar[SessionsReport]
 
     def __init__(self, path_or_bytes: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the stand-in's
         """Accept the same arguments as the stand-in's session."""
@@ -179,9 +179,9 @@ class ReportedSession(InferenceSession):
         self._record.load = self.load_report().to_json()
 
 
-def reported(target: str) -> type[ReportedSession]:
+def reported_session_class(target: str) -> type[ReportedSession]:
     """The class of sessions that are reported to `target`."""
-    return type("ReportedSession", (ReportedSession,), {"report": Report(target)})
+    return type("ReportedSession", (ReportedSession,), {"report": SessionsReport(target)})
 
 
 def _model_label(model: object) -> str:

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.as_onnxruntime.settings import Settings
+    from ort_lite.as_onnxruntime.settings import StandInSettings
     from ort_lite.options import SessionOptions
 
 
 class InferenceSession(ort_lite.session.InferenceSession):
     """ort_lite's, which by default runs on the CPU EP alone, as onnxruntime's on a CPU does."""
 
-    settings: ClassVar[Settings]
+    settings: ClassVar[StandInSettings]
     _capi = "onnxruntime.capi"
 
     def __init__(
@@ -30,11 +30,13 @@ class InferenceSession(ort_lite.session.InferenceSession):
         **kwargs: Any,  # noqa: ANN401 - as various as those of ort_lite's
     ) -> None:
         """As ort_lite's, on the providers from outside, where there are any."""
-        chosen = self._chosen(sess_options, providers, provider_options)
+        chosen = self._choose_providers(sess_options, providers, provider_options)
         for name, _ in self.settings.providers or ():
             require_present(name)  # who chooses an execution provider wants to hear why not
             kwargs["enable_fallback"] = 0
-        super().__init__(path_or_bytes, decided(self.settings, sess_options), *chosen, **kwargs)
+        super().__init__(
+            path_or_bytes, decide_options(self.settings, sess_options), *chosen, **kwargs
+        )
 
     def set_providers(
         self,
@@ -42,9 +44,11 @@ class InferenceSession(ort_lite.session.InferenceSession):
         provider_options: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         """As ort_lite's; providers from outside stay."""
-        super().set_providers(*self._chosen(self._initial_options, providers, provider_options))
+        super().set_providers(
+            *self._choose_providers(self._initial_options, providers, provider_options)
+        )
 
-    def _chosen(
+    def _choose_providers(
         self,
         options: SessionOptions | None,
         providers: Sequence[str | tuple[str, Mapping[str, str]]] | None,
@@ -61,7 +65,9 @@ class InferenceSession(ort_lite.session.InferenceSession):
         return (providers, provider_options) if named else ([DEFAULT_PROVIDER], None)
 
 
-def decided(settings: Settings, options: SessionOptions | None) -> SessionOptions | None:
+def decide_options(
+    settings: StandInSettings, options: SessionOptions | None
+) -> SessionOptions | None:
     """`options` with the cache of the call; the same object where it names none."""
     if not settings.cache:
         return options
@@ -69,7 +75,7 @@ def decided(settings: Settings, options: SessionOptions | None) -> SessionOption
     from ort_lite.model_cache.settings import FOLDER_KEY  # noqa: PLC0415 - lazy: rare
     from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
-    found = options.snapshot() if options is not None else SessionOptions()
-    found.add_session_config_entry(CACHE_KEY, "1")
-    found.add_session_config_entry(FOLDER_KEY, settings.cache)
-    return found
+    decided_options = options.snapshot() if options is not None else SessionOptions()
+    decided_options.add_session_config_entry(CACHE_KEY, "1")
+    decided_options.add_session_config_entry(FOLDER_KEY, settings.cache)
+    return decided_options

@@ -17,7 +17,7 @@ STDERR = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class StandInSettings:
     """Decisions for all sessions of a process.
 
     Attributes:

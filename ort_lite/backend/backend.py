@@ -13,7 +13,7 @@ from onnx.backend.base import Backend
 from ort_lite.environment import get_device
 from ort_lite.options import SessionOptions
 
-from .backend_rep import OnnxRuntimeBackendRep, allowed  # noqa: TID252 - of the package that this is a module of, ort_lite or onnxruntime
+from .backend_rep import OnnxRuntimeBackendRep, set_allowed  # noqa: TID252 - of the package that this is a module of, ort_lite or onnxruntime
 
 _PACKAGE = import_module(__name__.partition(".")[0])
 """ort_lite, or onnxruntime where this is a module of the stand-in."""
@@ -90,10 +90,10 @@ class OnnxRuntimeBackend(Backend):
         if isinstance(model, session_class):
             return OnnxRuntimeBackendRep(model)
         if not isinstance(model, (str, bytes, os.PathLike)):
-            model = cls._checked(model)
+            model = cls._check_model(model)
         if device is not None and not cls.supports_device(device):
             raise RuntimeError(f"Incompatible device expected '{device}', got '{get_device()}'")
-        options = allowed(SessionOptions(), kwargs, SESSION_OPTIONS)
+        options = set_allowed(SessionOptions(), kwargs, SESSION_OPTIONS)
         without = os.environ.get("ORT_ONNX_BACKEND_EXCLUDE_PROVIDERS", "").split(",")
         providers = [p for p in _PACKAGE.get_available_providers() if p not in without]
         session = session_class(model, options, providers=providers)
@@ -101,7 +101,7 @@ class OnnxRuntimeBackend(Backend):
         return OnnxRuntimeBackendRep(session)
 
     @classmethod
-    def _checked(cls, model: onnx.ModelProto) -> bytes:
+    def _check_model(cls, model: onnx.ModelProto) -> bytes:
         data: bytes = model.SerializeToString()
         onnx.checker.check_model(data)
         released, why_not = cls.is_opset_supported(model)

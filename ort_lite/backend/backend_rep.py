@@ -39,7 +39,7 @@ class OnnxRuntimeBackendRep(BackendRep):
         Raises:
             RuntimeError: An attribute that may not be set here, or one array for several inputs.
         """
-        options = allowed(RunOptions(), kwargs, RUN_OPTIONS)
+        options = set_allowed(RunOptions(), kwargs, RUN_OPTIONS)
         names = [arg.name for arg in self._session.get_inputs()]
         if not isinstance(inputs, list):
             if len(names) != 1:
@@ -50,13 +50,13 @@ class OnnxRuntimeBackendRep(BackendRep):
         return self._session.run(None, dict(zip(names, inputs, strict=False)), options)
 
 
-def allowed(options: Options, wanted: dict[str, Any], names: frozenset[str]) -> Options:
-    """`options` with the attributes of `wanted` set that are among `names`.
+def set_allowed(options: Options, attributes: dict[str, Any], names: frozenset[str]) -> Options:
+    """`options` with the attributes of `attributes` set that are among `names`.
 
     Raises:
         RuntimeError: One that `options` has is not among them: it would write files, or end runs.
     """
-    for key, value in wanted.items():
+    for key, value in attributes.items():
         if key in names:
             setattr(options, key, value)
         elif hasattr(options, key):

@@ -94,8 +94,8 @@ class InferenceSession:
         """The session's, with the feed first."""
         from ort_lite.execution.value_vector import OrtValueVector  # noqa: PLC0415 - lazy: rare
 
-        found = self.session.run_with_ort_values(output_names, input_feed, run_options)
-        return OrtValueVector.of(found)
+        outputs = self.session.run_with_ort_values(output_names, input_feed, run_options)
+        return OrtValueVector.of(outputs)
 
     def set_tuning_results(
         self,

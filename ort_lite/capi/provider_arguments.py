@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ort_lite.execution.memory_info import OrtDevice, OrtDeviceVendorId
-from ort_lite.providers.provider_list import named_in
+from ort_lite.providers.provider_list import read_requests
 from ort_lite.providers.warn_user import warn_user
 from ort_lite.status import InvalidArgument
 
@@ -36,14 +36,14 @@ def check_and_normalize_provider_args(
     Raises:
         ValueError: As for a session.
     """
-    found = named_in(providers, provider_options)
-    for request in found:
+    requests = read_requests(providers, provider_options)
+    for request in requests:
         if request.name not in available_provider_names:
             warn_user(
                 f"Specified provider '{request.name}' is not in available provider names."
                 f"Available providers: '{', '.join(available_provider_names)}'"
             )
-    return [request.name for request in found], [dict(request.options) for request in found]
+    return [request.name for request in requests], [dict(request.options) for request in requests]
 
 
 def get_ort_device_type(device_type: str) -> int:

@@ -42,8 +42,8 @@ def check_npu(root: Path, openvino: str = "") -> tuple[Check, ...]:
     chips = _pci_devices(root, PCI_ACCELERATOR)
     nodes = sorted((root / "dev/accel").glob("accel*"))
     if not chips and not nodes:
-        found = "no processing accelerator on the PCI bus, no /dev/accel"
-        return (Check(name="NPU", state=State.ABSENT, found=found),)
+        absence = "no processing accelerator on the PCI bus, no /dev/accel"
+        return (Check(name="NPU", state=State.ABSENT, found=absence),)
     if not nodes:
         return (
             Check(
@@ -54,7 +54,7 @@ def check_npu(root: Path, openvino: str = "") -> tuple[Check, ...]:
             ),
         )
     loader, driver = _npu_libraries(root)
-    return (_openable("NPU", nodes, chips), loader, _judge_driver(driver, chips, openvino))
+    return (_check_access("NPU", nodes, chips), loader, _judge_driver(driver, chips, openvino))
 
 
 def _judge_driver(driver: Check, chips: Sequence[str], openvino: str) -> Check:
@@ -93,7 +93,7 @@ def check_windows_npu(drivers: Sequence[tuple[str, str]]) -> tuple[Check, ...]:
 
 def windows_npu_drivers() -> tuple[tuple[str, str], ...]:
     """Description and version of each of Intel's compute-accelerator drivers, on Windows alone."""
-    found: list[tuple[str, str]] = []
+    drivers: list[tuple[str, str]] = []
     if sys.platform == "win32":
         import winreg
 
@@ -106,8 +106,8 @@ def windows_npu_drivers() -> tuple[tuple[str, str], ...]:
             except OSError:
                 continue  # numbers have gaps
             if "intel" in read[0].lower():
-                found.append((read[1], read[2]))
-    return tuple(found)
+                drivers.append((read[1], read[2]))
+    return tuple(drivers)
 
 
 def check_gpu(root: Path) -> tuple[Check, ...]:
@@ -115,8 +115,8 @@ def check_gpu(root: Path) -> tuple[Check, ...]:
     chips = _pci_devices(root, PCI_DISPLAY)
     nodes = sorted((root / "dev/dri").glob("renderD*"))
     if not nodes:
-        found = f"{', '.join(chips) or 'no display controller'}, no render node in /dev/dri"
-        return (Check(name="GPU", state=State.ABSENT, found=found),)
+        absence = f"{', '.join(chips) or 'no display controller'}, no render node in /dev/dri"
+        return (Check(name="GPU", state=State.ABSENT, found=absence),)
     drivers = sorted(path.stem for path in (root / "etc/OpenCL/vendors").glob("*.icd"))
     opencl = Check(
         name="OpenCL drivers",
@@ -124,10 +124,10 @@ def check_gpu(root: Path) -> tuple[Check, ...]:
         found=", ".join(drivers) or "none registered in /etc/OpenCL/vendors",
         fix="" if drivers else "install your GPU's OpenCL driver, such as intel-opencl-icd",
     )
-    return (_openable("GPU", nodes, chips), opencl)
+    return (_check_access("GPU", nodes, chips), opencl)
 
 
-def _openable(name: str, nodes: Sequence[Path], chips: Sequence[str]) -> Check:
+def _check_access(name: str, nodes: Sequence[Path], chips: Sequence[str]) -> Check:
     closed = [node for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
     shown = ", ".join([*chips, *(node.name for node in nodes)])
     if not closed:
@@ -160,22 +160,24 @@ def _npu_libraries(root: Path) -> tuple[Check, Check]:
 
 def _library(root: Path, name: str, stem: str, fix: str) -> Check:
     folders = [root / folder for folder in LIBRARY_FOLDERS]
-    found = [path for folder in folders for path in sorted(folder.glob(f"{stem}*"))]
-    if found:
-        return Check(name=name, state=State.OK, found=f"/{found[-1].relative_to(root).as_posix()}")
+    libraries = [path for folder in folders for path in sorted(folder.glob(f"{stem}*"))]
+    if libraries:
+        return Check(
+            name=name, state=State.OK, found=f"/{libraries[-1].relative_to(root).as_posix()}"
+        )
     return Check(name=name, state=State.BROKEN, found=f"no {stem} in the usual folders", fix=fix)
 
 
-def _pci_devices(root: Path, wanted: str) -> list[str]:
-    """`Intel 8086:7d1d`, ..., of the PCI devices whose class begins with `wanted`."""
-    found = []
+def _pci_devices(root: Path, class_prefix: str) -> list[str]:
+    """`Intel 8086:7d1d`, ..., of the PCI devices whose class begins with `class_prefix`."""
+    devices = []
     for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
         try:
-            if not (folder / "class").read_text().startswith(wanted):
+            if not (folder / "class").read_text().startswith(class_prefix):
                 continue
             vendor = (folder / "vendor").read_text().strip()
             device = (folder / "device").read_text().strip()
         except OSError:
             continue  # the device went away while we looked
-        found.append(f"{VENDORS.get(vendor, 'PCI')} {vendor[2:]}:{device[2:]}")
-    return found
+        devices.append(f"{VENDORS.get(vendor, 'PCI')} {vendor[2:]}:{device[2:]}")
+    return devices

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.onnx_model import DataType
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.model.tensor_values import numpy_dtype
@@ -88,9 +88,9 @@ def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:
     """
     arrays = load_arrays(path)
     # numpy writes types that it does not know, such as bfloat16, as raw bytes of their size.
-    wanted = {arg.name: dtype_of(arg) for arg in inputs if arg.name in arrays}
+    dtypes = {arg.name: dtype_of(arg) for arg in inputs if arg.name in arrays}
     return {
-        name: array.view(wanted[name]) if name in wanted and array.dtype.kind == "V" else array
+        name: array.view(dtypes[name]) if name in dtypes and array.dtype.kind == "V" else array
         for name, array in arrays.items()
     }
 
@@ -173,7 +173,7 @@ def save_arrays(path: Path, arrays: Mapping[str, object]) -> None:
     """
     flat = {name: array for key, value in arrays.items() for name, array in _flat(key, value)}
     try:
-        with written_beside(path) as (out, temporary):
+        with create_sibling_file(path) as (out, temporary):
             _write_archive(out, flat)
         publish(temporary, path, replace=True)
     except OSError as exc:

@@ -86,14 +86,14 @@ def bench(  # noqa: PLR0913 - one parameter an option
     """
     if min(runs, loads) < 1 or warmup < 0:
         raise click.UsageError("--runs and --loads must be at least 1, --warmup at least 0")
-    asked = FeedChoice(files=tuple(inputs), shapes=parse_shapes(shapes))
+    feed_choice = FeedChoice(files=tuple(inputs), shapes=parse_shapes(shapes))
     if startup:
         from ort_lite.cli.startup import bench_startup
 
-        return bench_startup(model, choice, loads, asked, as_json=as_json)
+        return bench_startup(model, choice, loads, feed_choice, as_json=as_json)
     timings = [*_measure_loads(model, choice, loads)]
     with open_session(model, choice) as session:
-        feed = make_feed(session, asked)
+        feed = make_feed(session, feed_choice)
         runners: dict[str, Callable[[], object]] = {
             "run": lambda: session.run(None, feed),
         }
@@ -111,18 +111,18 @@ def bench(  # noqa: PLR0913 - one parameter an option
 
 def _measure_loads(model: Path, choice: SessionChoice, loads: int) -> Sequence[Timing]:
     plain = _times(loads, lambda: open_session(model, choice).close())
-    found = [_summarize("session from model", plain)]
+    timings = [_summarize("session from model", plain)]
     with temporary_folder("ort-lite-bench-") as folder:
         context = Path(folder) / "bench_ctx.onnx"
         entries = {"ep.context_enable": "1", "ep.context_file_path": str(context)}
         if _has_context(model):
-            return found
+            return timings
         export = _times(1, lambda: open_session(model, choice, entries).close())
-        found.append(_summarize("session and context written", export))
+        timings.append(_summarize("session and context written", export))
         if context.exists():
             reload = _times(loads, lambda: open_session(context, choice).close())
-            found.append(_summarize(RELOAD, reload))
-    return found
+            timings.append(_summarize(RELOAD, reload))
+    return timings
 
 
 def _has_context(model: Path) -> bool:
@@ -134,14 +134,14 @@ def _has_context(model: Path) -> bool:
 def _measure_runs(
     runners: Mapping[str, Callable[[], object]], runs: int, warmup: int
 ) -> Sequence[Timing]:
-    found = [_summarize(f"first {name}", _times(1, call)) for name, call in runners.items()]
+    timings = [_summarize(f"first {name}", _times(1, call)) for name, call in runners.items()]
     for call in runners.values():
         _times(warmup, call)
     times: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(runs):
         for name, call in runners.items():
             times[name] += _times(1, call)
-    return [*found, *(_summarize(name, seconds) for name, seconds in times.items())]
+    return [*timings, *(_summarize(name, seconds) for name, seconds in times.items())]
 
 
 def _measure_peer_loads(peer: str, model: Path, loads: int) -> Sequence[Timing]:
@@ -151,12 +151,12 @@ def _measure_peer_loads(peer: str, model: Path, loads: int) -> Sequence[Timing]:
 
 
 def _times(count: int, call: Callable[[], object]) -> list[float]:
-    found = []
+    seconds = []
     for _ in range(count):
         began = perf_counter()
         call()
-        found.append(perf_counter() - began)
-    return found
+        seconds.append(perf_counter() - began)
+    return seconds
 
 
 def _summarize(phase: str, seconds: Sequence[float]) -> Timing:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ort_lite.cli.session_choice import SessionChoice
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.store import CacheStore
 
 
@@ -54,12 +54,12 @@ for command in (verify, export, import_, keygen):
 @json_option
 def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
     """List entries, most recently used first."""
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
     store = store_of(folder)
-    found = list(store.entries())
-    damaged = [{"key": e[0], "problem": str(e[1])} for e in found if isinstance(e, tuple)]
-    entries = [e for e in found if isinstance(e, Entry)]
+    every_entry = list(store.entries())
+    damaged = [{"key": e[0], "problem": str(e[1])} for e in every_entry if isinstance(e, tuple)]
+    entries = [e for e in every_entry if isinstance(e, CacheEntry)]
     entries.sort(key=lambda e: -store.last_used(e.key))
     if as_json:
         listed = [_json(store, e) for e in entries]
@@ -78,7 +78,7 @@ def list_entries(*, folder: Path | None, as_json: bool) -> ExitCode:
     ]
     columns = ("key", "size", "last used", "", "providers", "model")
     print_table(columns, rows, right=("size",))
-    if not found:
+    if not every_entry:
         print_note(
             f"{store.folder} has no entries; a session adds one if ORT_LITE_CACHE_DIR or "
             "session.ep_context_cache=1 is set."
@@ -99,8 +99,8 @@ def disk_usage(*, folder: Path | None, as_json: bool) -> ExitCode:
     entries = store.sound_entries()
     used, loose = distinct_size(entries), unnamed_size(store)
     if as_json:
-        found = {"folder": str(store.folder), "entries": len(entries), "bytes": used}
-        print_json({**found, "quota_bytes": settings.quota, "unnamed_bytes": loose})
+        usage = {"folder": str(store.folder), "entries": len(entries), "bytes": used}
+        print_json({**usage, "quota_bytes": settings.quota, "unnamed_bytes": loose})
         return ExitCode.OK
     print_line(
         f"{store.folder}: {count_text(len(entries), 'entry')}, {size_text(used)} of "
@@ -185,22 +185,22 @@ def explain(model: Path, *, folder: Path | None, choice: SessionChoice, as_json:
 
     options = choice.session_options()
     try:
-        found = look_up(model, options, choice.providers, cache_of(folder, choice.config))
+        lookup = look_up(model, options, choice.providers, cache_of(folder, choice.config))
     except EPFail as exc:
         raise CommandError(
             ExitCode.NO_HARDWARE,
             exc.message,
             hint="run ort-lite devices to list the available ones",
         ) from exc
-    code = ExitCode.OK if found.hit else ExitCode.DIFFERENT
+    code = ExitCode.OK if lookup.hit else ExitCode.DIFFERENT
     if as_json:
-        print_json({"model": str(model), **found.to_json(), "exit_code": int(code)})
+        print_json({"model": str(model), **lookup.to_json(), "exit_code": int(code)})
         return code
-    print_line(f"{'hit' if found.hit else 'miss'}: {found.reason or found.key}")
-    if found.identity:
-        print_line(f"for: {_devices_text(found.identity)}")
-    if found.differences:
-        rows = [(d.field, d.recorded or "-", d.present or "-") for d in found.differences]
+    print_line(f"{'hit' if lookup.hit else 'miss'}: {lookup.reason or lookup.key}")
+    if lookup.identity:
+        print_line(f"for: {_devices_text(lookup.identity)}")
+    if lookup.differences:
+        rows = [(d.field, d.recorded or "-", d.present or "-") for d in lookup.differences]
         print_table(("field", "in the cache", "now"), rows)
     return code
 
@@ -214,7 +214,7 @@ def _devices_text(identity: Mapping[str, str]) -> str:
     return ", ".join(places)
 
 
-def _print_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> ExitCode:
+def _print_removed(entries: Sequence[CacheEntry], files: int, *, as_json: bool) -> ExitCode:
     size = sum(entry.size for entry in entries)
     if as_json:
         keys = [entry.key for entry in entries]
@@ -225,7 +225,7 @@ def _print_removed(entries: Sequence[Entry], files: int, *, as_json: bool) -> Ex
     return ExitCode.OK
 
 
-def _json(store: CacheStore, entry: Entry) -> dict[str, Any]:
+def _json(store: CacheStore, entry: CacheEntry) -> dict[str, Any]:
     return {
         "key": entry.key,
         "model": entry.source,

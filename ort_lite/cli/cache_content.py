@@ -29,7 +29,7 @@ from ort_lite.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 REMEDY = "ort-lite cache verify --fix removes damaged entries, which are then compiled again"
 
@@ -47,27 +47,27 @@ def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool
     from ort_lite.model_cache.verification import problems
 
     store = store_of(folder, secret)
-    found = list(problems(store))
+    damage = list(problems(store))
     if fix:
-        for key, _ in found:
+        for key, _ in damage:
             store.drop(key)
     if as_json:
         print_json(
             {
                 "folder": str(store.folder),
                 "entries": len(store.entry_keys()),
-                "damaged": [{"key": key, "problem": problem} for key, problem in found],
+                "damaged": [{"key": key, "problem": problem} for key, problem in damage],
                 "removed": fix,
-                "hint": REMEDY if found and not fix else "",
+                "hint": REMEDY if damage and not fix else "",
             }
         )
     else:
-        for key, problem in found:
+        for key, problem in damage:
             print_line(f"{key[:KEY_SHOWN]}: {problem}{' (removed)' if fix else ''}")
-        print_line(f"{len(found)} damaged" if found else "all entries are intact")
-        if found and not fix:
+        print_line(f"{len(damage)} damaged" if damage else "all entries are intact")
+        if damage and not fix:
             print_note(f"Hint: {REMEDY}.")
-    return ExitCode.DIFFERENT if found and not fix else ExitCode.OK
+    return ExitCode.DIFFERENT if damage and not fix else ExitCode.OK
 
 
 @click.command("export", short_help="Export entries to a file.")
@@ -158,7 +158,7 @@ def keygen(file: Path, *, force: bool, as_json: bool) -> ExitCode:
     return ExitCode.OK
 
 
-def _print_entries(verb: str, entries: Sequence[Entry], *, as_json: bool) -> ExitCode:
+def _print_entries(verb: str, entries: Sequence[CacheEntry], *, as_json: bool) -> ExitCode:
     if as_json:
         print_json({verb: [entry.key for entry in entries]})
     else:

@@ -13,7 +13,7 @@ from ort_lite.cli.exit_codes import CommandError, ExitCode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.store import CacheStore
 
@@ -75,14 +75,14 @@ def store_of(folder: Path | None, secret: Path | None = None) -> CacheStore:
     return store
 
 
-def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[Entry]:
+def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[CacheEntry]:
     """The entries that are named by the beginning of a key, or the path of a model.
 
     Raises:
         CommandError: One of `which` names none.
     """
     entries = store.sound_entries()
-    found: dict[str, Entry] = {}
+    by_key: dict[str, CacheEntry] = {}
     for text in which:
         path = str(Path(text).absolute())
         named = {e.key: e for e in entries if (text and e.key.startswith(text)) or e.source == path}
@@ -92,5 +92,5 @@ def chosen_entries(store: CacheStore, which: Sequence[str]) -> list[Entry]:
                 f"'{text}' matches neither an entry's key nor a cached model's path",
                 hint="run ort-lite cache ls to list them",
             )
-        found |= named
-    return list(found.values())
+        by_key |= named
+    return list(by_key.values())

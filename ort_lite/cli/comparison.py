@@ -42,22 +42,24 @@ def compare_outputs(
 def _compare(name: str, ours: object, reference: object) -> Difference:
     if isinstance(ours, list) and isinstance(reference, list) and len(ours) == len(reference):
         pairs = zip(ours, reference, strict=True)
-        return _worst(name, [_compare(f"{name}.{i}", a, b) for i, (a, b) in enumerate(pairs)])
+        return _worst_difference(
+            name, [_compare(f"{name}.{i}", a, b) for i, (a, b) in enumerate(pairs)]
+        )
     if not isinstance(ours, np.ndarray) or not isinstance(reference, np.ndarray):
-        return _incomparable(name, f"{_kind(ours)} against {_kind(reference)}")
+        return _incomparable_difference(name, f"{_kind(ours)} against {_kind(reference)}")
     if ours.shape != reference.shape:
-        return _incomparable(name, f"shape {ours.shape} against {reference.shape}")
+        return _incomparable_difference(name, f"shape {ours.shape} against {reference.shape}")
     if ours.dtype.kind in "OUST" or reference.dtype.kind in "OUST":
         same = ours.astype(str).tolist() == reference.astype(str).tolist()
         return _of(name, 0.0 if same else float("inf"), 1.0, identical=same)
     if ours.dtype != reference.dtype:
-        return _incomparable(name, f"type {ours.dtype} against {reference.dtype}")
+        return _incomparable_difference(name, f"type {ours.dtype} against {reference.dtype}")
     identical = ours.tobytes() == reference.tobytes()
     if identical:
         return _of(name, 0.0, 1.0, identical=True)
     if ours.dtype.kind in "iu":
         return _integers(name, ours, reference)
-    return _numbers(name, _wide(ours), _wide(reference))
+    return _numbers(name, _widen(ours), _widen(reference))
 
 
 def _integers(name: str, ours: Array, reference: Array) -> Difference:
@@ -80,7 +82,7 @@ def _numbers(name: str, ours: Array, reference: Array) -> Difference:
     return _of(name, float(np.abs(ours - reference)[usual].max()), largest, identical=False)
 
 
-def _wide(array: Array) -> Array:
+def _widen(array: Array) -> Array:
     """Numbers in which differences do not lose small values."""
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
@@ -93,12 +95,12 @@ def _of(name: str, absolute: float, largest: float, *, identical: bool) -> Diffe
     return Difference(output=name, absolute=absolute, relative=relative, identical=identical)
 
 
-def _incomparable(name: str, problem: str) -> Difference:
+def _incomparable_difference(name: str, problem: str) -> Difference:
     inf = float("inf")
     return Difference(output=name, absolute=inf, relative=inf, identical=False, problem=problem)
 
 
-def _worst(name: str, parts: list[Difference]) -> Difference:
+def _worst_difference(name: str, parts: list[Difference]) -> Difference:
     if not parts:
         return _of(name, 0.0, 1.0, identical=True)
     worst = max(parts, key=lambda part: part.relative)

@@ -13,7 +13,7 @@ import click
 
 from ctx_formats.unfinished import temporary_folder
 from ort_lite.cli.device_choice import for_npu_platform
-from ort_lite.cli.device_lines import compiled_for, devices_of
+from ort_lite.cli.device_lines import devices_of, summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     count_text,
@@ -79,12 +79,12 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
     _refuse_compiled(model, choice)
     written = []
     for target, chosen in _targets(model, output, platforms, choice):
-        found = _compile(model, target, chosen, embed=embed, replace=force)
-        written.append(found)
+        context = _compile(model, target, chosen, embed=embed, replace=force)
+        written.append(context)
         if not as_json:
-            _print(found)
+            _print(context)
     if as_json:
-        contexts = [_json(model, found) for found in written]
+        contexts = [_json(model, context) for context in written]
         print_json({"model": str(model), "contexts": contexts} if platforms else contexts[0])
     return ExitCode.OK
 
@@ -107,14 +107,14 @@ def _targets(
     names = platforms.split(",")
     if not all(name.isascii() and name.isdigit() for name in names):
         raise click.UsageError(f"--npu-platform {platforms}: expected numbers such as 4000,5010")
-    found = []
+    targets = []
     for name in dict.fromkeys(names):
         target = output or model.with_name(f"{model.stem}_npu{name}_ctx.onnx")
         if output is not None and len(names) > 1:
             target = output.with_name(f"{output.stem}_npu{name}{output.suffix}")
         providers = for_npu_platform(choice.providers, name)
-        found.append((target, dataclasses.replace(choice, providers=providers)))
-    return found
+        targets.append((target, dataclasses.replace(choice, providers=providers)))
+    return targets
 
 
 def _compile(
@@ -135,7 +135,7 @@ def _compile(
             hint="--force replaces it, -o names another file",
         )
     began = perf_counter()
-    with _written_to(target, replace=replace) as place:
+    with _output_path(target, replace=replace) as place:
         entries = {
             "ep.context_enable": "1",
             "ep.context_file_path": str(place),
@@ -154,7 +154,7 @@ def _compile(
 
 
 @contextmanager
-def _written_to(target: Path, *, replace: bool) -> Iterator[Path]:
+def _output_path(target: Path, *, replace: bool) -> Iterator[Path]:
     """Path for the context model: `target`, or a temporary name next to it until it is complete.
 
     Raises:
@@ -203,23 +203,25 @@ def _payload_files(target: Path) -> list[Path]:
     return [target.parent / name for name in names if name]
 
 
-def _print(found: _Written) -> None:
-    for path in found.files:
+def _print(context: _Written) -> None:
+    for path in context.files:
         print_line(f"{path}  {size_text(path.stat().st_size)}")
-    parts = count_text(len(found.report.partitions), "partition")
-    print_line(f"{compiled_for(found.report)}; {parts}; {time_text(found.seconds)} with loading")
+    parts = count_text(len(context.report.partitions), "partition")
+    print_line(
+        f"{summarize_compiled(context.report)}; {parts}; {time_text(context.seconds)} with loading"
+    )
 
 
-def _json(model: Path, found: _Written) -> dict[str, Any]:
-    report = found.report
+def _json(model: Path, context: _Written) -> dict[str, Any]:
+    report = context.report
     return {
         "model": str(model),
-        "output": str(found.files[0]),
-        "files": [{"path": str(p), "bytes": p.stat().st_size} for p in found.files],
+        "output": str(context.files[0]),
+        "files": [{"path": str(p), "bytes": p.stat().st_size} for p in context.files],
         "nodes": report.node_counts(),
         "devices": devices_of(report),
         "partitions": [
             {"name": p.name, "ep": p.ep, "nodes": len(p.nodes)} for p in report.partitions
         ],
-        "seconds": round(found.seconds, 6),
+        "seconds": round(context.seconds, 6),
     }

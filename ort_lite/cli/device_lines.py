@@ -28,7 +28,7 @@ def ran_on(report: SessionReport) -> str:
     return f"ran on: {_places(report)}"
 
 
-def compiled_for(report: SessionReport) -> str:
+def summarize_compiled(report: SessionReport) -> str:
     """Line with each execution provider, its device and its number of compiled nodes."""
     return f"compiled for: {_places(report)}"
 

@@ -23,7 +23,12 @@ def devices(*, as_json: bool) -> ExitCode:
         probes, broken = probe_installed()
     if as_json:
         print_json(
-            {"execution_providers": [*map(_json, probes.items()), *map(_broken, broken.items())]}
+            {
+                "execution_providers": [
+                    *map(_json, probes.items()),
+                    *map(_broken_json, broken.items()),
+                ]
+            }
         )
         return ExitCode.OK
     for ep, probe in probes.items():
@@ -67,8 +72,8 @@ def _lines(device: DeviceInfo) -> Iterator[str]:
             yield from wrapped_lines(f"        {label:<12}  ", text)
 
 
-def _json(found: tuple[str, Probe]) -> Mapping[str, Any]:
-    ep, probe = found
+def _json(probed: tuple[str, Probe]) -> Mapping[str, Any]:
+    ep, probe = probed
     return {
         "name": ep,
         "devices": [
@@ -85,5 +90,5 @@ def _json(found: tuple[str, Probe]) -> Mapping[str, Any]:
     }
 
 
-def _broken(found: tuple[str, str]) -> Mapping[str, Any]:
-    return {"name": found[0], "devices": [], "reason": found[1], "tried": []}
+def _broken_json(broken: tuple[str, str]) -> Mapping[str, Any]:
+    return {"name": broken[0], "devices": [], "reason": broken[1], "tried": []}

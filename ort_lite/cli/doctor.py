@@ -99,9 +99,9 @@ def _version(package: str) -> str:
 
 
 def _package(name: str, extra: str) -> Check:
-    found = _version(name)
-    if found:
-        return Check(name=name, state=State.OK, found=found)
+    installed = _version(name)
+    if installed:
+        return Check(name=name, state=State.OK, found=installed)
     return Check(
         name=name,
         state=State.ABSENT if extra else State.BROKEN,
@@ -115,8 +115,8 @@ def _providers() -> Iterator[Check]:
     for ep, probe in probes.items():
         names = ", ".join(f"{d.name} ({d.description})" for d in probe.devices)
         state = State.OK if probe.devices else State.ABSENT
-        found = "; ".join(part for part in (names, probe.reason) if part)
-        yield Check(name=ep, state=state, found=found)
+        summary = "; ".join(part for part in (names, probe.reason) if part)
+        yield Check(name=ep, state=state, found=summary)
     for ep, problem in broken.items():
         fix = "reinstall the package that provides it"
         yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)

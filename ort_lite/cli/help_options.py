@@ -24,8 +24,8 @@ def add_help_options(command: click.Command) -> None:
 def add_version_option(command: click.Command, version: str) -> None:
     """Give `command` the option --version."""
 
-    def show(context: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's
-        if asked and not context.resilient_parsing:
+    def show(context: click.Context, _: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click's
+        if is_set and not context.resilient_parsing:
             print_line(f"ort-lite, version {version}")
             context.exit()
 
@@ -38,7 +38,7 @@ def add_version_option(command: click.Command, version: str) -> None:
     )  # fmt: skip
 
 
-def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's
-    if asked and not context.resilient_parsing:
+def _show_help(context: click.Context, _: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click's
+    if is_set and not context.resilient_parsing:
         print_line(context.get_help())
         context.exit()

@@ -67,7 +67,7 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     """Create a matrix, to be edited, that runs MODELS on the CPU and on Intel devices."""
     from ctx_formats.atomic_write import write_file
     from ort_lite.hw.read_matrix import read_matrix
-    from ort_lite.hw.starter import installed_from, starter
+    from ort_lite.hw.starter import installation_source, starter
 
     missing = [str(path) for path in models if not path.is_file()]
     if missing:
@@ -76,7 +76,7 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
         _require_model(path)
     folder = file.resolve().parent
     paths = [Path(os.path.relpath(path.resolve(), folder)) for path in models]
-    text = starter(project or folder.name, paths, installed_from())
+    text = starter(project or folder.name, paths, installation_source())
     try:
         write_file(file, text.encode(), replace=False)
     except FileExistsError as exc:

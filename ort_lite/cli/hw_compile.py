@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ort_lite.cli.hw_project import Project
     from ort_lite.hw.compile_targets import CompiledModel, FleetResult
-    from ort_lite.hw.schema import Model
+    from ort_lite.hw.schema import MatrixModel
 
 
 @click.command("compile", short_help="Compile models for rows whose device is absent.")
@@ -66,7 +66,7 @@ def compile_rows(
     return code
 
 
-def _models(project: Project, names: Sequence[str]) -> dict[str, Model]:
+def _models(project: Project, names: Sequence[str]) -> dict[str, MatrixModel]:
     unknown = [name for name in names if name not in project.matrix.models]
     if unknown:
         raise CommandError(ExitCode.USAGE, f"{project.file} has no model '{unknown[0]}'")
@@ -75,7 +75,7 @@ def _models(project: Project, names: Sequence[str]) -> dict[str, Model]:
 
 
 def _compile_all(
-    project: Project, rows: Sequence[str], models: dict[str, Model], out: Path
+    project: Project, rows: Sequence[str], models: dict[str, MatrixModel], out: Path
 ) -> FleetResult:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ort_lite.cli.hw_project import Project
-    from ort_lite.hw.cross_result import Cell, CrossResult
+    from ort_lite.hw.cross_result import CrossCell, CrossResult
     from ort_lite.hw.rows import ExpandedRow
 
 SIGNS = {
@@ -89,7 +89,7 @@ def cross_rows(project: Project, names: Sequence[str]) -> list[ExpandedRow]:
     patterns = project.matrix.cross_load.rows
     chosen = [row for row in chosen if any(fits(row.id, pattern) for pattern in patterns)]
     facts = read_facts(libraries=required_libraries(chosen))
-    return [one.row for one in make_plan(project.matrix, chosen, facts) if one.runnable]
+    return [one.row for one in make_plan(project.matrix, chosen, facts) if one.is_runnable]
 
 
 def exit_code(result: CrossResult) -> ExitCode:
@@ -115,7 +115,7 @@ def _print(result: CrossResult, out: Path) -> None:
     names = list(dict.fromkeys(cell.builder for cell in result.cells))
     numbers = {name: str(i) for i, name in enumerate(names, 1)}
     loaders = list(dict.fromkeys(cell.loader for cell in result.cells))
-    by_pair: dict[tuple[str, str], list[Cell]] = {}
+    by_pair: dict[tuple[str, str], list[CrossCell]] = {}
     for cell in result.cells:
         by_pair.setdefault((cell.builder, cell.loader), []).append(cell)
     lines = [
@@ -131,11 +131,13 @@ def _print(result: CrossResult, out: Path) -> None:
         if not cell.as_expected:
             expected = f"expected {cell.expected}" if cell.expected else "no expectation"
             message = " ".join(cell.message.split())
-            print_line(f"{cell.builder} on {cell.loader}: {cell.found}, {expected}: {message}")
+            print_line(
+                f"{cell.builder} on {cell.loader}: {cell.verdict_text}, {expected}: {message}"
+            )
     good = sum(cell.as_expected for cell in result.cells)
     print_line(f"{good} of {len(result.cells)} loads as expected; results are in {out}")
 
 
-def _sign(cell: Cell) -> str:
+def _sign(cell: CrossCell) -> str:
     reason = f" {cell.reason}" if cell.verdict == "invalid_graph" else ""
     return f"{SIGNS[cell.verdict]}{reason}{'' if cell.as_expected else ' !'}"

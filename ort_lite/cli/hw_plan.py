@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.plan import PlannedRow
 
 FORMATS = ("table", "json", "gha", "gitlab", "buildkite", "azure")
@@ -48,7 +48,7 @@ def plan(
     facts = read_facts(libraries=required_libraries(chosen))
     planned = make_plan(project.matrix, chosen, facts)
     if here:
-        planned = tuple(one for one in planned if one.runnable)
+        planned = tuple(one for one in planned if one.is_runnable)
     if as_json or form == "json":
         print_json({"project": project.matrix.project, "rows": plan_json(planned)})
     elif form == "table":
@@ -66,13 +66,13 @@ def _print_table(planned: Sequence[PlannedRow]) -> None:
             one.row.ep.removesuffix("ExecutionProvider"),
             one.row.device,
             one.state,
-            "yes" if one.runnable else "no",
+            "yes" if one.is_runnable else "no",
             "; ".join(one.why_not),
         )
         for one in planned
     ]
     print_table(("row", "EP", "device", "state", "here", "why not"), lines)
-    count = sum(one.runnable for one in planned)
+    count = sum(one.is_runnable for one in planned)
     print_line(f"{count} of {len(planned)} rows can run on this machine")
 
 
@@ -120,7 +120,7 @@ def probe(*, as_json: bool) -> ExitCode:
 SHOWN_ISA = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", "sve")
 
 
-def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
+def _fact_lines(facts: MachineFacts) -> list[tuple[str, str]]:
     nodes = [f"{n.path}{'' if n.usable else f' (join {n.group})'}" for n in facts.device_files]
     return [
         ("os", facts.os),
@@ -134,7 +134,7 @@ def _fact_lines(facts: Facts) -> list[tuple[str, str]]:
     ]
 
 
-def _chip_lines(facts: Facts) -> list[str]:
+def _chip_lines(facts: MachineFacts) -> list[str]:
     from ort_lite.hw.requirements import NPU_CHIPS, chip_text
 
     pairs = facts.pci.items()

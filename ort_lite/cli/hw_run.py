@@ -105,7 +105,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         )
         running = _on_fleet(project, chosen, scheduler, job, out)
     else:
-        running = _here(chosen, run_environment(project, out, cache, chosen), selected)
+        running = _run_here(chosen, run_environment(project, out, cache, chosen), selected)
     results = []
     try:
         for result in running:
@@ -117,7 +117,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     return exit_code(results)
 
 
-def _here(
+def _run_here(
     rows: Sequence[ExpandedRow], run_env: RunEnvironment, suites: Sequence[str]
 ) -> Iterator[RowResult]:
     from ort_lite.hw.run_row import run_row

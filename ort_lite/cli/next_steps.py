@@ -105,10 +105,10 @@ def _similar_model(path: Path) -> str:
         return f"did you mean {path.with_name(close[0])}?"
     models = [name for name in names if name.endswith((".onnx", ".ort"))]
     where = "this folder" if path.parent == Path() else str(path.parent)
-    return f"{where} has {_listed(models)}" if models else ""
+    return f"{where} has {_join_names(models)}" if models else ""
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     shown = list(names)
     more = len(shown) - MAX_NAMED
     return ", ".join(shown[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

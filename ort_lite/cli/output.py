@@ -76,12 +76,12 @@ def print_json(fields: Mapping[str, Any]) -> None:
 def print_line(text: str) -> None:
     """Print one line of a result to stdout."""
     with result_writing():
-        click.echo(printable(text))
+        click.echo(escape_unprintable(text))
 
 
 def print_note(text: str) -> None:
     """Print one line that is not part of the result to stderr."""
-    click.echo(printable(text), err=True)
+    click.echo(escape_unprintable(text), err=True)
 
 
 def print_table(
@@ -105,7 +105,7 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(escape_unprintable(cell)) for cell in row))
     with result_writing():
         console.print(table)
 
@@ -113,7 +113,9 @@ def print_table(
 def _print_plain_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
 ) -> None:
-    cells = [[" ".join(printable(cell).split()) for cell in row] for row in (columns, *rows)]
+    cells = [
+        [" ".join(escape_unprintable(cell).split()) for cell in row] for row in (columns, *rows)
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         line = "  ".join(
@@ -152,7 +154,7 @@ def progress(doing: str) -> Iterator[None]:
         yield
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """`text`, with escapes for what would control a terminal or has no encoding at all.
 
     Names of nodes and paths of models come from untrusted files.

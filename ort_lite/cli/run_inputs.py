@@ -38,17 +38,17 @@ class FeedChoice:
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """`INPUT=1x3x224x224`, several times; a scalar is `INPUT=`."""
-    found: dict[str, tuple[int, ...]] = {}
+    parsed: dict[str, tuple[int, ...]] = {}
     for text in texts:
         name, value = key_value(text, "--shape")
         dims = value.split("x") if value else []
         if not all(dim.isascii() and dim.isdigit() for dim in dims):
             raise click.UsageError(f"--shape {text}: expected INPUT=1x3x224x224")
-        found[name] = tuple(int(dim) for dim in dims)
-    return found
+        parsed[name] = tuple(int(dim) for dim in dims)
+    return parsed
 
 
-def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]:
+def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object]:
     """Inputs out of files, or random ones.
 
     Raises:
@@ -59,22 +59,24 @@ def make_feed(session: InferenceSession, asked: FeedChoice) -> dict[str, object]
 
     inputs = session.get_inputs()
     metadata = session.get_modelmeta().custom_metadata_map
-    if not asked.files:
-        return {**guessed_feed(inputs, asked.shapes, asked.seed, metadata)}
+    if not choice.files:
+        return {**guessed_feed(inputs, choice.shapes, choice.seed, metadata)}
     shapes = {arg.name: guessed_shape(arg, metadata) for arg in inputs}
-    _require_images(asked, inputs)
-    feed = feed_of_files(asked.files, inputs, {**shapes, **asked.shapes}, asked.form or PixelForm())
+    _require_images(choice, inputs)
+    feed = feed_of_files(
+        choice.files, inputs, {**shapes, **choice.shapes}, choice.form or PixelForm()
+    )
     missing = [arg.name for arg in inputs if arg.name not in feed]
     if missing:
         raise CommandError(
             ExitCode.USAGE,
-            f"{', '.join(asked.files)} has no array for input {', '.join(missing)}; it has "
+            f"{', '.join(choice.files)} has no array for input {', '.join(missing)}; it has "
             f"{', '.join(feed)}",
         )
     return {**feed}
 
 
-def _require_images(asked: FeedChoice, inputs: Sequence[NodeArg]) -> None:
+def _require_images(choice: FeedChoice, inputs: Sequence[NodeArg]) -> None:
     """Check that `--shape` names inputs that images are resized for, in a shape that they can have.
 
     Raises:
@@ -82,24 +84,24 @@ def _require_images(asked: FeedChoice, inputs: Sequence[NodeArg]) -> None:
     """
     from ort_lite.cli.image_input import SUFFIXES
 
-    if asked.shapes and not all(name.lower().endswith(SUFFIXES) for name in asked.files):
+    if choice.shapes and not all(name.lower().endswith(SUFFIXES) for name in choice.files):
         raise click.UsageError(
             "--shape applies to images and random inputs only, not to arrays of a file"
         )
     declared = {arg.name: arg.shape for arg in inputs}
-    for name, shape in asked.shapes.items():
+    for name, shape in choice.shapes.items():
         if name not in declared:
             raise click.UsageError(f"--shape {name}: the model has {', '.join(declared)}")
         sizes = [dim if isinstance(dim, int) else None for dim in declared[name]]
         if len(sizes) != len(shape) or any(
-            size not in (None, wanted) for size, wanted in zip(sizes, shape, strict=True)
+            size not in (None, requested) for size, requested in zip(sizes, shape, strict=True)
         ):
             text = "x".join("?" if size is None else str(size) for size in sizes)
             raise click.UsageError(f"--shape {name}: the model declares {text}")
 
 
 @contextmanager
-def explain_guesses(session: InferenceSession, asked: FeedChoice) -> Iterator[None]:
+def explain_guesses(session: InferenceSession, choice: FeedChoice) -> Iterator[None]:
     """Add to a failed run's error that its shapes were guessed.
 
     Raises:
@@ -111,8 +113,8 @@ def explain_guesses(session: InferenceSession, asked: FeedChoice) -> Iterator[No
     try:
         yield
     except OrtLiteError as exc:
-        guessed = [a for a in session.get_inputs() if is_open(a) and a.name not in asked.shapes]
-        if not guessed or not all(name.lower().endswith(SUFFIXES) for name in asked.files):
+        guessed = [a for a in session.get_inputs() if is_open(a) and a.name not in choice.shapes]
+        if not guessed or not all(name.lower().endswith(SUFFIXES) for name in choice.files):
             raise
         raise CommandError(
             exit_code_of(exc),

@@ -114,25 +114,27 @@ def run(  # noqa: PLR0913 - one parameter an option
     with open_session(model, choice) as session:
         opened = perf_counter()
         metadata = session.get_modelmeta().custom_metadata_map
-        asked = FeedChoice(files=(*files, *more), shapes=parse_shapes(shapes), seed=seed, form=form)
-        feed = make_feed(session, asked)
+        feed_choice = FeedChoice(
+            files=(*files, *more), shapes=parse_shapes(shapes), seed=seed, form=form
+        )
+        feed = make_feed(session, feed_choice)
         ready = perf_counter()
-        with progress(f"running {model.name}"), explain_guesses(session, asked):
-            found = run_named(session, feed)
+        with progress(f"running {model.name}"), explain_guesses(session, feed_choice):
+            outputs = run_named(session, feed)
         seconds = {"load": opened - began, "run": perf_counter() - ready}
         report = session.explain()
     if output is not None:
-        save_arrays(output, found)
+        save_arrays(output, outputs)
     differences: tuple[Difference, ...] | None = None
     if compare is not None:
         with progress(f"running {compare}"):
             expected = _reference_outputs(compare, reference or model, feed)
-        differences = compare_outputs(found, expected)
+        differences = compare_outputs(outputs, expected)
     ok = all(d.relative <= tolerance for d in differences or ())
     if as_json:
-        _print_json(model, report, found, differences, seconds, ok=ok)
+        _print_json(model, report, outputs, differences, seconds, ok=ok)
     else:
-        for name, value in found.items():
+        for name, value in outputs.items():
             for line in value_lines(name, value, names or labels_of(metadata), top):
                 print_line(line)
         print_line(ran_on(report))
@@ -203,7 +205,7 @@ def _print_differences(differences: Sequence[Difference] | None, compare: str | 
 def _print_json(
     model: Path,
     report: SessionReport,
-    found: Mapping[str, object],
+    outputs: Mapping[str, object],
     differences: Sequence[Difference] | None,
     seconds: Mapping[str, float],
     *,
@@ -226,7 +228,7 @@ def _print_json(
             "model": str(model),
             "nodes": report.node_counts(),
             "devices": devices_of(report),
-            "outputs": {name: type_text(value) for name, value in found.items()},
+            "outputs": {name: type_text(value) for name, value in outputs.items()},
             "seconds": {key: round(value, 6) for key, value in seconds.items()},
             "comparison": compared if differences is not None else None,
             "ok": ok,

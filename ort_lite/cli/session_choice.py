@@ -115,7 +115,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
             raise click.UsageError("--device and --policy cannot be combined")
         choice = SessionChoice(
             providers=with_device(
-                _parse_providers(eps or _implied(device, kwargs), ep_options), device
+                _parse_providers(eps or _choose_implied(device, kwargs), ep_options), device
             ),
             config=dict(key_value(text, "--config") for text in config),
             dimensions=dict(_parse_dimension(text) for text in dims),
@@ -126,7 +126,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     return wrapper
 
 
-def _implied(device: str, others: Mapping[str, Any]) -> tuple[str, ...]:
+def _choose_implied(device: str, others: Mapping[str, Any]) -> tuple[str, ...]:
     """The execution provider whose options -O gives where -e is left out: OpenVINO has the NPUs."""
     npu = device.lower().startswith("npu") or others.get("platforms")
     return ("openvino",) if npu else ()
@@ -239,11 +239,11 @@ def _require_named(choice: SessionChoice) -> None:
 
 def _devices_open(options: SessionOptions, choice: SessionChoice) -> bool:
     """Whether the devices can be opened, so that a failure has another cause."""
-    from ort_lite.providers.provider_list import named_in, open_all, requested
+    from ort_lite.providers.provider_list import add_defaults, open_all, read_requests
     from ort_lite.status import EPFail
 
     try:
-        opened = open_all(requested(options, named_in(choice.providers, None)))
+        opened = open_all(add_defaults(options, read_requests(choice.providers, None)))
     except EPFail:
         return False
     for ep in opened:

@@ -70,13 +70,13 @@ def _image_axes(arg: NodeArg) -> tuple[int, int] | tuple[()]:
 
 def _image_size(metadata: Mapping[str, str]) -> tuple[int, int]:
     try:
-        found = json.loads(metadata.get("imgsz", ""))
+        size = json.loads(metadata.get("imgsz", ""))
     except ValueError:
-        found = None
-    if isinstance(found, int):
-        found = [found, found]
-    if isinstance(found, list) and len(found) == 2 and all(isinstance(n, int) for n in found):
-        height, width = found
+        size = None
+    if isinstance(size, int):
+        size = [size, size]
+    if isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) for n in size):
+        height, width = size
         if height > 0 and width > 0:
             return height, width
     return TEXT_LINE if metadata.get(ALPHABET) else (IMAGE_SIZE, IMAGE_SIZE)

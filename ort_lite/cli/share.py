@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.device_lines import compiled_for
+from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
 from ort_lite.cli.session_choice import open_session, session_choice
@@ -64,7 +64,7 @@ def share(
         return ExitCode.OK
     for path in files:
         print_line(f"{path}  {size_text(path.stat().st_size)}")
-    for line in dict.fromkeys(map(compiled_for, reports)):
+    for line in dict.fromkeys(map(summarize_compiled, reports)):
         print_note(line)
     return ExitCode.OK
 
@@ -129,12 +129,12 @@ def _merge_options(choice: SessionChoice, provider_pairs: str, config_pairs: str
 
 def _pairs(text: str, option: str) -> Mapping[str, str]:
     """Parse `key|value key|value`."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for pair in text.split():
         key, bar, value = pair.partition("|")
         if not key or not bar or not value:
             raise click.UsageError(f'{option} "{pair}": expected KEY|VALUE')
-        if key in found:
+        if key in pairs:
             raise click.UsageError(f"{option}: {key} is set twice")
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs

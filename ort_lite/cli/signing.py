@@ -42,8 +42,8 @@ def keygen(
         raise click.UsageError("--ask-passphrase and --passphrase-file cannot be combined")
     secret = read_passphrase(passphrase_file) if passphrase_file is not None else None
     if ask_passphrase:
-        asked: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-        secret = asked.encode()
+        typed: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        secret = typed.encode()
     made = generate_key(name, secret, force=force)
     key = PublicKey(made.public_key, str(made.public)).id
     if as_json:
@@ -139,6 +139,6 @@ def _signer(key: Path, passphrase_file: Path | None) -> Signer:
     if passphrase_file is not None:
         return read_signer(key, read_passphrase(passphrase_file))
     if sys.stdin.isatty() and is_encrypted(key):
-        asked: str = click.prompt(f"Passphrase of {key}", hide_input=True, err=True)
-        return read_signer(key, asked.encode())
+        typed: str = click.prompt(f"Passphrase of {key}", hide_input=True, err=True)
+        return read_signer(key, typed.encode())
     return read_signer(key, None)

@@ -88,7 +88,7 @@ def _saved_feed(
 
 
 def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
-    asked = {
+    request = {
         "began": perf_counter(),
         "model": str(model),
         "config": dict(choice.config),
@@ -97,7 +97,7 @@ def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
         "policy": choice.policy,
         "feed": str(feed),
     }
-    command = [sys.executable, "-m", "ort_lite.start.startup", json.dumps(asked)]
+    command = [sys.executable, "-m", "ort_lite.start.startup", json.dumps(request)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

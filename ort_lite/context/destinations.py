@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from blake3 import blake3
 
-from ctx_formats.atomic_write import publish_new, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish_new
 from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.context.data import OrtEpContextData
@@ -125,7 +125,7 @@ class PayloadFiles:
     def store(self, ep: str, parts: Mapping[str, Partition]) -> Stored:
         """See Destination; no file that exists is written into."""
         path = self.path(ep)
-        with written_beside(path) as (file, temporary):
+        with create_sibling_file(path) as (file, temporary):
             entries = write_container(file, exporters(parts), PRODUCER)
         path = publish_new(temporary, list(_candidate_paths(path, entries)))
         self._published.append(path)

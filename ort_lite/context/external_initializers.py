@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.onnx_model import ExternalData
 from ort_lite.model.bodies import map_bodies, walk
 from ort_lite.status import Fail, InvalidArgument
@@ -80,9 +80,9 @@ def write_external(
     if not any(chosen.takes(t) for part in walk(graph) for t in part.initializers.values()):
         return graph
     path = folder / chosen.file_name
-    with written_beside(path) as (file, temporary):
+    with create_sibling_file(path) as (file, temporary):
 
-        def moved(tensor: Tensor) -> Tensor:
+        def move_tensor(tensor: Tensor) -> Tensor:
             if not chosen.takes(tensor):
                 return tensor
             assert isinstance(tensor.data, memoryview), "others are not taken"
@@ -90,7 +90,7 @@ def write_external(
             file.write(tensor.data)
             return replace(tensor, data=where)
 
-        changed = _map_initializers(graph, moved)
+        changed = _map_initializers(graph, move_tensor)
     try:
         publish(temporary, path, replace=overwrite)
     except FileExistsError as exc:
@@ -129,7 +129,7 @@ def place_initializers(
     Raises:
         Fail: `locate` raised, or gave something else; its error is the cause.
     """
-    moved = {}
+    move_tensor = {}
     for name in sorted(graph.initializers):
         tensor = graph.initializers[name]
         origin = origins.get(name)
@@ -139,16 +139,16 @@ def place_initializers(
             else None
         )
         try:
-            found = locate(name, as_value(tensor), info)
+            location = locate(name, as_value(tensor), info)
         except Exception as exc:
             raise Fail(f"the initializer location function failed for '{name}': {exc}") from exc
-        if found is None:
+        if location is None:
             continue
-        if not isinstance(found, OrtExternalInitializerInfo):
+        if not isinstance(location, OrtExternalInitializerInfo):
             raise Fail(
-                f"the initializer location function returned {type(found).__name__} for '{name}', "
-                "expected OrtExternalInitializerInfo or None"
+                f"the initializer location function returned {type(location).__name__} for "
+                f"'{name}', expected OrtExternalInitializerInfo or None"
             )
-        where = ExternalData(found.filepath, found.file_offset, found.byte_size)
-        moved[name] = replace(tensor, data=where)
-    return replace(graph, initializers={**graph.initializers, **moved})
+        where = ExternalData(location.filepath, location.file_offset, location.byte_size)
+        move_tensor[name] = replace(tensor, data=where)
+    return replace(graph, initializers={**graph.initializers, **move_tensor})

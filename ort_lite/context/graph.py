@@ -98,10 +98,10 @@ def _value_info(prepared: PreparedGraph, nodes: tuple[Node, ...]) -> dict[str, V
     graph = prepared.graph
     declared = {info.name for info in (*graph.definition.inputs, *graph.outputs)}
     known = graph.definition.value_info
-    found = {info.name: known[info.name] for info in graph.outputs if info.name in known}
+    infos = {info.name: known[info.name] for info in graph.outputs if info.name in known}
     for node in nodes:
         for name in node.outputs:
             value_type = graph.type_of(name) if name and name not in declared else None
             if value_type is not None:
-                found[name] = ValueInfo(name, value_type)
-    return found
+                infos[name] = ValueInfo(name, value_type)
+    return infos

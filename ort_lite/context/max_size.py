@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model, Node
 
 
-def largest(nodes: Iterable[EpContextNode]) -> dict[str, int]:
+def largest_sizes(nodes: Iterable[EpContextNode]) -> dict[str, int]:
     """The largest `max_size` of each source that records one."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for node in nodes:
-        if node.max_size > found.get(node.source, 0):
-            found[node.source] = node.max_size
-    return found
+        if node.max_size > sizes.get(node.source, 0):
+            sizes[node.source] = node.max_size
+    return sizes
 
 
 def largest_in(models: Iterable[Model]) -> dict[str, int]:
-    """As `largest`, over whole models."""
-    return largest(
+    """As `largest_sizes`, over whole models."""
+    return largest_sizes(
         EpContextNode.from_node(node)
         for model in models
         for node in walk_nodes(model.graph)
@@ -49,14 +49,14 @@ def with_max_size(model: Model, sizes: Mapping[str, int]) -> Model:
         FormatError: A node is malformed, or was edited after it was written.
     """
 
-    def agreed(node: Node) -> Node:
+    def set_max_size(node: Node) -> Node:
         if not is_context_node(node):
             return node
-        found = EpContextNode.from_node(node)
-        if found.max_size in (0, sizes.get(found.source)):
+        context_node = EpContextNode.from_node(node)
+        if context_node.max_size in (0, sizes.get(context_node.source)):
             return node
-        notes = read_notes(found)
-        changed = replace(found, max_size=sizes[found.source])
-        return (notes.sealed_into(changed) if notes is not None else changed).to_node()
+        notes = read_notes(context_node)
+        changed = replace(context_node, max_size=sizes[context_node.source])
+        return (notes.seal_into(changed) if notes is not None else changed).to_node()
 
-    return replace(model, graph=map_nodes(model.graph, agreed))
+    return replace(model, graph=map_nodes(model.graph, set_max_size))

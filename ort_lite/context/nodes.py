@@ -59,8 +59,8 @@ def without_output_shapes(io: PartitionIo, graph: Graph) -> PartitionIo:
 def map_nodes(graph: GraphDef, change: Callable[[Node], Node]) -> GraphDef:
     """`graph` with every node changed, those of bodies first; itself if none is."""
 
-    def inside(body: GraphDef) -> GraphDef:
+    def map_body(body: GraphDef) -> GraphDef:
         return map_nodes(body, change)
 
-    nodes = tuple(change(map_bodies(node, inside)) for node in graph.nodes)
+    nodes = tuple(change(map_bodies(node, map_body)) for node in graph.nodes)
     return graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.notes import ContextNotes
     from ctx_formats.onnx_model import Node
-    from ort_lite.context.payload_store import Payload
+    from ort_lite.context.payload_store import CheckedPayload
     from ort_lite.context.shared_reading import SharedPayloads
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
@@ -43,7 +43,7 @@ class CheckedNode:
             comparison of identities, whose message explains an edited version better.
     """
 
-    payload: Payload
+    payload: CheckedPayload
     notes: ContextNotes | None
     recorded: HardwareIdentity
     seal: FormatError | None
@@ -107,7 +107,7 @@ class PayloadChecks:
         nodes = self._nodes
         if nodes is None:  # both threads may get here: they parse the same
             self._nodes = nodes = tuple(
-                (node, parse_node(node, self.loaded.described))
+                (node, parse_node(node, self.loaded.description))
                 for node in walk_nodes(self.loaded.model.graph)
                 if is_context_node(node)
             )

@@ -147,7 +147,7 @@ class ContextFiles:
             if self.group is not None and name in file.container.entries:
                 self.group.take(file, name)
 
-    def mapped(self) -> tuple[MappedFile, ...]:
+    def mapped_files(self) -> tuple[MappedFile, ...]:
         """Files that are mapped, not copied."""
         files = (payload.file for payload in self._files)
         return tuple(file for file in files if isinstance(file, MappedFile))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class CheckedPayload:
     """A payload that passed its checks, and the shared weights that it needs, if any."""
 
     data: memoryview
@@ -70,7 +70,7 @@ class PayloadStore:
         primaries: Sequence[EpContextNode],
         *,
         require_digest: bool = False,
-    ) -> Payload:
+    ) -> CheckedPayload:
         """The node's payload, in which every byte is what was written.
 
         Args:
@@ -95,7 +95,7 @@ class PayloadStore:
         if self._proof is not None:
             self._require_proven(self._proof, name, notes, sourced)
         if notes is None:
-            return Payload(container.verified(name), sourced.weights(name))
+            return CheckedPayload(container.read_payload(name), sourced.weights(name))
         payload = container.payload(name)
         intact = container.payload_digest(name) == notes.payload_blake3
         if len(payload) != notes.payload_size or not intact:
@@ -112,7 +112,7 @@ class PayloadStore:
                 f"weights with digest {notes.weights_blake3[:16]}...",
                 reason=Reason.INTEGRITY,
             )
-        return Payload(container.verified(name), sourced.weights(name))
+        return CheckedPayload(container.read_payload(name), sourced.weights(name))
 
     def _require_proven(
         self, proof: Proof, name: str, notes: ContextNotes | None, sourced: SourcedContainer
@@ -145,7 +145,7 @@ class PayloadStore:
 
     def to_watch(self) -> tuple[MappedFile, ...]:
         """Files that are mapped and that another process may write to."""
-        return self._files.mapped() if self._is_watched else ()
+        return self._files.mapped_files() if self._is_watched else ()
 
     def require_unchanged(self) -> None:
         """Compare every mapped file with its state when it was opened.

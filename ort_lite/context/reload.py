@@ -69,9 +69,9 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
     with ExitStack() as undo:
         group = None
         if options.flag(SHARE_KEY):
-            from ort_lite.context.shared_contexts import loading  # noqa: PLC0415 - lazy: rare
+            from ort_lite.context.shared_contexts import open_for_loading  # noqa: PLC0415 - lazy: rare
 
-            group = undo.enter_context(loading(options))
+            group = undo.enter_context(open_for_loading(options))
         checks = request.early
         if checks is None or group is not None:
             checks = undo.enter_context(PayloadChecks(loaded, options, group))
@@ -209,7 +209,7 @@ class Importer:
             probe: Called before a payload is imported; raises where it must not be.
             background: Begun when the first payload goes to an EP.
         """
-        self._model = checks.loaded.described
+        self._model = checks.loaded.description
         self._eps = {ep.name: (i, ep) for i, ep in enumerate(request.eps)}
         self._options = request.options
         self._clock = request.clock
@@ -248,7 +248,7 @@ class Importer:
         return tuple(imported)
 
     def _stop_if_canceled(self) -> None:
-        if self._options.canceled():
+        if self._options.is_canceled():
             raise load_canceled()
 
     def _import_node(self, graph: Graph, index: int, node: EpContextNode) -> Imported:
@@ -320,9 +320,9 @@ class Importer:
 def _largest_sizes(primaries: Sequence[EpContextNode]) -> dict[str, int]:
     if not any(node.max_size for node in primaries):
         return {}
-    from ort_lite.context.max_size import largest  # noqa: PLC0415 - lazy: rare
+    from ort_lite.context.max_size import largest_sizes  # noqa: PLC0415 - lazy: rare
 
-    return largest(primaries)
+    return largest_sizes(primaries)
 
 
 def release_all(imported: Sequence[Imported]) -> None:

@@ -165,7 +165,7 @@ def membership(options: SessionOptions) -> Iterator[None]:
 
 
 @contextmanager
-def loading(options: SessionOptions) -> Iterator[SharedPayloads]:
+def open_for_loading(options: SessionOptions) -> Iterator[SharedPayloads]:
     """The payload files that a session of a group loads from; closed after the group's last."""
     group = group_of(options)
     assert group is not None, "the flag is set"

@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import publish, publish_new, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish, publish_new
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
 from ctx_formats.removal import remove_file
@@ -270,7 +270,7 @@ class GroupFiles:
 
 def _start_file(path: Path) -> tuple[_File, BinaryIO]:
     stack = ExitStack()
-    out, temporary = stack.enter_context(written_beside(path))
+    out, temporary = stack.enter_context(create_sibling_file(path))
     return _File(path, temporary, stack), out
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class ShownSignature:
     """One signature of a model.
 
     Attributes:
@@ -42,7 +42,7 @@ class Signature:
         return f"{self.key[:KEY_SHOWN]} ({state})".lstrip()
 
 
-def signatures_of(path: str | os.PathLike[str]) -> tuple[Signature, ...]:
+def signatures_of(path: str | os.PathLike[str]) -> tuple[ShownSignature, ...]:
     """The signatures of a model file; the files that they cover are not looked at.
 
     Raises:
@@ -54,49 +54,50 @@ def signatures_of(path: str | os.PathLike[str]) -> tuple[Signature, ...]:
     return _signatures(data)
 
 
-def signatures_of_loaded(loaded: LoadedModel) -> tuple[Signature, ...]:
+def signatures_of_loaded(loaded: LoadedModel) -> tuple[ShownSignature, ...]:
     """As `signatures_of`, for a model that a session has verified where it was asked to."""
-    found = _signatures(loaded.data)
+    signatures = _signatures(loaded.data)
     proven = loaded.proof.key.id if loaded.proof is not None else ""
     return tuple(
-        Signature(key=one.key, problem=one.problem, trusted=one.key == proven) for one in found
+        ShownSignature(key=one.key, problem=one.problem, trusted=one.key == proven)
+        for one in signatures
     )
 
 
-def signatures_named(loaded: LoadedModel) -> tuple[Signature, ...]:
+def signatures_named(loaded: LoadedModel) -> tuple[ShownSignature, ...]:
     """By what a running session still knows: names of keys, and which of them was verified."""
     proven = loaded.proof.key.id[:KEY_SHOWN] if loaded.proof is not None else ""
     names = (name.removeprefix(PREFIX) for name in signature_names(loaded.model.metadata_props))
     return tuple(
-        Signature(
+        ShownSignature(
             key=name, problem="" if name == proven else "not verified", trusted=name == proven
         )
         for name in names
     )
 
 
-def _signatures(data: ModelBytes) -> tuple[Signature, ...]:
+def _signatures(data: ModelBytes) -> tuple[ShownSignature, ...]:
     """Nothing but the format is imported for a model without signatures."""
     try:
         signed = read_signed(data.view)
     except FormatError as exc:
-        return (Signature(key="", problem=str(exc)),)
+        return (ShownSignature(key="", problem=str(exc)),)
     if not signed.records:
         return ()
     from ort_lite.status import Fail  # noqa: PLC0415 - lazy: reload
     from ort_lite.trust.verification import record_problem  # noqa: PLC0415 - lazy: rare
 
     digest = signed.digest(data.pieces())
-    found = []
+    signatures = []
     for record in signed.records:
         try:
             problem = record_problem(record, signed, digest)
         except Fail as exc:
             problem = f"not verified: {exc.message}"
-        found.append(Signature(key=record.key_id, problem=problem))
-    return tuple(found)
+        signatures.append(ShownSignature(key=record.key_id, problem=problem))
+    return tuple(signatures)
 
 
-def described(signatures: Sequence[Signature]) -> str:
+def describe_signatures(signatures: Sequence[ShownSignature]) -> str:
     """All of them on one line; "" for none."""
     return ", ".join(map(str, signatures))

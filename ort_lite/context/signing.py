@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.copied_file import open_file
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
@@ -87,7 +87,7 @@ def signature_of(
         model_size=sum(map(len, pieces)),
         files=_sign_files(model, folder),
     )
-    entries = signature_entries([signer.signed(record)])
+    entries = signature_entries([signer.sign(record)])
     if record.model_size + len(entries) > PROTOBUF_LIMIT:
         raise Fail(f"the model has no room for a signature: at most {PROTOBUF_LIMIT} bytes")
     return entries
@@ -120,7 +120,7 @@ def sign_file(path: Path, output: Path, signer: Signer, options: SessionOptions)
             plain = read_model(data.view, runs=data.runs)
             entries = signature_of(pieces, plain, output.parent, signer)
             record, kept = _with_others(loaded.data, entries)
-            with written_beside(output) as (file, temporary):
+            with create_sibling_file(output) as (file, temporary):
                 for piece in pieces:
                     file.write(piece)
                 file.write(kept)
@@ -177,7 +177,7 @@ def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
         for raw, node in checks.nodes:
             seal = checks.check(raw, node).seal
             if seal is not None:
-                raise refusal_of(seal.in_file(loaded.described), node.onnx_model_filename)
+                raise refusal_of(seal.in_file(loaded.description), node.onnx_model_filename)
 
 
 def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
@@ -208,8 +208,8 @@ def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
 def _unproven_payloads(model: Model) -> set[str]:
     """Payload files of a model that has a node whose notes do not say every byte of it."""
     nodes = [EpContextNode.from_node(n) for n in walk_nodes(model.graph) if is_context_node(n)]
-    found = [read_notes(node) for node in nodes]
-    if all(notes is not None and not notes.weights_blake3 for notes in found):
+    all_notes = [read_notes(node) for node in nodes]
+    if all(notes is not None and not notes.weights_blake3 for notes in all_notes):
         return set()
     return {n.payload_path for n in nodes if n.main_context and not n.embed_mode}
 

@@ -50,7 +50,7 @@ class ContextTarget:
         return self.payloads if isinstance(self.payloads, StagesModels) else None
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The model in a message."""
         return str(self.model_path) if self.model_path is not None else "the EP context model"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FileChangedError, FormatError
 from ctx_formats.model_file import digest_pieces
@@ -42,7 +42,7 @@ CONTRIB = "com.microsoft"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ContextSource:
     """The plain model, as a context model records it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
     origins: Mapping[str, ExternalData]
 
 
-def source_of(loaded: LoadedModel) -> Source:
+def source_of(loaded: LoadedModel) -> ContextSource:
     """Name and digest of a plain model; its external data is part of the digest.
 
     Raises:
@@ -64,9 +64,9 @@ def source_of(loaded: LoadedModel) -> Source:
     try:
         digest = digest_pieces((*loaded.data.pieces(), *loaded.external.pieces()))
     except FileChangedError as exc:
-        raise Fail(f"{loaded.described} cannot be digested: {exc}") from exc
+        raise Fail(f"{loaded.description} cannot be digested: {exc}") from exc
     name = os.fsencode(Path(loaded.path or "").name).decode(errors="replace")
-    return Source(
+    return ContextSource(
         model=loaded.model,
         file_name=name,
         blake3=digest.hexdigest(),
@@ -82,7 +82,7 @@ def context_partitions(prepared: PreparedGraph) -> list[Partition]:
 @contextmanager
 def context_pieces(
     prepared: PreparedGraph,
-    source: Source,
+    source: ContextSource,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
 ) -> Iterator[Sequence[bytes | memoryview]]:
@@ -101,7 +101,7 @@ def context_pieces(
                 files = target.payloads.overflow if isinstance(target.payloads, Embedded) else None
                 if files is None:
                     raise
-                log.warning("%s: payloads go to a file in its folder: %s", target.described, exc)
+                log.warning("%s: payloads go to a file in its folder: %s", target.description, exc)
                 target = replace(target, payloads=files)
                 pieces = _encode(prepared, source, target, provider_options)
             yield pieces
@@ -117,20 +117,20 @@ def _write_errors(target: ContextTarget) -> Iterator[None]:
         yield
     except FormatError as exc:
         raise Fail(
-            f"{target.described} cannot be written: {exc}. With ep.context_embed_mode=0 payloads "
+            f"{target.description} cannot be written: {exc}. With ep.context_embed_mode=0 payloads "
             "go to a file in its folder, which has no such limit."
         ) from exc
     except FileExistsError as exc:
         if target.model_path is not None:
             raise exists_already(target.model_path) from exc
-        raise Fail(f"{target.described} cannot be written: {exc}") from exc
+        raise Fail(f"{target.description} cannot be written: {exc}") from exc
     except OSError as exc:
-        raise Fail(f"{target.described} cannot be written: {exc}") from exc
+        raise Fail(f"{target.description} cannot be written: {exc}") from exc
 
 
 def _encode(
     prepared: PreparedGraph,
-    source: Source,
+    source: ContextSource,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
 ) -> Sequence[bytes | memoryview]:
@@ -142,12 +142,12 @@ def _encode(
     }
     nodes = _nodes(kept, stored, source, target, provider_options)
     model = _with_initializers(_model(prepared, source.model, nodes), source, target)
-    return signed_pieces(encode_model(model), model, target)
+    return sign_pieces(encode_model(model), model, target)
 
 
 def write_context(
     prepared: PreparedGraph,
-    source: Source,
+    source: ContextSource,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
     canceled: Callable[[], bool] = lambda: False,
@@ -162,7 +162,7 @@ def write_context(
         ModelLoadCanceled: `canceled` said so before the model was published; nothing is left.
     """
     if not context_partitions(prepared):
-        log.warning("nothing was compiled for an EP context; %s is not written", target.described)
+        log.warning("nothing was compiled for an EP context; %s is not written", target.description)
         return
     assert target.model_path is not None, "a session's target is a file"
     with context_pieces(prepared, source, target, provider_options) as pieces:
@@ -185,13 +185,13 @@ def write_pieces(pieces: Sequence[bytes | memoryview], target: ContextTarget) ->
             pieces, target.model_path, overwrite=target.overwrite, signer=target.signer
         )
         return
-    with written_beside(target.model_path) as (file, temporary):
+    with create_sibling_file(target.model_path) as (file, temporary):
         for piece in pieces:
             file.write(piece)
     publish(temporary, target.model_path, replace=target.overwrite)
 
 
-def signed_pieces(
+def sign_pieces(
     pieces: Sequence[bytes | memoryview], model: Model, target: ContextTarget
 ) -> Sequence[bytes | memoryview]:
     """A model's bytes, followed by a signature where the target has a signer.
@@ -209,7 +209,7 @@ def signed_pieces(
     return [*pieces, signature_of(pieces, model, target.folder, target.signer)]
 
 
-def _with_initializers(model: Model, source: Source, target: ContextTarget) -> Model:
+def _with_initializers(model: Model, source: ContextSource, target: ContextTarget) -> Model:
     if target.locate is not None:
         graph = place_initializers(model.graph, target.locate, source.origins, OrtValue.of_tensor)
         return replace(model, graph=graph)
@@ -251,7 +251,7 @@ def _by_ep(kept: Sequence[Partition]) -> dict[str, list[Partition]]:
 def _nodes(
     kept: Sequence[Partition],
     stored: Mapping[str, Stored],
-    source: Source,
+    source: ContextSource,
     target: ContextTarget,
     provider_options: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Node]:
@@ -293,7 +293,7 @@ def _nodes(
             source_blake3=source.blake3,
             options=provider_options.get(part.ep.name, {}),
         )
-        nodes[part.name] = notes.sealed_into(node).to_node()
+        nodes[part.name] = notes.seal_into(node).to_node()
     return nodes
 
 

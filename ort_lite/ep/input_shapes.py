@@ -21,19 +21,21 @@ def parse_shapes(text: str) -> dict[str, tuple[Bound, ...]]:
     Raises:
         InvalidArgument: The text is not of the form of `EXAMPLE`.
     """
-    found: dict[str, tuple[Bound, ...]] = {}
+    bounds: dict[str, tuple[Bound, ...]] = {}
     shape = re.compile(_SHAPE)  # here, for few sessions have the option
     at = 0
     while at < len(text):
         match = shape.match(text, at)
         if match is None:
             raise InvalidArgument(f"{RESHAPE_INPUT} is '{text}', expected {EXAMPLE}")
-        found[match[1].strip()] = tuple(_bound(dim, text) for dim in match[2].split(",") if dim)
+        bounds[match[1].strip()] = tuple(
+            _parse_bound(dim, text) for dim in match[2].split(",") if dim
+        )
         at = match.end()
-    return found
+    return bounds
 
 
-def _bound(dim: str, text: str) -> Bound:
+def _parse_bound(dim: str, text: str) -> Bound:
     low, dots, high = dim.strip().partition("..")
     try:
         bound = (int(low), int(high if dots else low))

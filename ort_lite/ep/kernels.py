@@ -38,7 +38,7 @@ class Body:
         return self.runnable.run([*values, *(implicit[i] for i in self.captured)])
 
 
-def _fresh(shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401 - as numpy.empty
+def _allocate(shape: Sequence[int], dtype: Any) -> Any:  # noqa: ANN401 - as numpy.empty
     import numpy as np  # noqa: PLC0415 - lazy: reload
 
     return np.empty(shape, dtype)
@@ -54,7 +54,7 @@ class KernelInfo:
         defaults: Attribute defaults of that schema version, as `attr` gives them.
         input_types: None if omitted or not known; shapes as far as inference got.
         constants: Read-only value of each input that is a constant, else None.
-        wanted: For each output, whether anybody uses it.
+        used_outputs: For each output, whether anybody uses it.
         bodies: Subgraphs by attribute name (of GRAPHS: name#i). A node with bodies is called
             with its inputs followed by its implicit inputs.
         empty: As numpy.empty, from memory that the session uses again once the array and all
@@ -68,9 +68,9 @@ class KernelInfo:
     input_types: tuple[ValueType | None, ...] = ()
     output_types: tuple[ValueType | None, ...] = ()
     constants: tuple[Any, ...] = ()
-    wanted: tuple[bool, ...] = ()
+    used_outputs: tuple[bool, ...] = ()
     bodies: Mapping[str, Body] = field(default_factory=dict)
-    empty: Callable[..., Any] = _fresh
+    empty: Callable[..., Any] = _allocate
 
     @property
     def op_type(self) -> str:
@@ -98,10 +98,10 @@ class KernelInfo:
             int, float, str, a list of one of them, or a numpy array for a tensor (a list of
             them for TENSORS); the schema's default, then `default`, where the node has none.
         """
-        given = self.node.attributes.get(name)
-        if given is None:
+        attribute = self.node.attributes.get(name)
+        if attribute is None:
             return self.defaults.get(name, default)
-        return attribute_value(given)
+        return attribute_value(attribute)
 
     def constant(self, index: int) -> Any:  # noqa: ANN401 - a numpy array, or None
         """Value of input `index` if that is a constant, else None; also past the end."""
@@ -111,9 +111,9 @@ class KernelInfo:
         """Type of input `index`; None if omitted, unknown or past the end."""
         return self.input_types[index] if index < len(self.input_types) else None
 
-    def wants(self, index: int) -> bool:
+    def is_output_used(self, index: int) -> bool:
         """Whether anybody uses output `index`; False past the end."""
-        return index < len(self.wanted) and self.wanted[index]
+        return index < len(self.used_outputs) and self.used_outputs[index]
 
     def body(self, name: str) -> Body:
         """The subgraph in attribute `name`; KeyError if the node has none of that name."""
@@ -191,7 +191,7 @@ def kernel(
 
     One factory may serve several operators or ranges: `kernel("Add", since=(7, 14))(binary)`.
     """
-    constraints = {name: frozenset(given) for name, given in (types or {}).items()}
+    constraints = {name: frozenset(allowed) for name, allowed in (types or {}).items()}
 
     def define(factory: KernelFactory) -> KernelDef:
         return KernelDef(op_type, domain, since, constraints, factory)
@@ -220,7 +220,7 @@ class KernelCall:
 class Match:
     """The result of a search: kernels in order of registration, or why there are none."""
 
-    found: tuple[KernelDef, ...] = ()
+    kernels: tuple[KernelDef, ...] = ()
     mismatches: tuple[str, ...] = ()
 
 
@@ -269,15 +269,15 @@ class KernelRegistry:
     def search(self, call: KernelCall, resolver: KernelTypeStrResolver) -> Match:
         """Every kernel that serves `call`, or the reason each one does not."""
         kernels = self._kernels.get((call.op.domain, call.op.op_type), ())
-        found = []
+        definitions = []
         mismatches = []
         for definition in kernels:
             mismatch = _mismatch(definition, call, resolver)
             if mismatch:
                 mismatches.append(mismatch)
             else:
-                found.append(definition)
-        return Match(tuple(found), () if found else tuple(mismatches))
+                definitions.append(definition)
+        return Match(tuple(definitions), () if definitions else tuple(mismatches))
 
     def lookup(self, call: KernelCall, resolver: KernelTypeStrResolver) -> KernelDef:
         """The first kernel that serves `call`: kernel_registry.cc TryFindKernel.
@@ -286,8 +286,8 @@ class KernelRegistry:
             Fail: There is none; says why for each kernel of that operator.
         """
         match = self.search(call, resolver)
-        if match.found:
-            return match.found[0]
+        if match.kernels:
+            return match.kernels[0]
         if not match.mismatches:
             raise Fail("Kernel not found")
         raise Fail(
@@ -299,13 +299,13 @@ class KernelRegistry:
 
 def _conflict(one: KernelDef, other: KernelDef) -> bool:
     """kernel_def_builder.cc IsConflict; an open end stands for the start alone."""
-    if _last(one) < other.since[0] or _last(other) < one.since[0]:
+    if _last_version(one) < other.since[0] or _last_version(other) < one.since[0]:
         return False
     shared = one.type_constraints.keys() & other.type_constraints.keys()
     return not any(one.type_constraints[n].isdisjoint(other.type_constraints[n]) for n in shared)
 
 
-def _last(definition: KernelDef) -> int:
+def _last_version(definition: KernelDef) -> int:
     start, end = definition.since
     return start if end is None else end
 
@@ -342,17 +342,17 @@ def _actual_type(name: str, call: KernelCall, resolver: KernelTypeStrResolver) -
     return ""
 
 
-def attribute_value(given: Attribute) -> Any:  # noqa: ANN401 - as the model says
+def attribute_value(attribute: Attribute) -> Any:  # noqa: ANN401 - as the model says
     """An attribute as the Python value that `KernelInfo.attr` documents."""
-    value = given.value
+    value = attribute.value
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, Tensor):
         return _array(value)
     if isinstance(value, tuple):
-        if given.type == AttributeType.STRINGS:
+        if attribute.type == AttributeType.STRINGS:
             return [item.decode() for item in value]
-        if given.type == AttributeType.TENSORS:
+        if attribute.type == AttributeType.TENSORS:
             return [_array(item) for item in value]
         return list(value)
     return value

@@ -111,8 +111,8 @@ class AdapterFormat:
         return dict(self._parameters)
 
     @parameters.setter
-    def parameters(self, given: Mapping[str, OrtValue]) -> None:
-        self._parameters = dict(given)
+    def parameters(self, values: Mapping[str, OrtValue]) -> None:
+        self._parameters = dict(values)
 
     def get_format_version(self) -> int:
         """Version of the file's format."""
@@ -150,11 +150,11 @@ def with_adapters(
 
     As in onnxruntime, an adapter wins over what the caller feeds.
     """
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for adapter in adapters:
         for name, value in (adapter.parameters if adapter is not None else {}).items():
-            found.setdefault(name, value)
-    return {**feed, **found} if found else feed
+            parameters.setdefault(name, value)
+    return {**feed, **parameters} if parameters else feed
 
 
 def _read(file_path: str | os.PathLike[str]) -> Adapter:

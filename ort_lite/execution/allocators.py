@@ -63,12 +63,12 @@ class OrtArenaCfg:
             raise TypeError(
                 f"OrtArenaCfg expects a mapping or four integers, got {(max_mem, *rest)}"
             )
-        given: Mapping[str, object] = (
+        settings: Mapping[str, object] = (
             dict(zip(_SIZES, (max_mem, *rest), strict=False))
             if isinstance(max_mem, int)
             else max_mem
         )
-        for name, number in given.items():
+        for name, number in settings.items():
             if name not in _SIZES:
                 raise BindingError(f"Invalid OrtArenaCfg option: {name}")
             if not isinstance(number, int) or number < (0 if name == "max_mem" else -1):
@@ -160,9 +160,9 @@ def copy_tensors(
         BindingError: The numbers, a type or a shape differ; a RuntimeError, too.
         TypeError: `stream` is something else.
     """
-    given: object = stream
-    if given is not None and not isinstance(given, OrtSyncStream):
-        raise TypeError(f"a stream is an OrtSyncStream, got {given!r}")
+    any_stream: object = stream
+    if any_stream is not None and not isinstance(any_stream, OrtSyncStream):
+        raise TypeError(f"a stream is an OrtSyncStream, got {any_stream!r}")
     if len(src) != len(dst):
         raise BindingError(
             f"Invalid arguments provided to CopyTensors: {len(src)} sources, "

@@ -84,7 +84,7 @@ def from_capsule(capsule: Capsule, *, is_bool: bool) -> Array:
     array = np.from_dlpack(_Holder(capsule))
     if not array.flags.c_contiguous:
         raise BindingError("ORT only supports contiguous tensor for now.")
-    array = _writeable(array)
+    array = _as_writable(array)
     if bfloat and array.dtype == np.uint16:
         from ml_dtypes import bfloat16  # noqa: PLC0415 - lazy: rare
 
@@ -115,7 +115,7 @@ class _Holder:
         return 1, 0
 
 
-def _writeable(array: Array) -> Array:
+def _as_writable(array: Array) -> Array:
     """The same memory as an array that may be written: numpy takes capsules for read-only."""
     if array.flags.writeable or not array.size:
         return array

@@ -36,7 +36,7 @@ class Feeds:
         defaults = {info.name: to_numpy(weights[info.name]) for info in graph.overridable}
         return cls((*graph.inputs, *graph.overridable), defaults)
 
-    def ordered(self, feed: Mapping[str, Any]) -> list[Value]:
+    def order_feed(self, feed: Mapping[str, Any]) -> list[Value]:
         """The values in the order of the inputs, each of the declared type and contiguous.
 
         Raises:
@@ -52,7 +52,7 @@ class Feeds:
         for check in self._checks:
             value = feed.get(check.name)
             if value is None:
-                value = self._absent(check, feed)
+                value = self._absent_value(check, feed)
             values.append(check.accept(value))
         return values
 
@@ -65,7 +65,7 @@ class Feeds:
         if not all(name in feed for name in self._required):
             self._complain(feed)
 
-    def _absent(self, check: _InputCheck, feed: Mapping[str, Any]) -> Value:
+    def _absent_value(self, check: _InputCheck, feed: Mapping[str, Any]) -> Value:
         if check.name in self._defaults:
             return self._defaults[check.name]
         if check.name not in feed:
@@ -123,14 +123,14 @@ class _InputCheck:
 
     def _array_of(self, value: Any) -> Value:  # noqa: ANN401 - see accept
         """A sequence, map, optional or sparse tensor, out of an OrtValue perhaps."""
-        held = getattr(value, "held", None)
+        held = getattr(value, "held_value", None)
         if callable(held):
             value = held()
         if self._sparse is not None:
             self._check_sparse(value, self._sparse)
         return value
 
-    def _check_sparse(self, value: Value, wanted: SparseTensorType) -> None:
+    def _check_sparse(self, value: Value, declared: SparseTensorType) -> None:
         actual = value.data_type() if hasattr(value, "data_type") else type(value).__name__
         if actual != self._expected:
             raise InvalidArgument(
@@ -138,7 +138,7 @@ class _InputCheck:
                 f"expected: ({self._expected}); see OrtValue.ort_value_from_sparse_tensor"
             )
         shape = value.dense_shape()
-        dims = shape if wanted.shape is None else wanted.shape
+        dims = shape if declared.shape is None else declared.shape
         if len(dims) != len(shape) or any(shape[axis] != dim for axis, dim in _fixed_dims(dims)):
             raise InvalidArgument(
                 f"Got invalid dimensions for input: {self.name} Got: {shape} Expected: "

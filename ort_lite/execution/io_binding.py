@@ -74,7 +74,7 @@ class IOBinding:
             TypeError: It is not an OrtValue.
         """
         _require_ortvalue(ortvalue)
-        self._inputs[self._require_known(name, inputs=True)] = ortvalue.held()
+        self._inputs[self._require_known(name, inputs=True)] = ortvalue.held_value()
 
     def bind_input(
         self,
@@ -141,7 +141,8 @@ class IOBinding:
     def copy_outputs_to_cpu(self) -> list[Value]:
         """Results of the last run as arrays of the caller's own."""
         return [
-            value.numpy().copy() if value.is_tensor() else value.held() for value in self._results
+            value.numpy().copy() if value.is_tensor() else value.held_value()
+            for value in self._results
         ]
 
     def clear_binding_inputs(self) -> None:
@@ -168,7 +169,7 @@ class IOBinding:
         """The inputs, as `run` takes them."""
         return dict(self._inputs)
 
-    def wanted(self) -> list[str]:
+    def output_names(self) -> list[str]:
         """Names of the outputs that are bound."""
         return list(self._outputs)
 
@@ -272,5 +273,5 @@ class SessionIOBinding:
 
 
 def _require_ortvalue(value: object) -> None:
-    if not hasattr(value, "held"):
+    if not hasattr(value, "held_value"):
         raise TypeError(f"an OrtValue is expected, not {value!r:.80}")

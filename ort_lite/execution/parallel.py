@@ -34,7 +34,7 @@ class Helpers:
     count: int
 
 
-class Schedule:
+class StepSchedule:
     """Which steps wait for which; fixed, so that many threads may run it at once."""
 
     def __init__(
@@ -82,7 +82,9 @@ class Schedule:
 class _Run:
     """The progress of one run; `_changed` guards all of it."""
 
-    def __init__(self, schedule: Schedule, helpers: Helpers, env: list[Value], call: Call) -> None:
+    def __init__(
+        self, schedule: StepSchedule, helpers: Helpers, env: list[Value], call: Call
+    ) -> None:
         self._schedule = schedule
         self._helpers = helpers
         self._env = env
@@ -120,7 +122,7 @@ class _Run:
     def _work(self) -> None:
         """Run steps as long as any is ready."""
         with self._changed:
-            step = self._next()
+            step = self._next_step()
         while step is not None:
             try:
                 results = self._call(step, [self._env[slot] for slot in self._schedule.reads[step]])
@@ -128,13 +130,13 @@ class _Run:
                 with self._changed:
                     self._errors[step] = exc
                     self._ready.clear()
-                    step = self._done()
+                    step = self._finish_step()
             else:
                 with self._changed:
                     self._store(step, results)
-                    step = self._done()
+                    step = self._finish_step()
 
-    def _next(self) -> int | None:
+    def _next_step(self) -> int | None:
         """A step to run now; helpers are called for what is ready besides."""
         if not self._ready:
             return None
@@ -147,9 +149,9 @@ class _Run:
             self._helping += 1
         return step
 
-    def _done(self) -> int | None:
+    def _finish_step(self) -> int | None:
         self._running -= 1
-        step = self._next()
+        step = self._next_step()
         if self._ready or not self._running:
             self._changed.notify()
         return step

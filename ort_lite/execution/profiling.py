@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ort_lite.model.tensor_values import onnx_data_type
 from ort_lite.model.type_text import element_text
 from ort_lite.status import Fail
@@ -93,7 +93,7 @@ class Profiler:
             events, self._events = self._events, []
         text = ",\n".join(json.dumps(event) for event in events)
         try:
-            with written_beside(self._path) as (file, temporary):
+            with create_sibling_file(self._path) as (file, temporary):
                 file.write(f"[\n{text}\n]\n".encode())
             publish(temporary, self._path, replace=True)
         except OSError as exc:

@@ -38,7 +38,7 @@ class SessionServices:
         self._inside = local()
         self.helpers: Helpers | None = None
         if options.execution_mode == ExecutionMode.ORT_PARALLEL:
-            self.helpers = _helpers(self._count)
+            self.helpers = _make_helpers(self._count)
         self.profiler: Profiler | None = None
         if options.enable_profiling:
             from ort_lite.execution.profiling import Profiler  # noqa: PLC0415 - lazy: rare
@@ -46,7 +46,7 @@ class SessionServices:
             self.profiler = Profiler(options.profile_file_prefix)
 
     @property
-    def watched(self) -> bool:
+    def is_watched(self) -> bool:
         """Whether every run is profiled, or may use several threads."""
         return self.profiler is not None or self.helpers is not None
 
@@ -60,13 +60,13 @@ class SessionServices:
             self._calls = _threads(self._count or _cores(), "ort_lite-async")
         claim = Lock()  # the pool has queued the call before it starts a thread
 
-        def claimed() -> None:
+        def run_if_unclaimed() -> None:
             if claim.acquire(blocking=False):
                 self._inside.call = True
                 call()
 
         try:
-            self._calls.submit(claimed)
+            self._calls.submit(run_if_unclaimed)
         except RuntimeError as exc:
             if claim.acquire(blocking=False):
                 raise as_status(exc, "run_async failed") or exc from exc
@@ -75,7 +75,7 @@ class SessionServices:
         """An event of the profile, where there is one."""
         return self.profiler.span(name) if self.profiler is not None else nullcontext()
 
-    def loading(self, source: object) -> AbstractContextManager[None]:
+    def loading_span(self, source: object) -> AbstractContextManager[None]:
         """The event around reading the model, with onnxruntime's name for it."""
         held = isinstance(source, bytes | bytearray | memoryview)
         return self.span(f"model_loading_{'array' if held else 'uri'}")
@@ -103,7 +103,7 @@ class SessionServices:
         self.end_profiling()
 
 
-def _helpers(count: int) -> Helpers | None:
+def _make_helpers(count: int) -> Helpers | None:
     """All threads of a run but the one that calls it; None if that is the only one."""
     from ort_lite.execution.parallel import Helpers  # noqa: PLC0415 - lazy: rare
 

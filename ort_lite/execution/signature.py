@@ -54,15 +54,15 @@ class Signature:
 
     def surprises(self, results: Sequence[Value]) -> Sequence[str]:
         """A line for each result whose shape is not the model's, in onnxruntime's words."""
-        found: list[str] = []
+        surprises: list[str] = []
         for index, shape in self.sized:
             met: tuple[int, ...] | None = getattr(results[index], "shape", None)
             if met is not None and met != shape and not _fits(shape, met):
-                found.append(
+                surprises.append(
                     f"Expected shape from model of {_text(shape)} does not match actual shape of "
                     f"{_text(met)} for output {self.outputs[index].name}"
                 )
-        return found
+        return surprises
 
     def position(self, name: str) -> int:
         """Of an output among the outputs.
@@ -70,10 +70,10 @@ class Signature:
         Raises:
             InvalidArgument: There is none of that name.
         """
-        found = self.positions.get(name)
-        if found is None:
+        position = self.positions.get(name)
+        if position is None:
             raise InvalidArgument(f"Invalid output name:{name}. Outputs: {list(self.positions)}")
-        return found
+        return position
 
 
 def _fits(shape: tuple[Dim, ...], met: tuple[int, ...]) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ort_lite.ep.interface import Runnable, Value
-    from ort_lite.execution.parallel import Schedule
+    from ort_lite.execution.parallel import StepSchedule
     from ort_lite.execution.run_context import NodeLabel, RunContext
 
 NOTHING = 0
@@ -42,7 +42,7 @@ class NamedStep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SlotStep:
     """The slots that a step reads and fills.
 
     Attributes:
@@ -67,7 +67,7 @@ class SlotTable:
 
     template: Sequence[Value]
     input_count: int
-    steps: tuple[Step, ...]
+    steps: tuple[SlotStep, ...]
     outputs: tuple[int, ...]
 
 
@@ -101,7 +101,7 @@ def number_slots(
 
 def _with_releases(
     steps: Sequence[NamedStep], slots: Mapping[str, int], kept: Sequence[str]
-) -> tuple[Step, ...]:
+) -> tuple[SlotStep, ...]:
     numbered = []
     later = {"", *kept}
     for step in reversed(steps):
@@ -112,7 +112,9 @@ def _with_releases(
         outputs = tuple(slots[name] if name else UNWANTED for name in step.outputs)
         if UNWANTED in outputs:
             release[UNWANTED] = None
-        numbered.append(Step(tuple(slots[name] for name in step.inputs), outputs, tuple(release)))
+        numbered.append(
+            SlotStep(tuple(slots[name] for name in step.inputs), outputs, tuple(release))
+        )
     return tuple(reversed(numbered))
 
 
@@ -188,10 +190,10 @@ class SlotProgram(ABC):
         return results
 
     @cached_property
-    def _schedule(self) -> Schedule:
-        from ort_lite.execution.parallel import Schedule  # noqa: PLC0415 - lazy: rare
+    def _schedule(self) -> StepSchedule:
+        from ort_lite.execution.parallel import StepSchedule  # noqa: PLC0415 - lazy: rare
 
-        return Schedule(
+        return StepSchedule(
             [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs
         )
 
@@ -224,11 +226,11 @@ class PartitionProgram(SlotProgram):
         super().__init__(number_slots(inputs, partitions, outputs, constants))
         self._partitions = tuple(partitions)
         made = {slot for step in self._steps for slot in step.outputs}
-        seen: set[int] = set()
+        fetched: set[int] = set()
         copied = []
         for slot in self._outputs:
-            copied.append(slot not in made or slot in seen)
-            seen.add(slot)
+            copied.append(slot not in made or slot in fetched)
+            fetched.add(slot)
         self._copied = tuple(copied)
         self._single = self._as_single()
 

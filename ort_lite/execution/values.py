@@ -33,7 +33,7 @@ class _Given:
     def __init__(self, value: Value) -> None:
         self._value = value
 
-    def held(self) -> Value:
+    def held_value(self) -> Value:
         """The array, list or dictionary that this holds."""
         return self._value
 
@@ -61,7 +61,7 @@ class OrtValue:
                 "`Provided ortvalue` needs to be of type "
                 "`onnxruntime.capi.onnxruntime_pybind11_state.OrtValue`"
             )
-        self._value = ortvalue.held()
+        self._value = ortvalue.held_value()
 
     @classmethod
     def holding(cls, value: Value) -> Self:
@@ -177,7 +177,7 @@ class OrtValue:
         """The value of a constant."""
         return cls.holding(to_numpy(tensor))
 
-    def held(self) -> Value:
+    def held_value(self) -> Value:
         """The value as sessions accept it."""
         return self._value
 
@@ -292,16 +292,16 @@ class OrtValue:
             BindingError: They do not agree; a RuntimeError, too.
             TypeError: Neither an array nor an OrtValue.
         """
-        given = data.numpy() if isinstance(data, OrtValue) else data
-        if not isinstance(given, np.ndarray):
+        array = data.numpy() if isinstance(data, OrtValue) else data
+        if not isinstance(array, np.ndarray):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
         place = self._array(_TENSORS_ONLY)
-        if given.shape != place.shape or given.dtype != place.dtype:
+        if array.shape != place.shape or array.dtype != place.dtype:
             raise BindingError(
-                f"update with {type_string(given.dtype)}{list(given.shape)}, expected "
+                f"update with {type_string(array.dtype)}{list(array.shape)}, expected "
                 f"{self.data_type()}{self.shape()}"
             )
-        place[...] = given
+        place[...] = array
 
     def _array(self, refusal: str) -> Array:
         if not isinstance(self._value, np.ndarray):

@@ -73,15 +73,15 @@ def _check_names(matrix: Matrix, document: Document) -> None:
 
 
 def _check_rows(matrix: Matrix, document: Document) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for i, row in enumerate(matrix.rows):
         place: Place = ("rows", i)
         if not _ROW_ID.fullmatch(row.id):
             problem = f"the row's id '{row.id}' contains characters other than a-z 0-9 . _ -"
             raise _error_at(document, (*place, "id"), problem)
-        if row.id in seen:
+        if row.id in ids:
             raise _error_at(document, (*place, "id"), f"a row before this one is called '{row.id}'")
-        seen.add(row.id)
+        ids.add(row.id)
         _require_known(document, (*place, "provider"), "provider", row.provider, matrix.providers)
         _require_known(document, (*place, "machine"), "machine", row.machine, matrix.machines)
         for j, suite in enumerate(row.suites):

@@ -45,7 +45,7 @@ class ChildExit:
     tail: str
 
     @property
-    def crashed(self) -> bool:
+    def has_crashed(self) -> bool:
         """Whether a fault ended it rather than the time limit."""
         return (self.code < 0 or self.code >= FIRST_NTSTATUS_ERROR) and not self.timed_out
 
@@ -53,7 +53,7 @@ class ChildExit:
         """One line: `killed by SIGSEGV after 1.2 s`."""
         if self.timed_out:
             return f"no answer within {self.seconds:.0f} s; killed"
-        if self.crashed:
+        if self.has_crashed:
             return f"killed by {_fault_name(self.code)} after {self.seconds:.1f} s"
         return f"ended with status {self.code} after {self.seconds:.1f} s"
 

@@ -183,13 +183,13 @@ def differences(
             "absolute": d.absolute if isfinite(d.absolute) else FAR,
             "relative": d.relative if isfinite(d.relative) else FAR,
             "problem": d.problem,
-            "within": _within(d.absolute, d.relative, tolerance) and not d.problem,
+            "within": _is_within(d.absolute, d.relative, tolerance) and not d.problem,
         }
         for d in compare_outputs(outputs, expected)
     ]
 
 
-def _within(absolute: float, relative: float, tolerance: Mapping[str, float]) -> bool:
+def _is_within(absolute: float, relative: float, tolerance: Mapping[str, float]) -> bool:
     if absolute == 0:
         return True
     if not isfinite(absolute):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ort_lite.hw.rows import ExpandedRow
-    from ort_lite.hw.schema import Model
+    from ort_lite.hw.schema import MatrixModel
     from ort_lite.planning.explain import SessionReport
 
 FLEET_VERSION = 1
@@ -107,9 +107,9 @@ def target_options(row: ExpandedRow, openvino: str) -> tuple[dict[str, str], str
         return {}, "the row requires no NPU platform as its architecture, such as '4000'"
     if not openvino:
         return {}, "the openvino package is not installed: pip install 'ort-lite[openvino]'"
-    wanted = next((r.sdk for r in row.requires if r.sdk), "")
-    if wanted and not is_within(openvino, wanted):
-        return {}, f"needs OpenVINO {wanted}, found {openvino}"
+    required = next((r.sdk for r in row.requires if r.sdk), "")
+    if required and not is_within(openvino, required):
+        return {}, f"needs OpenVINO {required}, found {openvino}"
     return {**row.options, "device_type": "NPU", "npu_platform": platform}, ""
 
 
@@ -125,7 +125,7 @@ def compiler_lacks(row: ExpandedRow, options: Mapping[str, str]) -> str:
 def compile_row(
     row: ExpandedRow,
     options: Mapping[str, str],
-    models: Mapping[str, Model],
+    models: Mapping[str, MatrixModel],
     root: Path,
     out: Path,
     progress: Callable[[str], None],
@@ -159,7 +159,7 @@ def write_fleet(result: FleetResult, out: Path) -> None:
 
 def _compile(
     name: str,
-    model: Model,
+    model: MatrixModel,
     row: ExpandedRow,
     options: Mapping[str, str],
     root: Path,
@@ -185,19 +185,21 @@ def _compile(
     with InferenceSession(source, settings, providers=providers, enable_fallback=0) as session:
         report = session.explain()
     if not target.is_file():
-        return CompiledModel(model=name, problem="no node was compiled", left=_left(report, row.ep))
+        return CompiledModel(
+            model=name, problem="no node was compiled", left=_list_left(report, row.ep)
+        )
     parts = [part for part in report.partitions if part.ep == row.ep]
     return CompiledModel(
         model=name,
         requirements=next((r for p in parts if (r := p.identity.get("requirements"))), ""),
         partitions=len(parts),
         taken=dict(sorted(Counter(n.op_type for p in parts for n in p.nodes).items())),
-        left=_left(report, row.ep),
+        left=_list_left(report, row.ep),
         files=tuple(_artifact(path, folder.parent) for path in sorted(folder.glob(f"{name}_ctx*"))),
     )
 
 
-def _shapes(model: Model) -> dict[str, str]:
+def _shapes(model: MatrixModel) -> dict[str, str]:
     """`reshape_input` with the shapes that the matrix feeds."""
     if isinstance(model.inputs, str) or not model.inputs:
         return {}
@@ -209,7 +211,7 @@ def _shapes(model: Model) -> dict[str, str]:
     return {"reshape_input": ",".join(shapes)}
 
 
-def _left(report: SessionReport, ep: str) -> dict[str, tuple[int, str]]:
+def _list_left(report: SessionReport, ep: str) -> dict[str, tuple[int, str]]:
     """Operators that `ep` was offered and that run elsewhere."""
     left: dict[str, Any] = {}
     for part in report.partitions:

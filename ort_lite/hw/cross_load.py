@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, judge, write_cross
+from ort_lite.hw.cross_result import CrossCell, CrossResult, CrossRow, judge, write_cross
 from ort_lite.hw.errors import EnvironmentFailed, MatrixError
 from ort_lite.hw.requirements import machine_lacks
 from ort_lite.hw.row_setup import model_job
@@ -65,11 +65,11 @@ def cross_load(
     commit, _ = git_state(run_env.root)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     shipped = read_built(contexts)
-    opened = [_open(row, run_env, progress) for row in rows]
+    opened = [_open_row(row, run_env, progress) for row in rows]
     ready = [one for one, _ in opened if one is not None]
     already = {built.row for built in shipped}
     fresh = [b for one in ready if one.row.id not in already for b in _build_all(one, progress)]
-    cells: list[Cell] = []
+    cells: list[CrossCell] = []
     if not build_only:
         known = run_env.matrix.cross_load.expect
         everything = (*shipped, *fresh)
@@ -108,7 +108,7 @@ def _shipped_context(path: Path, row: str, entry: Mapping[str, str]) -> Built:
     return Built(row, entry["model"], context, entry["problem"])
 
 
-def _open(
+def _open_row(
     row: ExpandedRow, run_env: RunEnvironment, progress: Progress
 ) -> tuple[ReadyRow | None, CrossRow]:
     lacks = machine_lacks(row, run_env.facts)
@@ -128,15 +128,15 @@ def _open(
 
 
 def _build_all(ready: ReadyRow, progress: Progress) -> list[Built]:
-    found = []
+    contexts = []
     for model in ready.run_env.matrix.cross_load.models:
         progress(f"{ready.row.id} builds {model}")
-        found.append(_build_context(ready, model))
+        contexts.append(_build_context(ready, model))
     folder_of = {"row": ready.row.id, "built": [
-        {"model": b.model, "context": b.context, "problem": b.problem} for b in found
+        {"model": b.model, "context": b.context, "problem": b.problem} for b in contexts
     ]}  # fmt: skip
     (ready.folder / BUILT_FILE).write_text(json.dumps(folder_of, indent=1), encoding="utf-8")
-    return found
+    return contexts
 
 
 def _build_context(ready: ReadyRow, model: str) -> Built:
@@ -154,26 +154,26 @@ def _build_context(ready: ReadyRow, model: str) -> Built:
     return Built(ready.row.id, model, problem=problem)
 
 
-def _load(ready: ReadyRow, built: Built, progress: Progress) -> Cell:
+def _load(ready: ReadyRow, built: Built, progress: Progress) -> CrossCell:
     progress(f"{ready.row.id} loads {built.model} of {built.row}")
     cell: dict[str, Any] = {
         "builder": built.row, "loader": ready.row.id, "model": built.model,
     }  # fmt: skip
     if not built.context:
-        return Cell(**cell, verdict="not_built", message=built.problem)
+        return CrossCell(**cell, verdict="not_built", message=built.problem)
     try:
         job = model_job(ready, built.model)
     except EnvironmentFailed as exc:
-        return Cell(**cell, verdict="error", message=str(exc))
+        return CrossCell(**cell, verdict="error", message=str(exc))
     limit = ready.run_env.matrix.defaults.load_timeout_s
     ended, answer = ready.ask("load", {**job, "context": built.context}, limit)
-    return Cell(**cell, **_verdict(ended, answer), seconds=ended.seconds)
+    return CrossCell(**cell, **_verdict(ended, answer), seconds=ended.seconds)
 
 
 def _verdict(ended: ChildExit, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Verdict, reason and message of a child that loaded a context."""
     if not answer:
-        died = ended.crashed or ended.timed_out
+        died = ended.has_crashed or ended.timed_out
         message = f"{ended.describe()}: {ended.tail[-300:]}"
         return {"verdict": "crashed" if died else "error", "message": message}
     error = answer.get("error")

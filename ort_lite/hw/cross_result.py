@@ -31,7 +31,7 @@ CROSS_VERSION = 1
 CROSS_FILE = "crossload.json"
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class CrossCell(msgspec.Struct, frozen=True, kw_only=True):
     """One context of `builder`, loaded by `loader`.
 
     Attributes:
@@ -53,7 +53,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0
 
     @property
-    def found(self) -> str:
+    def verdict_text(self) -> str:
         """The verdict with its reason: `invalid_graph(sdk_version)`."""
         return f"{self.verdict}({self.reason})" if self.reason else self.verdict
 
@@ -77,11 +77,11 @@ class CrossResult(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     commit: str = ""
     rows: tuple[CrossRow, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[CrossCell, ...]
     schema_version: int = CROSS_VERSION
 
 
-def judge(cell: Cell, expectations: Iterable[CrossExpectation]) -> Cell:
+def judge(cell: CrossCell, expectations: Iterable[CrossExpectation]) -> CrossCell:
     """The cell, judged by the first expectation that matches; without one it is not as expected."""
     for one in expectations:
         if fits(cell.builder, one.builder) and fits(cell.loader, one.loader):
@@ -106,21 +106,21 @@ def read_cross(folders: Iterable[Path]) -> CrossResult | None:
         MatrixError: One that is not a result.
     """
     paths = [path for folder in folders for path in sorted(folder.rglob(CROSS_FILE))]
-    found = []
+    results = []
     for path in paths:
         try:
             content = path.read_bytes()
             require_version(content, CROSS_VERSION)
-            found.append(msgspec.json.decode(content, type=CrossResult))
+            results.append(msgspec.json.decode(content, type=CrossResult))
         except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
             raise MatrixError(f"{path}: no result of ort-lite hw crossload: {exc}") from exc
-    return _merge(sorted(found, key=lambda one: one.started)) if found else None
+    return _merge(sorted(results, key=lambda one: one.started)) if results else None
 
 
 def _merge(results: Sequence[CrossResult]) -> CrossResult:
     """One table of several machines'; a later cell wins, and a ready row over a lacking one."""
     rows: dict[str, CrossRow] = {}
-    cells: dict[tuple[str, str, str], Cell] = {}
+    cells: dict[tuple[str, str, str], CrossCell] = {}
     for result in results:
         for row in result.rows:
             if row.row not in rows or row.status == "ready":

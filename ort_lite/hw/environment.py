@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.rows import ExpandedRow
 
 BUILD_TIMEOUT_S = 1800
@@ -76,7 +76,7 @@ class EnvironmentRecipe:
 
 
 def recipe_of(
-    row: ExpandedRow, install: Sequence[str], root: Path, facts: Facts
+    row: ExpandedRow, install: Sequence[str], root: Path, facts: MachineFacts
 ) -> EnvironmentRecipe:
     """The recipe of a row's environment."""
     python = sys.executable if row.python in ("", HERE) else facts.pythons[row.python]

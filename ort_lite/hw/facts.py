@@ -40,7 +40,7 @@ class DeviceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class MachineFacts:
     """Facts about a machine.
 
     Attributes:
@@ -61,7 +61,7 @@ class Facts:
     pythons: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
+def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> MachineFacts:
     """Look at the machine.
 
     Args:
@@ -70,7 +70,7 @@ def read_facts(root: Path = Path("/"), libraries: Iterable[str] = ()) -> Facts:
     """
     name, flags = _cpu(root)
     libraries_to_find = dict.fromkeys((*LOADERS, *libraries))
-    return Facts(
+    return MachineFacts(
         os=platform.system().lower(),
         machine=platform.machine().lower().replace("amd64", "x86_64"),
         cpu=name or platform.processor() or platform.machine(),
@@ -89,8 +89,8 @@ def find_library(root: Path, name: str) -> str:
         if (root / folder / name).is_file():
             return f"/{folder}/{name}"
     short = name.removeprefix("lib").partition(".so")[0]
-    found = ctypes.util.find_library(short) if root == Path("/") else None
-    return found if found == name else ""
+    library = ctypes.util.find_library(short) if root == Path("/") else None
+    return library if library == name else ""
 
 
 def _cpu(root: Path) -> tuple[str, tuple[str, ...]]:
@@ -105,7 +105,7 @@ def _cpu(root: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _pci(root: Path) -> dict[str, str]:
-    found = {}
+    devices = {}
     for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
         try:
             kind_text = (folder / "class").read_text().strip()
@@ -114,8 +114,8 @@ def _pci(root: Path) -> dict[str, str]:
             continue  # the device went away while we looked
         for beginning, kind in PCI_CLASSES.items():
             if kind_text.startswith(beginning):
-                found[":".join(ids)] = kind
-    return found
+                devices[":".join(ids)] = kind
+    return devices
 
 
 def _nodes(root: Path, kind: str, pattern: str) -> list[DeviceFile]:

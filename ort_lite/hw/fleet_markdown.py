@@ -20,7 +20,12 @@ def fleet_markdown(result: FleetResult) -> str:
     lines = ["# Compiled for a fleet", "", HEAD]
     versions = ", ".join(f"{name} {version}" for name, version in result.compilers.items())
     lines += [f"Compilers: {versions or 'none'}. Commit: {result.commit or 'unknown'}.", ""]
-    lines += [*_coverage(result), *_left(result), *_requirements(result), *_not_compiled(result)]
+    lines += [
+        *_coverage(result),
+        *_remaining_text(result),
+        *_requirements(result),
+        *_not_compiled(result),
+    ]
     return "\n".join([*lines, *_artifacts(result)]) + "\n"
 
 
@@ -46,7 +51,7 @@ def _cell(model: CompiledModel | None) -> str:
     return f"{taken} of {total} in {model.partitions}"
 
 
-def _left(result: FleetResult) -> Iterator[str]:
+def _remaining_text(result: FleetResult) -> Iterator[str]:
     """One line for each model, operator and reason, with the targets that it is true of."""
     targets: dict[tuple[str, str, int, str], list[str]] = {}
     for row in result.rows:

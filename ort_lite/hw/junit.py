@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ort_lite.hw.cross_result import CrossResult
-    from ort_lite.hw.result import Case, RowResult
+    from ort_lite.hw.result import CaseResult, RowResult
 
 _LEGAL = {chr(code): None for code in range(32) if chr(code) not in "\t\n\r"}
 _STRIP = str.maketrans(dict.fromkeys(_LEGAL, ""))
@@ -39,7 +39,9 @@ def junit_xml(results: Iterable[RowResult], cross: CrossResult | None = None) ->
     return text
 
 
-def _suite(root: ET.Element, result: RowResult, name: str, cases: tuple[Case, ...]) -> ET.Element:
+def _suite(
+    root: ET.Element, result: RowResult, name: str, cases: tuple[CaseResult, ...]
+) -> ET.Element:
     suite = ET.SubElement(
         root,
         "testsuite",
@@ -60,7 +62,7 @@ def _suite(root: ET.Element, result: RowResult, name: str, cases: tuple[Case, ..
     return suite
 
 
-def _case(suite: ET.Element, result: RowResult, case: Case) -> None:
+def _case(suite: ET.Element, result: RowResult, case: CaseResult) -> None:
     element = ET.SubElement(
         suite,
         "testcase",
@@ -97,7 +99,7 @@ def _loads(root: ET.Element, cross: CrossResult) -> None:
             time=f"{cell.seconds:.3f}",
         )
         if not cell.as_expected:
-            expected = f"{cell.found}, expected {cell.expected or 'nothing'}"
+            expected = f"{cell.verdict_text}, expected {cell.expected or 'nothing'}"
             problem = ET.SubElement(element, "failure", type=cell.verdict, message=expected)
             problem.text = _clean(cell.message)
 

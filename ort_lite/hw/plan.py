@@ -16,9 +16,9 @@ from ort_lite.hw.rows import state_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.rows import ExpandedRow
-    from ort_lite.hw.schema import Machine, Matrix
+    from ort_lite.hw.schema import MachineEntry, Matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +32,20 @@ class PlannedRow:
     """
 
     row: ExpandedRow
-    machine: Machine
+    machine: MachineEntry
     state: str
     setup: tuple[str, ...]
     why_not: tuple[str, ...]
 
     @property
-    def runnable(self) -> bool:
+    def is_runnable(self) -> bool:
         """Whether nothing is known to prevent it."""
         return not self.why_not
 
 
-def make_plan(matrix: Matrix, rows: Iterable[ExpandedRow], facts: Facts) -> tuple[PlannedRow, ...]:
+def make_plan(
+    matrix: Matrix, rows: Iterable[ExpandedRow], facts: MachineFacts
+) -> tuple[PlannedRow, ...]:
     """One planned row for each row."""
     return tuple(
         PlannedRow(
@@ -62,7 +64,7 @@ def required_libraries(rows: Iterable[ExpandedRow]) -> tuple[str, ...]:
     return tuple(lib for row in rows for require in row.requires for lib in require.libraries)
 
 
-def _reasons_against(matrix: Matrix, row: ExpandedRow, facts: Facts) -> tuple[str, ...]:
+def _reasons_against(matrix: Matrix, row: ExpandedRow, facts: MachineFacts) -> tuple[str, ...]:
     state = state_of(matrix, row)
     unsupported = (f"unsupported: {state.reason}",) if state.state == "unsupported" else ()
     return (*unsupported, *machine_lacks(row, facts))
@@ -79,7 +81,7 @@ def plan_json(plan: Sequence[PlannedRow]) -> list[dict[str, Any]]:
     return [
         {
             "id": planned.row.id,
-            "runnable": planned.runnable,
+            "runnable": planned.is_runnable,
             "why_not": list(planned.why_not),
             "state": planned.state,
             "execution_provider": planned.row.ep,

@@ -53,7 +53,7 @@ def json_schema() -> dict[str, Any]:
 
 def _describe(document: Document, message: str) -> str:
     problem, _, path = message.partition(" - at `$")
-    place = _concrete(document, path.removeprefix("key in ").rstrip("`"), message)
+    place = _resolve_place(document, path.removeprefix("key in ").rstrip("`"), message)
     unknown = _UNKNOWN.match(problem)
     if unknown is None:
         shown = f" (in {_place_text(place)})" if place else ""
@@ -68,7 +68,7 @@ def _place_text(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 
-def _concrete(document: Document, path: str, message: str) -> Place:
+def _resolve_place(document: Document, path: str, message: str) -> Place:
     """The place that msgspec means; it writes `[...]` for the key of a mapping."""
     place: list[str | int] = []
     for part in re.findall(r"\.([A-Za-z_]\w*)|\[(\d+|\.\.\.)\]", path):
@@ -86,7 +86,7 @@ def _culprit(value: Any, place: Place, message: str) -> str:  # noqa: ANN401 - a
     entries = _get(value, place)
     for key in entries:
         try:
-            msgspec.convert(_with(value, place, {key: entries[key]}), Matrix, strict=False)
+            msgspec.convert(_replace_at(value, place, {key: entries[key]}), Matrix, strict=False)
         except msgspec.ValidationError as exc:
             if str(exc) == message:
                 return str(key)
@@ -99,12 +99,12 @@ def _get(value: Any, place: Place) -> Any:  # noqa: ANN401 - any YAML
     return value
 
 
-def _with(value: Any, place: Place, replacement: Any) -> Any:  # noqa: ANN401 - any YAML
+def _replace_at(value: Any, place: Place, replacement: Any) -> Any:  # noqa: ANN401 - any YAML
     """`value` with another one at `place`; nothing is changed in place."""
     if not place:
         return replacement
     head, rest = place[0], place[1:]
-    changed = _with(value[head], rest, replacement)
+    changed = _replace_at(value[head], rest, replacement)
     if isinstance(value, dict):
         return {**value, head: changed}
     return [changed if i == head else item for i, item in enumerate(value)]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ort_lite.hw.cross_result import Cell, CrossResult
-    from ort_lite.hw.result import Case, RowResult
+    from ort_lite.hw.cross_result import CrossCell, CrossResult
+    from ort_lite.hw.result import CaseResult, RowResult
     from ort_lite.hw.schema import Matrix
 
 REPORT_VERSION = 1
@@ -61,7 +61,7 @@ class Absent(msgspec.Struct, frozen=True, kw_only=True):
     state: str
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class MatrixReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a report shows.
 
     Attributes:
@@ -92,7 +92,7 @@ def make_report(
     folders: Sequence[Path],
     previous: Path | None,
     logs: Mapping[str, str] | None = None,
-) -> Report:
+) -> MatrixReport:
     """The report on results in folders.
 
     Args:
@@ -126,7 +126,7 @@ def make_report(
         changed = before.changes
     else:
         changed = find_changes((before.results, results), (before.cross, cross))
-    return Report(
+    return MatrixReport(
         project=matrix.project,
         results=results,
         cross=cross,
@@ -141,7 +141,7 @@ def make_report(
     )
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> MatrixReport:
     """Read an earlier report.
 
     Raises:
@@ -151,18 +151,18 @@ def read_report(path: Path) -> Report:
     try:
         content = file.read_bytes()
         require_version(content, REPORT_VERSION)
-        return msgspec.json.decode(content, type=Report)
+        return msgspec.json.decode(content, type=MatrixReport)
     except (msgspec.MsgspecError, MatrixError, OSError, ValueError, RecursionError) as exc:
         raise MatrixError(f"{file}: not a report of ort-lite hw report: {exc}") from exc
 
 
-def suite_outcome(cases: Sequence[Case]) -> str:
+def suite_outcome(cases: Sequence[CaseResult]) -> str:
     """The worst outcome of a suite's cases; "none" without any that ran."""
     outcomes = {case.outcome for case in cases}
     return next((outcome for outcome in WORST if outcome in outcomes), "none")
 
 
-def ratios_text(cases: Sequence[Case]) -> str:
+def ratios_text(cases: Sequence[CaseResult]) -> str:
     """`run 1.10, reload 0.05, payload 1.06` of what was measured; "" without measurements."""
     worst: dict[str, float] = {}
     for case in cases:
@@ -222,8 +222,8 @@ def cross_causes(cross: CrossResult | None) -> tuple[Cause, ...]:
     )
 
 
-def _cell_text(cell: Cell) -> str:
-    return f"{cell.found}, expected {cell.expected or 'nothing'}: {cell.message}"
+def _cell_text(cell: CrossCell) -> str:
+    return f"{cell.verdict_text}, expected {cell.expected or 'nothing'}: {cell.message}"
 
 
 def _group(met: list[tuple[str, str, str]]) -> tuple[Cause, ...]:

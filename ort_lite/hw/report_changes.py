@@ -56,8 +56,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 def by_kind(changes: Sequence[Change]) -> Mapping[str, list[Change]]:
     """The changes of each kind that there is, in the order of KINDS."""
-    found = {kind: [change for change in changes if change.kind == kind] for kind in KINDS}
-    return {kind: listed for kind, listed in found.items() if listed}
+    kinds = {kind: [change for change in changes if change.kind == kind] for kind in KINDS}
+    return {kind: listed for kind, listed in kinds.items() if listed}
 
 
 def counts_of_kinds(changes: Sequence[Change]) -> str:
@@ -105,8 +105,8 @@ def _row_changes(before: RowResult, now: RowResult) -> list[Change]:
 
 
 def _load_changes(before: CrossResult, now: CrossResult) -> list[Change]:
-    old = {(c.builder, c.loader, c.model): c.found for c in before.cells}
-    new = {(c.builder, c.loader, c.model): c.found for c in now.cells}
+    old = {(c.builder, c.loader, c.model): c.verdict_text for c in before.cells}
+    new = {(c.builder, c.loader, c.model): c.verdict_text for c in now.cells}
     return [
         Change(
             row=key[1],

@@ -14,9 +14,9 @@ from ort_lite.hw.result import counts_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ort_lite.hw.cross_result import Cell, CrossResult
-    from ort_lite.hw.report import Cause, Report
-    from ort_lite.hw.result import Case, RowResult
+    from ort_lite.hw.cross_result import CrossCell, CrossResult
+    from ort_lite.hw.report import Cause, MatrixReport
+    from ort_lite.hw.result import CaseResult, RowResult
 
 CROSS_LETTERS = {
     "optimal": "O",
@@ -44,14 +44,14 @@ MOST_OPEN = 20
 """Most changes of one kind that the page shows without a click."""
 
 
-def html_page(report: Report) -> str:
+def html_page(report: MatrixReport) -> str:
     """Render the whole report as an HTML page."""
     body = [
         *_heading(report),
         *_rows(report),
         *_failures(report),
         *_changes(report),
-        *_absent(report),
+        *_absent_rows(report),
         *_cross(report.cross),
         *_history(report),
         "<h2>Rows in full</h2>",
@@ -67,7 +67,7 @@ def html_page(report: Report) -> str:
     )
 
 
-def _heading(report: Report) -> Iterator[str]:
+def _heading(report: MatrixReport) -> Iterator[str]:
     now = report.history[-1]
     yield f"<h1>Hardware matrix of {escape(report.project)}</h1>"
     loads = f", {now.loads_as_expected} of {now.loads} loads as expected" if now.loads else ""
@@ -77,14 +77,14 @@ def _heading(report: Report) -> Iterator[str]:
 
 
 def _mark(outcome: str, text: str = "") -> str:
-    told = outcome.replace("_", " ")
+    title = outcome.replace("_", " ")
     return (
-        f'<span class="mark {outcome}" title="{escape(told)}">{LETTERS[outcome]}</span>'
+        f'<span class="mark {outcome}" title="{escape(title)}">{LETTERS[outcome]}</span>'
         f"{f' {escape(text)}' if text else ''}"
     )
 
 
-def _rows(report: Report) -> Iterator[str]:
+def _rows(report: MatrixReport) -> Iterator[str]:
     suites = report.suites
     yield '<h2>Rows by suites</h2><table class="stack"><thead><tr>'
     heads = ("row", "status", *suites, "seconds", *(("log",) if report.logs else ()))
@@ -121,11 +121,11 @@ def _legend(letters: Mapping[str, str], texts: Mapping[str, str]) -> str:
 
 def _suite(result: RowResult, suite: str) -> str:
     cases = result.of_suite(suite)
-    told = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
-    return _mark(suite_outcome(cases), told)
+    summary = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
+    return _mark(suite_outcome(cases), summary)
 
 
-def _failures(report: Report) -> Iterator[str]:
+def _failures(report: MatrixReport) -> Iterator[str]:
     number = {result.row: i for i, result in enumerate(report.results)}
     lines = [
         _cause(cause, number) for cause in (*causes(report.results), *cross_causes(report.cross))
@@ -148,7 +148,7 @@ def _cause(cause: Cause, number: Mapping[str, int]) -> str:
     return f"<li>{count}{escape(cause.message)}{listed}</li>"
 
 
-def _absent(report: Report) -> Iterator[str]:
+def _absent_rows(report: MatrixReport) -> Iterator[str]:
     if report.absent:
         lines = (f"<li>{escape(one.row)}: {one.state}</li>" for one in report.absent)
         yield f"<details><summary>{len(report.absent)} rows of the matrix have no result here"
@@ -168,9 +168,9 @@ def _cross(cross: CrossResult | None) -> Iterator[str]:
     yield "".join(f'<th title="{escape(to)}">{number[to]}</th>' for to in loaders)
     yield "</tr></thead><tbody>"
     for builder in builders:
-        told = f'{number[builder]} <span class="name">{escape(builder)}</span>'
+        header = f'{number[builder]} <span class="name">{escape(builder)}</span>'
         cells = "".join(f"<td>{_pair(cross, builder, to)}</td>" for to in loaders)
-        yield f"<tr><td>{told}</td>{cells}</tr>"
+        yield f"<tr><td>{header}</td>{cells}</tr>"
     yield "</tbody></table></div>"
     yield _legend(CROSS_LETTERS, CROSS_TEXTS)
     yield "<p>A frame is around what the matrix does not expect.</p>"
@@ -190,26 +190,26 @@ def _pair(cross: CrossResult, builder: str, loader: str) -> str:
     return " ".join(_cross_mark(cell) for cell in cells) or "-"
 
 
-def _cross_mark(cell: Cell) -> str:
+def _cross_mark(cell: CrossCell) -> str:
     odd = "" if cell.as_expected else " odd"
-    title = escape(f"{cell.model}: {cell.found}; expected {cell.expected or 'nothing'}")
+    title = escape(f"{cell.model}: {cell.verdict_text}; expected {cell.expected or 'nothing'}")
     reason = f"<small>{escape(cell.reason.replace('_', ' '))}</small>" if cell.reason else ""
     letter = CROSS_LETTERS[cell.verdict]
     return f'<span class="mark {cell.verdict}{odd}" title="{title}">{letter}</span>{reason}'
 
 
-def _load_line(cell: Cell) -> str:
+def _load_line(cell: CrossCell) -> str:
     where = f"{escape(cell.model)} of {escape(cell.builder)} on {escape(cell.loader)}"
     expected = escape(f"{cell.expected or 'nothing'}: {cell.why}")
-    found = f"{_cross_mark(cell)} {escape(cell.found)}"
+    result = f"{_cross_mark(cell)} {escape(cell.verdict_text)}"
     return (
-        f'<tr><td data-of="load">{where}</td><td data-of="found">{found}</td>'
+        f'<tr><td data-of="load">{where}</td><td data-of="found">{result}</td>'
         f'<td data-of="expected">{expected}</td>'
         f'<td data-of="message">{escape(cell.message)}</td></tr>'
     )
 
 
-def _changes(report: Report) -> Iterator[str]:
+def _changes(report: MatrixReport) -> Iterator[str]:
     if len(report.history) < 2:
         return
     yield f"<h2>Since the last run: {counts_of_kinds(report.changes)}</h2>"
@@ -220,7 +220,7 @@ def _changes(report: Report) -> Iterator[str]:
         yield f"</summary><ul>{lines}</ul></details>"
 
 
-def _history(report: Report) -> Iterator[str]:
+def _history(report: MatrixReport) -> Iterator[str]:
     if len(report.history) < 2:
         return
     yield '<h2>Earlier runs</h2><table class="stack"><thead><tr><th>run</th><th>commit</th>'
@@ -261,16 +261,16 @@ def _row(index: int, result: RowResult, logs: Mapping[str, str]) -> Iterator[str
     yield "</details>"
 
 
-def _worst_first(cases: Iterable[Case]) -> list[Case]:
+def _worst_first(cases: Iterable[CaseResult]) -> list[CaseResult]:
     return sorted(cases, key=lambda case: (not case.is_bad, case.outcome != "skipped"))
 
 
-def _case(case: Case) -> Iterator[str]:
-    told = f" {escape(case.message)}" if case.message else ""
+def _case(case: CaseResult) -> Iterator[str]:
+    message = f" {escape(case.message)}" if case.message else ""
     numbers = ", ".join(f"{k} {v:.3g}" for k, v in case.metrics.items())
     placed = ", ".join(f"{ep} {n} nodes" for ep, n in case.placement.items())
     more = "; ".join(filter(None, (numbers, placed, f"{case.seconds:.2f} s")))
-    yield f"<p>{_mark(case.outcome)} <code>{escape(case.name)}</code>{told}"
+    yield f"<p>{_mark(case.outcome)} <code>{escape(case.name)}</code>{message}"
     yield f'<span class="quiet"> {escape(more)}</span></p>'
     if case.details:
         yield f"<pre>{escape(case.details)}</pre>"

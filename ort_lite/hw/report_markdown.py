@@ -11,8 +11,8 @@ from ort_lite.hw.result import counts_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ort_lite.hw.cross_result import Cell, CrossResult
-    from ort_lite.hw.report import Cause, Report
+    from ort_lite.hw.cross_result import CrossCell, CrossResult
+    from ort_lite.hw.report import Cause, MatrixReport
     from ort_lite.hw.result import RowResult
 
 CROSS_LETTERS = {
@@ -31,13 +31,13 @@ MOST_CHANGES = 20
 """Most changes of one kind that are listed."""
 
 
-def markdown(report: Report) -> str:
+def markdown(report: MatrixReport) -> str:
     """Render the whole report as Markdown."""
-    parts = (_heading, _rows, _failures, _changes, _absent, _cross, _machines)
+    parts = (_heading, _rows, _failures, _changes, _absent_rows, _cross, _machines)
     return "\n".join(line for part in parts for line in part(report)) + "\n"
 
 
-def _heading(report: Report) -> Iterator[str]:
+def _heading(report: MatrixReport) -> Iterator[str]:
     now = report.history[-1]
     yield f"# Hardware matrix of {report.project}"
     yield ""
@@ -47,7 +47,7 @@ def _heading(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _rows(report: Report) -> Iterator[str]:
+def _rows(report: MatrixReport) -> Iterator[str]:
     suites = report.suites
     yield from _table(
         ["row", "status", *suites, "seconds"],
@@ -64,11 +64,11 @@ def _rows(report: Report) -> Iterator[str]:
 
 def _suite(result: RowResult, suite: str) -> str:
     cases = result.of_suite(suite)
-    told = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
-    return f"{LETTERS[suite_outcome(cases)]} {told}".strip()
+    summary = "; ".join(filter(None, (counts_text(cases), ratios_text(cases))))
+    return f"{LETTERS[suite_outcome(cases)]} {summary}".strip()
 
 
-def _failures(report: Report) -> Iterator[str]:
+def _failures(report: MatrixReport) -> Iterator[str]:
     lines = [_cause(cause) for cause in causes(report.results)]
     if lines:
         yield from ("## What did not pass", "", *lines, "")
@@ -79,13 +79,13 @@ def _cause(cause: Cause) -> str:
     return f"- {count}{_one_line(cause.message)}  \n  {cause.where('`')}"
 
 
-def _absent(report: Report) -> Iterator[str]:
+def _absent_rows(report: MatrixReport) -> Iterator[str]:
     if report.absent:
         rows = ", ".join(f"`{one.row}` ({one.state})" for one in report.absent)
         yield from ("## Without a result here", "", f"{rows}.", "")
 
 
-def _cross(report: Report) -> Iterator[str]:
+def _cross(report: MatrixReport) -> Iterator[str]:
     cross = report.cross
     if cross is None:
         return
@@ -111,16 +111,16 @@ def _cross(report: Report) -> Iterator[str]:
 
 
 def _cells(cross: CrossResult, builder: str, loader: str) -> str:
-    found = [c for c in cross.cells if (c.builder, c.loader) == (builder, loader)]
-    return "<br>".join(_cell(cell) for cell in found) or "-"
+    cells = [c for c in cross.cells if (c.builder, c.loader) == (builder, loader)]
+    return "<br>".join(_cell(cell) for cell in cells) or "-"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: CrossCell) -> str:
     reason = f" ({cell.reason})" if cell.reason else ""
     return f"{CROSS_LETTERS[cell.verdict]}{reason}{'' if cell.as_expected else ' **!**'}"
 
 
-def _changes(report: Report) -> Iterator[str]:
+def _changes(report: MatrixReport) -> Iterator[str]:
     if len(report.history) < 2:
         return
     yield from (f"## Since the last run: {counts_of_kinds(report.changes)}", "")
@@ -132,7 +132,7 @@ def _changes(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _machines(report: Report) -> Iterator[str]:
+def _machines(report: MatrixReport) -> Iterator[str]:
     shown = [r for r in report.results if r.identity]
     if not shown:
         return

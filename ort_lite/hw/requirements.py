@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.rows import ExpandedRow
     from ort_lite.hw.schema import Require
 
@@ -53,7 +53,7 @@ def chip_text(chip: str) -> str:
 HERE = ".".join(platform.python_version_tuple()[:2])
 
 
-def machine_lacks(row: ExpandedRow, facts: Facts) -> tuple[str, ...]:
+def machine_lacks(row: ExpandedRow, facts: MachineFacts) -> tuple[str, ...]:
     """Requirements that the machine does not meet, as far as visible without the row's environment.
 
     An empty result is not a promise: only the row's own probe sees drivers and architectures.
@@ -72,7 +72,7 @@ def device_lacks(row: ExpandedRow, identity: HardwareIdentity) -> tuple[str, ...
     return tuple(p for require in row.requires for p in _lacks_of_device(require, identity))
 
 
-def _lacks_of_machine(require: Require, facts: Facts) -> Iterator[str]:
+def _lacks_of_machine(require: Require, facts: MachineFacts) -> Iterator[str]:
     if require.os and require.os != facts.os:
         yield f"needs {require.os}, this is {facts.os}"
     if require.machine and require.machine != facts.machine:
@@ -81,15 +81,15 @@ def _lacks_of_machine(require: Require, facts: Facts) -> Iterator[str]:
     if missing:
         yield f"needs a CPU with {', '.join(missing)}, which {facts.cpu} lacks"
     if require.pci and not set(require.pci) & set(facts.pci):
-        wanted = " or ".join(map(chip_text, require.pci))
+        chips = " or ".join(map(chip_text, require.pci))
         have = ", ".join(map(chip_text, facts.pci)) or "no accelerator or display controller"
-        yield f"needs the chip {wanted}; the PCI bus has {have}"
+        yield f"needs the chip {chips}; the PCI bus has {have}"
     for library in require.libraries:
         if not facts.libraries.get(library):
             yield f"needs {library}, which is not in the usual folders"
 
 
-def _lacks_device_file(kind: str, facts: Facts) -> list[str]:
+def _lacks_device_file(kind: str, facts: MachineFacts) -> list[str]:
     """On Linux a GPU or NPU is opened through a node in /dev."""
     if facts.os != "linux":
         return []
@@ -97,12 +97,14 @@ def _lacks_device_file(kind: str, facts: Facts) -> list[str]:
     if not nodes:
         folder = "/dev/accel" if kind == "NPU" else "/dev/dri"
         chips = [chip for chip, of in facts.pci.items() if of == kind]
-        seen = (
+        others = (
             f"; the PCI bus has {', '.join(map(chip_text, chips))}, without a driver"
             if chips
             else ""
         )
-        return [f"needs {'an' if kind == 'NPU' else 'a'} {kind}; {folder} has no device node{seen}"]
+        return [
+            f"needs {'an' if kind == 'NPU' else 'a'} {kind}; {folder} has no device node{others}"
+        ]
     if any(node.usable for node in nodes):
         return []
     node = nodes[0]
@@ -114,13 +116,13 @@ def _lacks_of_device(require: Require, identity: HardwareIdentity) -> Iterator[s
         "vendor": (require.vendor, f"{identity.vendor} {identity.device}"),
         "architecture": (require.architecture, identity.architecture),
     }
-    for name, (wanted, found) in texts.items():
-        if wanted and wanted.lower() not in found.lower():
-            yield f"needs {name} {wanted}, found '{found.strip()}'"
+    for name, (required, actual) in texts.items():
+        if required and required.lower() not in actual.lower():
+            yield f"needs {name} {required}, found '{actual.strip()}'"
     ranges = {
         "driver": (require.driver, identity.driver_version),
         "SDK": (require.sdk, identity.sdk_version),
     }
-    for name, (wanted, found) in ranges.items():
-        if wanted and not is_within(found, wanted):
-            yield f"needs {name} {wanted}, found '{found}'"
+    for name, (required, actual) in ranges.items():
+        if required and not is_within(actual, required):
+            yield f"needs {name} {required}, found '{actual}'"

@@ -30,10 +30,10 @@ def require_version(content: bytes, known: int) -> None:
         MatrixError: It is; says which version is read here.
         msgspec.MsgspecError: It has no `schema_version`.
     """
-    found = msgspec.json.decode(content, type=_Versioned).schema_version
-    if found != known:
+    version = msgspec.json.decode(content, type=_Versioned).schema_version
+    if version != known:
         raise MatrixError(
-            f"schema_version is {found}, and this ort_lite reads {known}; read it with the "
+            f"schema_version is {version}, and this ort_lite reads {known}; read it with the "
             "ort_lite that wrote it, or run the rows again"
         )
 
@@ -56,7 +56,7 @@ RESULT_FILE = "result.json"
 LOG_FILE = "log.txt"
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """One test, model or measurement of a row.
 
     Attributes:
@@ -113,16 +113,16 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     identity: dict[str, str] = {}
     packages: dict[str, str] = {}
     suites: tuple[str, ...] = ()
-    cases: tuple[Case, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
     log: str = ""
     schema_version: int = RESULT_VERSION
 
-    def of_suite(self, suite: str) -> tuple[Case, ...]:
+    def of_suite(self, suite: str) -> tuple[CaseResult, ...]:
         """The row's cases of one suite."""
         return tuple(case for case in self.cases if case.suite == suite)
 
 
-def counts_text(cases: Iterable[Case]) -> str:
+def counts_text(cases: Iterable[CaseResult]) -> str:
     """Counts of outcomes as text: `84 passed, 1 expected failure`."""
     counts = Counter(case.outcome for case in cases)
     return ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in counts.items())
@@ -175,14 +175,14 @@ def _latest_results(folders: Iterable[Path]) -> dict[str, tuple[RowResult, Path]
 
 
 def apply_expectations(
-    cases: Iterable[Case], row: str, expectations: Iterable[Expectation], today: date
-) -> tuple[Case, ...]:
+    cases: Iterable[CaseResult], row: str, expectations: Iterable[Expectation], today: date
+) -> tuple[CaseResult, ...]:
     """The cases of a row, each judged by the first expectation that matches it."""
     own = [one for one in expectations if fits(row, one.row)]
     return tuple(_apply_first(case, own, today) for case in cases)
 
 
-def _apply_first(case: Case, expectations: list[Expectation], today: date) -> Case:
+def _apply_first(case: CaseResult, expectations: list[Expectation], today: date) -> CaseResult:
     expected = next((one for one in expectations if fits(case.test, one.test)), None)
     if expected is None or case.outcome == "skipped":
         return case

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from ort_lite.hw.child_process import ChildExit
     from ort_lite.hw.environment import Environment
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.rows import ExpandedRow
-    from ort_lite.hw.schema import Matrix, Model
+    from ort_lite.hw.schema import Matrix, MatrixModel
 
 PROBE_TIMEOUT_S = 120
 """Seconds to probe a device or to ask an oracle, unless the matrix allows less."""
@@ -44,7 +44,7 @@ class RunEnvironment:
     root: Path
     out: Path
     cache: Path
-    facts: Facts
+    facts: MachineFacts
     environ: Mapping[str, str]
 
 
@@ -177,7 +177,7 @@ def model_job(ready: ReadyRow, name: str) -> dict[str, Any]:
     return dict(job)
 
 
-def _oracle_job(model: Model, run_env: RunEnvironment) -> dict[str, Any]:
+def _oracle_job(model: MatrixModel, run_env: RunEnvironment) -> dict[str, Any]:
     is_file = model.oracle.endswith(".npz")
     inputs: Any = model.inputs
     return {

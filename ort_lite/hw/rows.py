@@ -17,7 +17,16 @@ from ort_lite.hw.schema import ConformanceSuite, Require
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.hw.schema import AxisValue, Limit, Matrix, Model, Ratio, Row, RowState, Suite
+    from ort_lite.hw.schema import (
+        AxisValue,
+        Limit,
+        Matrix,
+        MatrixModel,
+        Ratio,
+        Row,
+        RowState,
+        Suite,
+    )
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -99,7 +108,7 @@ def row_id(row: str, axes: Mapping[str, str]) -> str:
 
 
 def _choices(matrix: Matrix, row: Row) -> list[dict[str, str]]:
-    values = {axis: wanted or tuple(matrix.axes[axis]) for axis, wanted in row.axes.items()}
+    values = {axis: chosen or tuple(matrix.axes[axis]) for axis, chosen in row.axes.items()}
     choices = [dict(zip(values, combined, strict=True)) for combined in product(*values.values())]
     choices += [dict(more.axes) for more in matrix.include if more.row == row.id]
     left_out = [less.axes for less in matrix.exclude if less.row == row.id]
@@ -156,7 +165,7 @@ def row_digest(row: ExpandedRow, matrix: Matrix) -> str:
     """
     digested = {
         "row": _row_fields(row),
-        "suites": {name: _without(matrix.suites[name], TIME_LIMITS) for name in row.suites},
+        "suites": {name: _without_keys(matrix.suites[name], TIME_LIMITS) for name in row.suites},
         "models": {name: _model_fields(matrix, name) for name in _models_of_row(row, matrix)},
         "expected failures": [one.test for one in matrix.expectations if fits(row.id, one.row)],
     }
@@ -172,7 +181,7 @@ def _row_fields(row: ExpandedRow) -> dict[str, Any]:
 def _model_fields(matrix: Matrix, name: str) -> dict[str, Any]:
     model = matrix.models[name]
     tolerance = msgspec.to_builtins(model.tolerance or matrix.defaults.tolerance)
-    return _without(model, TIME_LIMITS) | {"tolerance": tolerance}
+    return _without_keys(model, TIME_LIMITS) | {"tolerance": tolerance}
 
 
 def _models_of_row(row: ExpandedRow, matrix: Matrix) -> set[str]:
@@ -180,6 +189,6 @@ def _models_of_row(row: ExpandedRow, matrix: Matrix) -> set[str]:
     return {m for suite in suites if not isinstance(suite, ConformanceSuite) for m in suite.models}
 
 
-def _without(value: Suite | Model, keys: tuple[str, ...]) -> dict[str, Any]:
+def _without_keys(value: Suite | MatrixModel, keys: tuple[str, ...]) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(value)
     return {key: part for key, part in plain.items() if key not in keys}

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from ort_lite.hw.facts import Facts
-    from ort_lite.hw.result import Case
+    from ort_lite.hw.facts import MachineFacts
+    from ort_lite.hw.result import CaseResult
     from ort_lite.hw.row_setup import ReadyRow, RunEnvironment
     from ort_lite.hw.rows import ExpandedRow
 
@@ -83,8 +83,8 @@ def row_lacks(row: ExpandedRow, answer: dict[str, Any]) -> tuple[str, ...]:
     if "error" in answer:
         return (answer["error"]["message"],)
     if row.device not in answer["kinds"]:
-        found = ", ".join(answer["kinds"]) or "nothing"
-        return (f"needs a {row.device}, {row.ep} found {found}",)
+        kinds = ", ".join(answer["kinds"]) or "nothing"
+        return (f"needs a {row.device}, {row.ep} found {kinds}",)
     return device_lacks(row, HardwareIdentity.from_mapping(answer["identity"]))
 
 
@@ -110,7 +110,7 @@ def _with_environment(
 
 
 def _with_cases(ready: ReadyRow, result: RowResult, progress: Progress) -> RowResult:
-    cases: list[Case] = []
+    cases: list[CaseResult] = []
     for suite in result.suites:
         progress(suite)
         for case in run_suite(ready, suite):
@@ -144,7 +144,7 @@ def _new_result(row: ExpandedRow, run_env: RunEnvironment, suites: tuple[str, ..
     )
 
 
-def _host(facts: Facts) -> dict[str, str]:
+def _host(facts: MachineFacts) -> dict[str, str]:
     return {"os": facts.os, "machine": facts.machine, "cpu": facts.cpu, "cores": str(facts.cores)}
 
 

@@ -93,7 +93,7 @@ class Require(Closed, frozen=True):
     sdk: str = ""
 
 
-class Machine(Closed, frozen=True):
+class MachineEntry(Closed, frozen=True):
     """A type of machine, not one instance.
 
     Attributes:
@@ -176,7 +176,7 @@ class InputSpec(Closed, frozen=True):
     constant: float | None = None
 
 
-class Model(Closed, frozen=True):
+class MatrixModel(Closed, frozen=True):
     """A model file, relative to the matrix file.
 
     Attributes:
@@ -316,12 +316,12 @@ class Matrix(Closed, frozen=True, kw_only=True):
     project: str
     defaults: Defaults = Defaults()
     providers: dict[str, Provider]
-    machines: dict[str, Machine]
+    machines: dict[str, MachineEntry]
     axes: dict[str, dict[str, AxisValue]] = {}
     rows: tuple[Row, ...]
     include: tuple[Combination, ...] = ()
     exclude: tuple[Combination, ...] = ()
-    models: dict[str, Model] = {}
+    models: dict[str, MatrixModel] = {}
     suites: dict[str, Suite] = {}
     artifacts: Artifacts = Artifacts()
     cross_load: CrossLoad = CrossLoad()

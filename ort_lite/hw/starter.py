@@ -107,12 +107,14 @@ def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
     if isinstance(source, str):
         packages.insert(0, source)
         named = source.startswith("ort-lite")
-        wanted = shlex.quote(source.replace("ort-lite", "ort-lite[cli]", 1) if named else source)
-        wanted += "" if named else " 'ort-lite[cli]'"
+        requirement = shlex.quote(
+            source.replace("ort-lite", "ort-lite[cli]", 1) if named else source
+        )
+        requirement += "" if named else " 'ort-lite[cli]'"
     else:
         packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
-        wanted = f"--editable {shlex.quote(f'{source}[cli]')}"
-    setup = json.dumps([f"python -m pip install {wanted}"])
+        requirement = f"--editable {shlex.quote(f'{source}[cli]')}"
+    setup = json.dumps([f"python -m pip install {requirement}"])
     install = f"  install: {json.dumps(['-e', str(source)])}\n" if isinstance(source, Path) else ""
     head = HEAD.format(
         project=json.dumps(project), packages=json.dumps(packages), install=install, setup=setup
@@ -124,7 +126,7 @@ def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
     return head + "".join(lines) + TAIL.format(names=json.dumps(list(names)))
 
 
-def installed_from() -> Path | str:
+def installation_source() -> Path | str:
     """Origin of this ort_lite, from which a row's environment can install the same version.
 
     Returns:
@@ -155,10 +157,10 @@ def _requirement(direct_url: Mapping[str, Any]) -> str:
 
 def _names(models: Sequence[Path]) -> dict[str, Path]:
     """A name of its own for each model."""
-    found: dict[str, Path] = {}
+    named: dict[str, Path] = {}
     for path in models:
         name, count = path.stem, 2
-        while name in found:
+        while name in named:
             name, count = f"{path.stem}-{count}", count + 1
-        found[name] = path
-    return found
+        named[name] = path
+    return named

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from ort_lite.hw.errors import EnvironmentFailed
-from ort_lite.hw.result import Case
+from ort_lite.hw.result import CaseResult
 from ort_lite.hw.row_setup import model_job
 from ort_lite.hw.schema import BenchSuite, ConformanceSuite, ModelsSuite
 
@@ -41,7 +41,7 @@ class TestRow(EpConformance):
 '''
 
 
-def run_suite(ready: ReadyRow, name: str) -> Iterator[Case]:
+def run_suite(ready: ReadyRow, name: str) -> Iterator[CaseResult]:
     """Run a suite and yield its cases as they finish."""
     suite = ready.run_env.matrix.suites[name]
     timeout_s = suite.timeout_s or ready.run_env.matrix.defaults.timeout_s
@@ -52,7 +52,7 @@ def run_suite(ready: ReadyRow, name: str) -> Iterator[Case]:
         try:
             job = model_job(ready, model)
         except EnvironmentFailed as exc:
-            yield Case(suite=name, name=model, outcome="failed", message=str(exc))
+            yield CaseResult(suite=name, name=model, outcome="failed", message=str(exc))
             continue
         if isinstance(suite, ModelsSuite):
             yield from _model_cases(ready, name, job, timeout_s)
@@ -60,7 +60,7 @@ def run_suite(ready: ReadyRow, name: str) -> Iterator[Case]:
             yield _bench_case(ready, name, job, suite, timeout_s)
 
 
-def _conformance_cases(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[Case]:
+def _conformance_cases(ready: ReadyRow, suite: str, timeout_s: float) -> Iterator[CaseResult]:
     row, folder = ready.row, ready.folder / "conformance"
     folder.mkdir(exist_ok=True)
     text = CONFORMANCE.format(
@@ -81,12 +81,12 @@ def _conformance_cases(ready: ReadyRow, suite: str, timeout_s: float) -> Iterato
         yield child_failure(suite, "pytest", ended)
 
 
-def _pytest_cases(suite: str, report: Path) -> Iterator[Case]:
+def _pytest_cases(suite: str, report: Path) -> Iterator[CaseResult]:
     """The cases of a JUnit file that pytest wrote."""
     for element in ET.parse(report).iter("testcase"):
         problem = next((part for part in element if part.tag in _PYTEST_OUTCOMES), None)
         outcome: Outcome = "passed" if problem is None else _PYTEST_OUTCOMES[problem.tag]
-        yield Case(
+        yield CaseResult(
             suite=suite,
             name=element.get("name", ""),
             outcome=outcome,
@@ -100,7 +100,7 @@ def _pytest_cases(suite: str, report: Path) -> Iterator[Case]:
 
 def _model_cases(
     ready: ReadyRow, suite: str, job: dict[str, Any], timeout_s: float
-) -> Iterator[Case]:
+) -> Iterator[CaseResult]:
     name = job["name"]
     ended, answer = ready.ask("model", job, timeout_s)
     if "fresh" not in answer:
@@ -113,7 +113,7 @@ def _model_cases(
     )
     if not ready.keeps_contexts:
         why = f"{ready.row.ep} keeps no contexts"
-        yield Case(suite=suite, name=f"{name} reloaded", outcome="skipped", message=why)
+        yield CaseResult(suite=suite, name=f"{name} reloaded", outcome="skipped", message=why)
     elif "reloaded" in answer:
         size = {"context_bytes": float(answer["context_bytes"])}
         yield _comparison_case(suite, f"{name} reloaded", answer["reloaded"], ended, {}, size)
@@ -126,12 +126,12 @@ def _comparison_case(
     ended: ChildExit,
     placement: dict[str, int],
     metrics: dict[str, float],
-) -> Case:
+) -> CaseResult:
     far = [d for d in differences if not d["within"]]
     texts = [
         d["problem"] or f"{d['output']}: {d['relative']:.1e} of its largest value" for d in far
     ]
-    return Case(
+    return CaseResult(
         suite=suite,
         name=name,
         outcome="failed" if far or not differences else "passed",
@@ -148,7 +148,7 @@ def _comparison_case(
 
 def _bench_case(
     ready: ReadyRow, suite: str, job: dict[str, Any], bench: BenchSuite, timeout_s: float
-) -> Case:
+) -> CaseResult:
     name = job["name"]
     settings = {"against": bench.against, "runs": bench.runs}
     ended, answer = ready.ask("bench", {**job, **settings}, timeout_s)
@@ -161,7 +161,7 @@ def _bench_case(
     own_limits = [
         f"{k} has the row's own limit {v.at_most:g}: {v.why}" for k, v in ready.row.limits.items()
     ]
-    return Case(
+    return CaseResult(
         suite=suite,
         name=name,
         outcome="failed" if over else "passed",
@@ -172,21 +172,25 @@ def _bench_case(
     )
 
 
-def _unanswered_case(suite: str, name: str, ended: ChildExit, answer: Mapping[str, Any]) -> Case:
+def _unanswered_case(
+    suite: str, name: str, ended: ChildExit, answer: Mapping[str, Any]
+) -> CaseResult:
     error = answer.get("error")
     if error is None:
         return child_failure(suite, name, ended)
     status = f"{error['status']}: " if error["status"] else ""
     message = _first_line(f"{status}{error['message']}")
-    return Case(suite=suite, name=name, outcome="failed", seconds=ended.seconds, message=message)
+    return CaseResult(
+        suite=suite, name=name, outcome="failed", seconds=ended.seconds, message=message
+    )
 
 
-def child_failure(suite: str, name: str, ended: ChildExit) -> Case:
+def child_failure(suite: str, name: str, ended: ChildExit) -> CaseResult:
     """The case of a child that ended without an answer."""
-    return Case(
+    return CaseResult(
         suite=suite,
         name=name,
-        outcome="timeout" if ended.timed_out else "crashed" if ended.crashed else "failed",
+        outcome="timeout" if ended.timed_out else "crashed" if ended.has_crashed else "failed",
         seconds=ended.seconds,
         message=ended.describe(),
         details=ended.tail,

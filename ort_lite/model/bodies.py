@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 def bodies(node: Node) -> tuple[tuple[str, GraphDef], ...]:
     """The bodies of a node by key: the attribute's name, for one of GRAPHS `name#i`."""
-    found: list[tuple[str, GraphDef]] = []
+    named_bodies: list[tuple[str, GraphDef]] = []
     for attribute in node.attributes.values():
         value = attribute.value
         if isinstance(value, GraphDef) and attribute.type == AttributeType.GRAPH:
-            found.append((attribute.name, value))
+            named_bodies.append((attribute.name, value))
         elif isinstance(value, tuple) and attribute.type == AttributeType.GRAPHS:
-            found += [(f"{attribute.name}#{i}", body) for i, body in enumerate(value)]
-    return tuple(found)
+            named_bodies += [(f"{attribute.name}#{i}", body) for i, body in enumerate(value)]
+    return tuple(named_bodies)
 
 
 def map_bodies(node: Node, change: Callable[[GraphDef], GraphDef]) -> Node:
     """`node` with every body changed; the node itself where no body is another object."""
-    found = bodies(node)
-    return with_bodies(node, [change(body) for _, body in found]) if found else node
+    named_bodies = bodies(node)
+    return with_bodies(node, [change(body) for _, body in named_bodies]) if named_bodies else node
 
 
 def map_paired_bodies(

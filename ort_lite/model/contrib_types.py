@@ -39,11 +39,11 @@ def infer_contrib_types(
         node: One for which `is_contrib` holds.
         input_types: Of its inputs, None if omitted or not known.
     """
-    types = [found if isinstance(found, TensorType) else None for found in input_types]
+    types = [inferred if isinstance(inferred, TensorType) else None for inferred in input_types]
     rule = _RULES.get(node.op_type)
-    found = rule(node, types) if rule is not None else ()
+    inferred = rule(node, types) if rule is not None else ()
     count = len(node.outputs)
-    return (*found, *(None,) * count)[:count]
+    return (*inferred, *(None,) * count)[:count]
 
 
 def _at(types: Types, index: int) -> TensorType | None:
@@ -51,8 +51,8 @@ def _at(types: Types, index: int) -> TensorType | None:
 
 
 def _shape(types: Types, index: int) -> Shape:
-    found = _at(types, index)
-    return None if found is None else found.shape
+    tensor_type = _at(types, index)
+    return None if tensor_type is None else tensor_type.shape
 
 
 def _tensor_type(like: TensorType | None, shape: Shape) -> TensorType | None:
@@ -60,15 +60,15 @@ def _tensor_type(like: TensorType | None, shape: Shape) -> TensorType | None:
     return None if like is None else TensorType(like.elem_type, shape)
 
 
-def _open(shape: Shape, more: int = 0) -> Shape:
+def _open_shape(shape: Shape, more: int = 0) -> Shape:
     """As many dimensions, none of them known."""
     return None if shape is None else (None,) * (len(shape) + more)
 
 
 def _int(node: Node, name: str, default: int = 0) -> int:
     attribute = node.attributes.get(name)
-    found = attribute.value if attribute is not None else default
-    return found if isinstance(found, int) else default
+    value = attribute.value if attribute is not None else default
+    return value if isinstance(value, int) else default
 
 
 def _broadcast(*shapes: Shape) -> Shape:
@@ -93,7 +93,7 @@ def _product(a: Shape, b: Shape, *, turn_a: bool = False, turn_b: bool = False) 
     return None if batch is None else (*batch, a[-1 if turn_a else -2], b[-2 if turn_b else -1])
 
 
-def _same(index: int = 0) -> Rule:
+def _same_type(index: int = 0) -> Rule:
     return lambda _, types: (_at(types, index),)
 
 
@@ -138,7 +138,7 @@ def _elements_of(like: int, *shapes: int) -> Rule:
 
 def _rule_without_shape(like: int = 0, more: int = 0) -> Rule:
     """Elements as of input `like`, `more` dimensions than input 0, none known."""
-    return lambda _, types: (_tensor_type(_at(types, like), _open(_shape(types, 0), more)),)
+    return lambda _, types: (_tensor_type(_at(types, like), _open_shape(_shape(types, 0), more)),)
 
 
 def _windows(like: int, weights: int | None = None) -> Rule:
@@ -214,9 +214,9 @@ def _embedding(_: Node, types: Types) -> Types:
 
 
 def _quantized_embedding(node: Node, types: Types) -> Types:
-    found = _embedding(node, types)
-    whole = found[0]
-    return (None if whole is None else TensorType(DataType.FLOAT, whole.shape), found[1])
+    types_as_float = _embedding(node, types)
+    whole = types_as_float[0]
+    return (None if whole is None else TensorType(DataType.FLOAT, whole.shape), types_as_float[1])
 
 
 def _hashes(node: Node, types: Types) -> Types:
@@ -271,7 +271,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
                 *("QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "RotaryEmbedding"),
                 *("SimplifiedLayerNormalization", "Trilu"),
             ),
-            _same(),
+            _same_type(),
         ),
         **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "FusedGemm"), _matrix()),
         **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matrix(DataType.FLOAT)),
@@ -301,7 +301,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         "GatherND": lambda _, types: (_tensor_type(_at(types, 0), None),),
         "GridSample": _infer_sampled,
         "MatMulInteger16": _matrix(DataType.INT32),
-        "NGramRepeatBlock": _same(1),
+        "NGramRepeatBlock": _same_type(1),
         "Pad": _rule_without_shape(),
         "QGemm": _quantized_gemm,
         "QLinearConcat": _quantized_concat,

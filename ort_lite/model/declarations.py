@@ -8,11 +8,11 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import GraphDef, SparseTensorType, TensorType, ValueInfo
 from ort_lite.model.bodies import map_bodies, map_paired_bodies
 from ort_lite.model.declared_types import (
-    believed,
     contradict,
+    merge_types,
     same_sizes,
     shape_text,
-    shown,
+    shown_type,
     symbols_of,
 )
 from ort_lite.model.graph import declared_types
@@ -33,55 +33,55 @@ _FED = 2
 """Of a Loop and of its body, the first input that the caller gives and the body gives back."""
 
 
-def filled_in(found: GraphDef, declared: GraphDef) -> GraphDef:
-    """`found` with declared types where inference was blind; itself where it was nowhere."""
+def fill_types(inferred: GraphDef, declared: GraphDef) -> GraphDef:
+    """`inferred` with declared types where inference was blind; itself where it was nowhere."""
     certain = symbols_of(declared.inputs)
-    known, said = declared_types(found), declared_types(declared)
-    given = {info.name for info in found.inputs} | found.initializers.keys()
+    known, said = declared_types(inferred), declared_types(declared)
+    fixed = {info.name for info in inferred.inputs} | inferred.initializers.keys()
     better = {}
     for name, value_type in said.items():
-        if name in given:
+        if name in fixed:
             continue
-        kept = believed(known.get(name), value_type, certain)
+        kept = merge_types(known.get(name), value_type, certain)
         if kept is not None and kept != known.get(name):
             better[name] = ValueInfo(name, kept)
     nodes = tuple(
-        map_paired_bodies(mine, theirs, filled_in)
-        for mine, theirs in zip(found.nodes, declared.nodes, strict=True)
+        map_paired_bodies(mine, theirs, fill_types)
+        for mine, theirs in zip(inferred.nodes, declared.nodes, strict=True)
     )
-    if not better and all(new is old for new, old in zip(nodes, found.nodes, strict=True)):
-        return found
-    final = {info.name for info in found.outputs}
+    if not better and all(new is old for new, old in zip(nodes, inferred.nodes, strict=True)):
+        return inferred
+    final = {info.name for info in inferred.outputs}
     return replace(
-        found,
+        inferred,
         nodes=nodes,
         value_info={
-            **found.value_info,
+            **inferred.value_info,
             **{name: info for name, info in better.items() if name not in final},
         },
-        outputs=tuple(better.get(info.name, info) for info in found.outputs),
+        outputs=tuple(better.get(info.name, info) for info in inferred.outputs),
     )
 
 
-def weighed(declared: GraphDef, found: GraphDef, makers: Types) -> GraphDef:
-    """`found` with outputs as a session shows them; a wrong declaration is a warning.
+def show_outputs(declared: GraphDef, inferred: GraphDef, makers: Types) -> GraphDef:
+    """`inferred` with outputs as a session shows them; a wrong declaration is a warning.
 
     Args:
         declared: As the file has it.
-        found: The same with inferred types, filled in.
+        inferred: The same with inferred types, filled in.
         makers: Types of what no node makes: inputs and constants.
 
     Raises:
         Fail: A declared element type is not that of the value (onnxruntime's text).
     """
-    _check_elements(found, declared)
+    _check_elements(inferred, declared)
     certain = symbols_of(declared.inputs)
-    known = {**declared_types(found), **makers}
-    infos = dict(found.value_info)
+    known = {**declared_types(inferred), **makers}
+    infos = dict(inferred.value_info)
     outputs = []
     for info in declared.outputs:
         value_type = known.get(info.name)
-        final = makers.get(info.name) or shown(info.type, value_type, certain)
+        final = makers.get(info.name) or shown_type(info.type, value_type, certain)
         if contradict(info.type, value_type):
             log.warning(
                 "MergeShapeInfo: output '%s' is %s by inference and declared as %s. "
@@ -96,12 +96,12 @@ def weighed(declared: GraphDef, found: GraphDef, makers: Types) -> GraphDef:
         if value_type is not None and not sparse and not same_sizes(value_type, final):
             infos[info.name] = ValueInfo(info.name, value_type)
         outputs.append(replace(info, type=final))
-    return replace(found, value_info=infos, outputs=tuple(outputs))
+    return replace(inferred, value_info=infos, outputs=tuple(outputs))
 
 
-def _check_elements(found: GraphDef, declared: GraphDef) -> None:
-    known, said = declared_types(found), declared_types(declared)
-    for node in found.nodes:
+def _check_elements(inferred: GraphDef, declared: GraphDef) -> None:
+    known, said = declared_types(inferred), declared_types(declared)
+    for node in inferred.nodes:
         for name in node.outputs:
             mine, theirs = said.get(name), known.get(name)
             if not isinstance(mine, TensorType) or not isinstance(theirs, TensorType):
@@ -113,7 +113,7 @@ def _check_elements(found: GraphDef, declared: GraphDef) -> None:
                 )
 
 
-def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) -> GraphDef:
+def loosen_shapes(declared: GraphDef, inferred: GraphDef, outer: Types | None = None) -> GraphDef:
     """`declared` with the shapes that Loops are fed, where their bodies declare others.
 
     Such a value begins as what the node is fed and goes on as what the body gives back; what
@@ -121,20 +121,20 @@ def loosened(declared: GraphDef, found: GraphDef, outer: Types | None = None) ->
 
     Args:
         declared: As the file has it.
-        found: The same with inferred types.
+        inferred: The same with inferred types.
         outer: Types of the graphs around them.
 
     Returns:
         `declared` itself where there are none.
     """
-    known = {**(outer or {}), **declared_types(found), **_constants(found)}
+    known = {**(outer or {}), **declared_types(inferred), **_constants(inferred)}
 
-    def inside(mine: GraphDef, theirs: GraphDef) -> GraphDef:
-        return loosened(mine, theirs, known)
+    def loosen_body(mine: GraphDef, theirs: GraphDef) -> GraphDef:
+        return loosen_shapes(mine, theirs, known)
 
     nodes = tuple(
-        _loosened_node(map_paired_bodies(mine, theirs, inside), known)
-        for mine, theirs in zip(declared.nodes, found.nodes, strict=True)
+        _loosen_node(map_paired_bodies(mine, theirs, loosen_body), known)
+        for mine, theirs in zip(declared.nodes, inferred.nodes, strict=True)
     )
     same = all(new is old for new, old in zip(nodes, declared.nodes, strict=True))
     return declared if same else replace(declared, nodes=nodes)
@@ -144,7 +144,7 @@ def _constants(graph: GraphDef) -> dict[str, ValueType]:
     return {n: TensorType(t.data_type, t.dims) for n, t in graph.initializers.items()}
 
 
-def _loosened_node(node: Node, known: Types) -> Node:
+def _loosen_node(node: Node, known: Types) -> Node:
     if node.op_type != "Loop" or node.domain != "":
         return node
 

@@ -19,10 +19,10 @@ GENERATED = "unk__"
 """Beginning of the symbols that onnx's inference makes for sizes that it does not know."""
 
 
-def undeclared(graph: GraphDef) -> GraphDef:
+def remove_declarations(graph: GraphDef) -> GraphDef:
     """`graph` and its bodies without types of values that are neither inputs nor constants."""
     outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
-    return map_graph_bodies(replace(graph, value_info={}, outputs=outputs), undeclared)
+    return map_graph_bodies(replace(graph, value_info={}, outputs=outputs), remove_declarations)
 
 
 def symbols_of(infos: Iterable[ValueInfo]) -> frozenset[str]:
@@ -83,36 +83,36 @@ def _is_size(dim: Dim) -> bool:
     return isinstance(dim, int) and dim >= 0
 
 
-def believed(
-    found: ValueType | None, declared: ValueType | None, certain: frozenset[str]
+def merge_types(
+    inferred: ValueType | None, declared: ValueType | None, certain: frozenset[str]
 ) -> ValueType | None:
     """Inferred types, and the file's declarations where inference finds none.
 
     Args:
-        found: By inference; None if it found nothing.
+        inferred: By inference; None if it found nothing.
         declared: By the file.
         certain: Symbols of the model's inputs; a size declared for one of them is not believed,
             for a feed decides.
     """
-    if found is None:
+    if inferred is None:
         return declared
-    if not isinstance(found, TensorType) or not isinstance(declared, TensorType):
-        return found
-    if declared.elem_type != found.elem_type or declared.shape is None:
-        return found
-    if found.shape is None:
+    if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
+        return inferred
+    if declared.elem_type != inferred.elem_type or declared.shape is None:
+        return inferred
+    if inferred.shape is None:
         return declared
-    if len(found.shape) != len(declared.shape):
-        return found
+    if len(inferred.shape) != len(declared.shape):
+        return inferred
     shape = tuple(
         mine if isinstance(mine, int) or mine in certain or not _is_size(theirs) else theirs
-        for mine, theirs in zip(found.shape, declared.shape, strict=True)
+        for mine, theirs in zip(inferred.shape, declared.shape, strict=True)
     )
-    return found if shape == found.shape else TensorType(found.elem_type, shape)
+    return inferred if shape == inferred.shape else TensorType(inferred.elem_type, shape)
 
 
-def shown(
-    declared: ValueType | None, found: ValueType | None, certain: frozenset[str]
+def shown_type(
+    declared: ValueType | None, inferred: ValueType | None, certain: frozenset[str]
 ) -> ValueType | None:
     """The type of a graph output as onnxruntime shows it.
 
@@ -122,20 +122,20 @@ def shown(
 
     Args:
         declared: By the file.
-        found: By inference.
-        certain: As in `believed`; symbols that inference made are not shown.
+        inferred: By inference.
+        certain: As in `merge_types`; symbols that inference made are not shown.
     """
-    if declared is None or found is None:
-        return declared or found
-    if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
+    if declared is None or inferred is None:
+        return declared or inferred
+    if not isinstance(declared, TensorType) or not isinstance(inferred, TensorType):
         return declared
-    theirs = _drop_generated(found.shape, certain)
+    theirs = _drop_generated(inferred.shape, certain)
     if theirs is None:
         return declared
     if declared.shape is None:
         return TensorType(declared.elem_type, theirs)
-    if contradict(declared, found):
-        return TensorType(declared.elem_type, _common(declared.shape, theirs))
+    if contradict(declared, inferred):
+        return TensorType(declared.elem_type, _common_shape(declared.shape, theirs))
     return TensorType(declared.elem_type, tuple(map(_merge, declared.shape, theirs)))
 
 
@@ -148,7 +148,7 @@ def _drop_generated(shape: Shape | None, certain: frozenset[str]) -> Shape | Non
     )
 
 
-def _common(mine: Shape, theirs: Shape) -> Shape | None:
+def _common_shape(mine: Shape, theirs: Shape) -> Shape | None:
     if len(mine) != len(theirs):
         return None
     return tuple(a if a == b else None for a, b in zip(mine, theirs, strict=True))

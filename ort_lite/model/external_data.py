@@ -124,9 +124,9 @@ class ExternalFiles:
             except FileChangedError:
                 raise
             except FormatError as exc:
-                from ort_lite.trust.verification import untrusted  # noqa: PLC0415 - lazy: rare
+                from ort_lite.trust.verification import untrusted_error  # noqa: PLC0415 - lazy: rare
 
-                raise untrusted(f"External data: {exc}") from exc
+                raise untrusted_error(f"External data: {exc}") from exc
 
     def _note(self, tensor: Tensor, spans: dict[str, set[tuple[int, int]]]) -> Tensor:
         """Open the tensor's file, and add where the tensor lies in it to `spans`."""
@@ -200,7 +200,7 @@ def _place(tensor: Tensor) -> ExternalData:
 def _each_external(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
     """`graph` with every tensor whose data lies elsewhere as `change` returns it."""
 
-    def changed(tensor: Tensor) -> Tensor:
+    def change_tensor(tensor: Tensor) -> Tensor:
         return change(tensor) if isinstance(tensor.data, ExternalData) else tensor
 
     def in_node(node: Node) -> Node:
@@ -215,6 +215,6 @@ def _each_external(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> Graph
 
     return replace(
         graph,
-        initializers={n: changed(t) for n, t in graph.initializers.items()},
+        initializers={n: change_tensor(t) for n, t in graph.initializers.items()},
         nodes=tuple(map(in_node, graph.nodes)),
     )

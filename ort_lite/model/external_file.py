@@ -133,21 +133,21 @@ class ExternalFile:
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The spans without overlaps, small ones that lie close together as one."""
-    found: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None
     for start, stop in sorted(set(spans)):
         if start == stop:
             continue
-        if found is None:
-            found = start, stop
-        elif start < found[1] or _belong_together(found, start, stop):
-            found = found[0], max(found[1], stop)
+        if span is None:
+            span = start, stop
+        elif start < span[1] or _belong_together(span, start, stop):
+            span = span[0], max(span[1], stop)
         else:
-            yield found
-            found = start, stop
-    if found is not None:
-        yield found
+            yield span
+            span = start, stop
+    if span is not None:
+        yield span
 
 
-def _belong_together(found: tuple[int, int], start: int, stop: int) -> bool:
-    small = stop - start < APART_FROM and found[1] - found[0] < TOGETHER
-    return small and start - found[1] <= GAP
+def _belong_together(span: tuple[int, int], start: int, stop: int) -> bool:
+    small = stop - start < APART_FROM and span[1] - span[0] < TOGETHER
+    return small and start - span[1] <= GAP

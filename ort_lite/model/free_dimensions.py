@@ -23,8 +23,8 @@ def bind(graph: GraphDef, sizes: Mapping[str, int]) -> GraphDef:
         return graph
     return replace(
         graph,
-        inputs=tuple(_bound(info, sizes) for info in graph.inputs),
-        outputs=tuple(_bound(info, sizes) for info in graph.outputs),
+        inputs=tuple(_bind_info(info, sizes) for info in graph.inputs),
+        outputs=tuple(_bind_info(info, sizes) for info in graph.outputs),
         value_info={},
     )
 
@@ -72,7 +72,7 @@ def _bind(dim: Dim, size: int | None, by_name: Mapping[str, int]) -> Dim:
     return size
 
 
-def _bound(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
+def _bind_info(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
     if not isinstance(info.type, TensorType) or info.type.shape is None:
         return info
     shape = tuple(sizes.get(d, d) if isinstance(d, str) else d for d in info.type.shape)

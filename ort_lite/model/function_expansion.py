@@ -70,26 +70,26 @@ class _Functions:
         self._known: dict[FunctionKey, _Cost] = {}
 
     def cost(
-        self, nodes: Iterable[NodeProto], given: Iterable[str], path: tuple[FunctionKey, ...]
+        self, nodes: Iterable[NodeProto], caller_names: Iterable[str], path: tuple[FunctionKey, ...]
     ) -> _Cost:
         """Add up the nodes and bytes that `nodes` expand to.
 
         Args:
             nodes: Of the graph or of a function.
-            given: Names that the caller chooses; attributes with "@" before them.
+            caller_names: Names that the caller chooses; attributes with "@" before them.
             path: The functions that are being looked at.
         """
-        found, open_names = _Cost(), frozenset(given)
+        total, open_names = _Cost(), frozenset(caller_names)
         for node, inside in _nodes(nodes):
             called = _callee(node, self._functions)
             if called is None:
-                found.nodes += 1
-                found.size += 0 if inside else node.ByteSize()
+                total.nodes += 1
+                total.size += 0 if inside else node.ByteSize()
                 written = (*node.input, *node.output, *_references(node))
-                found.uses.update(name for name in written if name in open_names)
+                total.uses.update(name for name in written if name in open_names)
             else:
-                self._add_call(found, node, self._cost_of_call(called, path), open_names)
-        return found
+                self._add_call(total, node, self._cost_of_call(called, path), open_names)
+        return total
 
     def _cost_of_call(self, called: FunctionKey, path: tuple[FunctionKey, ...]) -> _Cost:
         if called in path or len(path) >= MAX_CALLS_DEEP:
@@ -99,28 +99,28 @@ class _Functions:
         if called not in self._known:
             function = self._functions[called]
             attributes = (*function.attribute, *(a.name for a in function.attribute_proto))
-            given = (*function.input, *function.output, *(f"@{name}" for name in attributes))
-            self._known[called] = self.cost(function.node, given, (*path, called))
+            caller_names = (*function.input, *function.output, *(f"@{name}" for name in attributes))
+            self._known[called] = self.cost(function.node, caller_names, (*path, called))
         return self._known[called]
 
     def _add_call(
-        self, found: _Cost, node: NodeProto, inner: _Cost, open_names: frozenset[str]
+        self, total: _Cost, node: NodeProto, inner: _Cost, open_names: frozenset[str]
     ) -> None:
         function = self._functions[node.domain, node.op_type, node.overload]
-        found.nodes += inner.nodes
-        found.size += inner.size
+        total.nodes += inner.nodes
+        total.size += inner.size
         formal, actual = (*function.input, *function.output), (*node.input, *node.output)
         for name, chosen in zip(formal, actual, strict=False):
             if chosen in open_names:
-                found.uses[chosen] += inner.uses[name]
+                total.uses[chosen] += inner.uses[name]
             else:
-                found.size += inner.uses[name] * len(chosen)
+                total.size += inner.uses[name] * len(chosen)
         for attribute in (*function.attribute_proto, *node.attribute):
             times = inner.uses[f"@{attribute.name}"]
             if attribute.ref_attr_name:
-                found.uses[f"@{attribute.ref_attr_name}"] += times
+                total.uses[f"@{attribute.ref_attr_name}"] += times
             else:
-                found.size += times * attribute.ByteSize()
+                total.size += times * attribute.ByteSize()
 
 
 def _nodes(nodes: Iterable[NodeProto], *, inside: bool = False) -> Iterator[tuple[NodeProto, bool]]:

@@ -85,18 +85,20 @@ class GivenWeights:
             Fail: An external one is not there or has no external data, or a shape or type
                 differs from the model's.
         """
-        found: dict[str, Tensor] = {}
+        replaced: dict[str, Tensor] = {}
         for name, value in self.external.items():
             known = graph.initializers.get(name)
             if known is None:
                 raise Fail(f"Failed to find existing initializer with name {name}.")
             if not isinstance(known.data, ExternalData):
                 raise Fail(f"Trying to replace non-external initializer {name} with external data")
-            found[name] = _like(known, value)
+            replaced[name] = _like(known, value)
         for name, value in self.overriding.items():
             if name in graph.initializers:
-                found[name] = _like(graph.initializers[name], value)
-        return replace(graph, initializers={**graph.initializers, **found}) if found else graph
+                replaced[name] = _like(graph.initializers[name], value)
+        return (
+            replace(graph, initializers={**graph.initializers, **replaced}) if replaced else graph
+        )
 
 
 def _put(place: dict[str, OrtValue], name: str, value: OrtValue) -> None:
@@ -108,15 +110,15 @@ def _put(place: dict[str, OrtValue], name: str, value: OrtValue) -> None:
 def _like(known: Tensor, value: OrtValue) -> Tensor:
     from ort_lite.model.tensor_values import from_numpy  # noqa: PLC0415 - lazy: reload
 
-    given = from_numpy(value.numpy(), known.name)
-    if given.dims != tuple(known.dims):
+    tensor = from_numpy(value.numpy(), known.name)
+    if tensor.dims != tuple(known.dims):
         raise Fail(
             "Replacement tensor's dimensions do not match. "
-            f"{known.name} has {list(known.dims)}, given {list(given.dims)}"
+            f"{known.name} has {list(known.dims)}, given {list(tensor.dims)}"
         )
-    if given.data_type != known.data_type:
+    if tensor.data_type != known.data_type:
         raise Fail(
             "Replacement tensor's data type does not match. "
-            f"{known.name} has {known.data_type}, given {given.data_type} (TensorProto.DataType)"
+            f"{known.name} has {known.data_type}, given {tensor.data_type} (TensorProto.DataType)"
         )
-    return given
+    return tensor

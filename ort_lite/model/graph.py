@@ -39,9 +39,9 @@ class Types:
         """The type of a value; None if it is not known."""
         scope: Types | None = self
         while scope is not None:
-            found = scope._own.get(value)  # noqa: SLF001 - another instance of this class
-            if found is not None:
-                return found
+            value_type = scope._own.get(value)  # noqa: SLF001 - another instance of this class
+            if value_type is not None:
+                return value_type
             scope = scope._around  # noqa: SLF001 - as above
         return None
 
@@ -150,10 +150,10 @@ class Graph:
 
     def constant(self, value: str) -> Tensor | None:
         """The constant called `value`, here or further out."""
-        found = self.initializers.get(value)
-        if found is None and self.outer is not None and value not in self._own:
+        tensor = self.initializers.get(value)
+        if tensor is None and self.outer is not None and value not in self._own:
             return self.outer.constant(value)
-        return found
+        return tensor
 
     def info(self, value: str) -> ValueInfo:
         """`value` with its type, as an input or output of a partition has it."""
@@ -169,7 +169,7 @@ class Graph:
         chosen = sorted(set(indices))
         inside = set(chosen)
         made = {out for i in chosen for out in self.nodes[i].outputs if out}
-        wanted = {info.name for info in self.outputs}
+        graph_outputs = {info.name for info in self.outputs}
         needs = dict.fromkeys(
             n for i in chosen for n in self.node_inputs(i) + self._body_constants(i)
         )
@@ -185,7 +185,7 @@ class Graph:
             self.info(out)
             for i in chosen
             for out in self.nodes[i].outputs
-            if out and (out in wanted or not inside.issuperset(self.consumers(out)))
+            if out and (out in graph_outputs or not inside.issuperset(self.consumers(out)))
         )
         definition = GraphDef(
             name=name,
@@ -201,18 +201,18 @@ class Graph:
 
     def without_constants(self) -> Graph:
         """This graph as a session shows it: nodes, values and types, but no weights."""
-        found = copy(self)
-        found.outer = None
-        found.nodes = tuple(map(_without_constants, self.nodes))
-        found.initializers = {}
-        found.definition = replace(
-            self.definition, nodes=found.nodes, initializers={}, sparse_initializers={}
+        stripped = copy(self)
+        stripped.outer = None
+        stripped.nodes = tuple(map(_without_constants, self.nodes))
+        stripped.initializers = {}
+        stripped.definition = replace(
+            self.definition, nodes=stripped.nodes, initializers={}, sparse_initializers={}
         )
-        found._bodies = tuple(  # noqa: SLF001 - another instance of this class
+        stripped._bodies = tuple(  # noqa: SLF001 - another instance of this class
             {key: body.without_constants() for key, body in bodies.items()}
             for bodies in self._bodies
         )
-        return found
+        return stripped
 
     def _body_constants(self, index: int) -> tuple[str, ...]:
         """Constants of this graph or further out that the bodies of a node use."""

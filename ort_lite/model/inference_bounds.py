@@ -92,39 +92,39 @@ class Bounds:
 
 def bounds_of(graph: GraphDef) -> Bounds:
     """Bounds for a graph and its bodies, in time that grows with their nodes."""
-    found = Bounds()
-    _walk(graph, found)
-    return found
+    bounds = Bounds()
+    _walk(graph, bounds)
+    return bounds
 
 
-def _walk(graph: GraphDef, found: Bounds) -> None:
+def _walk(graph: GraphDef, bounds: Bounds) -> None:
     declared = declared_types(graph)
     for info in graph.inputs:
-        found.note(info.name, max(_declared_rank(info.type), found.ranks.get(info.name, 0)))
+        bounds.note(info.name, max(_declared_rank(info.type), bounds.ranks.get(info.name, 0)))
     for name, tensor in graph.initializers.items():
-        found.note(name, len(tensor.dims), _followed_length(tensor))
+        bounds.note(name, len(tensor.dims), _followed_length(tensor))
     for node in graph.nodes:
-        found.nodes += 1
-        ranks = _ranks_with_bodies(node, found) or (_rank(node, found),) * len(node.outputs)
-        length = _length(node, found)
+        bounds.nodes += 1
+        ranks = _ranks_with_bodies(node, bounds) or (_rank(node, bounds),) * len(node.outputs)
+        length = _length(node, bounds)
         for name, rank in zip(node.outputs, ranks, strict=True):
             if name:
-                found.note(name, max(rank, _declared_rank(declared.get(name))), length)
+                bounds.note(name, max(rank, _declared_rank(declared.get(name))), length)
 
 
-def _ranks_with_bodies(node: Node, found: Bounds) -> tuple[int, ...]:
+def _ranks_with_bodies(node: Node, bounds: Bounds) -> tuple[int, ...]:
     """Ranks of the outputs of a node with bodies; empty for other nodes."""
     inside = bodies(node)
     ranks = [0] * len(node.outputs)
     for _, body in inside:
         # An If has no inputs for its bodies; those of other operators are in the node's order.
-        fed = [found.ranks.get(name, 0) for name in node.inputs]
+        fed = [bounds.ranks.get(name, 0) for name in node.inputs]
         if node.op_type == "Loop":
             fed[:_LOOP_INPUTS] = [0] * min(_LOOP_INPUTS, len(fed))
         for info, rank in zip(body.inputs, fed, strict=False):
-            found.ranks[info.name] = max(rank, found.ranks.get(info.name, 0))
-        _walk(body, found)
-        made = [found.ranks.get(info.name, 0) for info in body.outputs]
+            bounds.ranks[info.name] = max(rank, bounds.ranks.get(info.name, 0))
+        _walk(body, bounds)
+        made = [bounds.ranks.get(info.name, 0) for info in body.outputs]
         made = made[1:] if node.op_type == "Loop" else made
         carried = len(ranks) if node.op_type == "If" else max(len(fed) - _LOOP_INPUTS, 0)
         for index, rank in enumerate(made[: len(ranks)]):
@@ -145,24 +145,24 @@ def _followed_length(tensor: Tensor) -> int:
     return tensor.dims[0] if tensor.dims else 1
 
 
-def _rank(node: Node, found: Bounds) -> int:
-    rule = _RULES.get(node.op_type, _largest)
-    return max(rule(node, [found.ranks.get(name, 0) for name in node.inputs], found.lengths), 0)
+def _rank(node: Node, bounds: Bounds) -> int:
+    rule = _RULES.get(node.op_type, _largest_rank)
+    return max(rule(node, [bounds.ranks.get(name, 0) for name in node.inputs], bounds.lengths), 0)
 
 
-def _length(node: Node, found: Bounds) -> int:
+def _length(node: Node, bounds: Bounds) -> int:
     """Elements of the outputs, where inference may follow them; else 0."""
     if node.op_type == "Concat":
-        return sum(found.lengths.get(name, 0) for name in node.inputs)
+        return sum(bounds.lengths.get(name, 0) for name in node.inputs)
     if node.op_type == "Shape":
-        return max((found.ranks.get(name, 0) for name in node.inputs), default=0)
+        return max((bounds.ranks.get(name, 0) for name in node.inputs), default=0)
     if node.op_type == "Constant":
         value = _constant(node)
         return _followed_length(value) if isinstance(value, Tensor) else value
     like = _AS_LONG_AS.get(node.op_type)
     if like is None:
         return int(node.op_type == "Size")
-    return max((found.lengths.get(name, 0) for name in node.inputs[like]), default=0)
+    return max((bounds.lengths.get(name, 0) for name in node.inputs[like]), default=0)
 
 
 def _constant(node: Node) -> Tensor | int:
@@ -175,7 +175,7 @@ def _constant(node: Node) -> Tensor | int:
     return 0
 
 
-def _largest(_: Node, ranks: Sequence[int], __: Mapping[str, int]) -> int:
+def _largest_rank(_: Node, ranks: Sequence[int], __: Mapping[str, int]) -> int:
     return max(ranks, default=0)
 
 

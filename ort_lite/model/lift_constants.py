@@ -42,7 +42,9 @@ def lift_constants(graph: GraphDef) -> GraphDef:
         else:
             lifted[node.outputs[0]] = tensor
     sparse = graph.sparse_initializers
-    made = {name: _dense(name, value) for name, value in sparse.items() if name not in outputs}
+    made = {
+        name: _dense_tensor(name, value) for name, value in sparse.items() if name not in outputs
+    }
     lifted |= made
     if not lifted and all(a is b for a, b in zip(kept, graph.nodes, strict=True)):
         return graph
@@ -64,11 +66,11 @@ def _constant(node: Node) -> Tensor | None:
     if isinstance(attribute.value, Tensor) and attribute.name == "value":
         return replace(attribute.value, name=name)
     if isinstance(attribute.value, SparseTensor):
-        return _dense(name, attribute.value)
+        return _dense_tensor(name, attribute.value)
     return _from_scalars(name, attribute)
 
 
-def _dense(name: str, sparse: SparseTensor) -> Tensor:
+def _dense_tensor(name: str, sparse: SparseTensor) -> Tensor:
     from ort_lite.model.sparse_constants import dense_tensor  # noqa: PLC0415 - lazy: reload
 
     return dense_tensor(name, sparse)

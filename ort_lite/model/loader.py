@@ -72,7 +72,7 @@ class LoadedModel:
     kept_here: bool = False
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The model in a message."""
         return self.label or self.path or "model from memory"
 
@@ -83,7 +83,7 @@ class LoadedModel:
             return ()
         return self.stamp, *(file.stamp for _, file in self.external.files())
 
-    def labeled(self, label: str) -> LoadedModel:
+    def with_label(self, label: str) -> LoadedModel:
         """The same under another name in messages."""
         return replace(self, label=label)
 
@@ -98,13 +98,13 @@ class LoadedModel:
         try:
             self.external.require_unchanged()
         except FileChangedError as exc:
-            raise _changed_error(self.described, exc) from exc
+            raise _changed_error(self.description, exc) from exc
 
     def without_weights(self) -> LoadedModel:
         """The model without its graph, for a session that no longer compiles from it."""
-        told = self.model.graph
+        definition = self.model.graph
         graph = GraphDef(
-            name=told.name, nodes=(), inputs=(), outputs=(), doc_string=told.doc_string
+            name=definition.name, nodes=(), inputs=(), outputs=(), doc_string=definition.doc_string
         )
         return replace(
             self,
@@ -195,14 +195,14 @@ class _Place:
 
 def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
     path, trust = place.path, options.config.get(TRUST_KEY)
-    proof = _proven(data, path, trust) if trust is not None else None
+    proof = _prove_model(data, path, trust) if trust is not None else None
     model = _decode(data, path)
     _require_known_version(model)
-    given = options.given_weights
-    graph = given.inject(model.graph) if given is not None else model.graph
+    weights = options.given_weights
+    graph = weights.inject(model.graph) if weights is not None else model.graph
     if options.denoted_dimensions:
         graph = _apply_denotations(graph, data.view, options)
-    in_memory = given.files if given is not None else {}
+    in_memory = weights.files if weights is not None else {}
     chosen = options.config.get(WEIGHTS_FOLDER)
     folder, named = chosen or place.folder, chosen or os.path.dirname(path or "") or os.curdir
     with ExitStack() as undo:
@@ -231,10 +231,10 @@ def resolve(model: Model, free_dimensions: Mapping[str, int]) -> Graph:
     Raises:
         InvalidGraph: The model contradicts itself.
     """
-    return as_graph(typed(model, free_dimensions))
+    return as_graph(infer_model(model, free_dimensions))
 
 
-def typed(model: Model, free_dimensions: Mapping[str, int]) -> Model:
+def infer_model(model: Model, free_dimensions: Mapping[str, int]) -> Model:
     """A plain model with constants lifted, functions inlined and types inferred.
 
     Raises:
@@ -348,7 +348,7 @@ def _open_file(path: str, found_at: str) -> StampedFile:
         raise InvalidArgument(f"Load model from {path} failed: {exc}") from exc
 
 
-def _proven(data: ModelBytes, path: str | None, trust: str) -> Proof:
+def _prove_model(data: ModelBytes, path: str | None, trust: str) -> Proof:
     """The proof that a session asked for, before a byte of the model is believed."""
     from ort_lite.trust.verification import require_signed  # noqa: PLC0415 - lazy: rare
 
@@ -362,11 +362,11 @@ def _decode(data: ModelBytes, path: str | None) -> Model:
         from ctx_formats.file_kind import kind_of  # noqa: PLC0415 - lazy: rare
 
         kind = kind_of(data.view)
-        seen = f". {path or 'The data'} looks like {kind}, not like an ONNX model." if kind else ""
+        guess = f". {path or 'The data'} looks like {kind}, not like an ONNX model." if kind else ""
         if exc.field == "model.graph":
-            raise InvalidArgument(f"No graph was found in the protobuf{seen or '.'}") from exc
+            raise InvalidArgument(f"No graph was found in the protobuf{guess or '.'}") from exc
         where = f"Load model from {path} failed:" if path else "Failed to load model because "
-        raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}{seen}") from exc
+        raise InvalidProtobuf(f"{where}protobuf parsing failed. {exc}{guess}") from exc
 
 
 def _apply_denotations(graph: GraphDef, data: memoryview, options: SessionOptions) -> GraphDef:

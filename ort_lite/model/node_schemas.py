@@ -76,8 +76,10 @@ class _Schemas:
                 schema = self._defs.get_schema(
                     node.op_type, self._versions[node.domain], node.domain
                 )
-                found = {name: (a.type.value, a.required) for name, a in schema.attributes.items()}
-                self._known[key] = found
+                attributes = {
+                    name: (a.type.value, a.required) for name, a in schema.attributes.items()
+                }
+                self._known[key] = attributes
             except self._defs.SchemaError:
                 self._known[key] = None
         return self._known[key]
@@ -88,22 +90,22 @@ def _check_node(node: Node, known: Attributes) -> None:
         if name not in known:
             if name.startswith(_INTERNAL):
                 continue
-            raise _invalid(
+            raise _invalid_node_error(
                 node, f"Unrecognized attribute: {name[:_LONGEST_NAME]} for operator {node.op_type}"
             )
         expected = known[name][0]
         if expected and attribute.type != expected:
-            raise _invalid(
+            raise _invalid_node_error(
                 node,
                 f"Mismatched attribute type in '{node.name[:_LONGEST_NAME]} : {name}'. Expected: "
                 f"'{type(attribute.type)(expected).name}', actual: '{attribute.type.name}'",
             )
     for name, (_, required) in known.items():
         if required and name not in node.attributes:
-            raise _invalid(node, f"Required attribute '{name}' is missing.")
+            raise _invalid_node_error(node, f"Required attribute '{name}' is missing.")
 
 
-def _invalid(node: Node, error: str) -> InvalidGraph:
+def _invalid_node_error(node: Node, error: str) -> InvalidGraph:
     where = f'("{node.name[:_LONGEST_NAME]}", {node.op_type}, "{node.domain}")'
     return InvalidGraph(f"This is an invalid model. In Node, {where}, Error {error}")
 
@@ -130,11 +132,16 @@ def _schema(node: Node, opset_imports: Mapping[str, int]) -> tuple[str, Range] |
     defs = onnx_extension().defs
     version = opset_imports.get(node.domain, 1)
     try:
-        found = defs.get_schema(node.op_type, version, node.domain)
+        op_schema = defs.get_schema(node.op_type, version, node.domain)
     except defs.SchemaError:
         return None
-    label = f"{node.domain}::{node.op_type}:{found.since_version}"
-    return label, (found.min_input, found.max_input, found.min_output, found.max_output)
+    label = f"{node.domain}::{node.op_type}:{op_schema.since_version}"
+    return label, (
+        op_schema.min_input,
+        op_schema.max_input,
+        op_schema.min_output,
+        op_schema.max_output,
+    )
 
 
 def _compare(node: Node, schema: str, bounds: Range) -> None:

@@ -32,7 +32,7 @@ KEPT = (
 """Entries of the user's that stay: what says which files are believed is not for a file to say."""
 
 
-def configured(
+def configure_from_model(
     options: SessionOptions, metadata: Callable[[], ModelMetadata], environ: Mapping[str, str]
 ) -> SessionOptions:
     """The options of a session, from its model where ORT_LOAD_CONFIG_FROM_MODEL is 1.
@@ -64,13 +64,13 @@ def configured(
         raise RuntimeError(
             f"Json stored in the `{CONFIG_KEY}` key cannot be parsed. Error message: {exc}"
         ) from exc
-    given = document.get(OPTIONS_KEY, {}) if isinstance(document, dict) else {}
+    entries = document.get(OPTIONS_KEY, {}) if isinstance(document, dict) else {}
     fresh = SessionOptions()
     kept = {key: options.config[key] for key in KEPT if key in options.config}
     plain = replace(
         options.snapshot(), _config=kept, **{name: getattr(fresh, name) for name in ATTRIBUTE_TYPES}
     )
-    for key, value in (given if isinstance(given, dict) else {}).items():
+    for key, value in (entries if isinstance(entries, dict) else {}).items():
         if key in _READERS:
             setattr(plain, key, _read(key, value))
     return plain

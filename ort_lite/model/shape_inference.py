@@ -14,13 +14,13 @@ from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.extension_module import onnx_extension
 from ort_lite.model.bodies import bodies, map_paired_bodies
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
-from ort_lite.model.declarations import filled_in, loosened, weighed
-from ort_lite.model.declared_types import believed, contradict, says_more, undeclared
+from ort_lite.model.declarations import fill_types, loosen_shapes, show_outputs
+from ort_lite.model.declared_types import contradict, merge_types, remove_declarations, says_more
 from ort_lite.model.graph import declared_types
 from ort_lite.model.inference_bounds import bounds_of
 from ort_lite.model.node_schemas import check_attributes
 from ort_lite.model.short_symbols import with_original_symbols, with_short_symbols
-from ort_lite.model.varying import varying, without_shapes
+from ort_lite.model.varying import varying_values, without_shapes
 from ort_lite.model.vector_bounds import MOST_ELEMENTS, is_settled, vector_elements
 from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, InvalidGraph, InvalidProtobuf
@@ -97,22 +97,22 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
 def _infer_with_declarations(model: Model, heavy: Mapping[str, Tensor], *, strict: bool) -> Model:
     """`model` with what inference finds without its declarations, then with what is missing."""
     declared, names = model.graph, frozenset[str]()
-    bare, found = _infer_filled(model, strict=strict)
+    bare, inferred = _infer_filled(model, strict=strict)
     for _ in range(ROUNDS):
-        loose = loosened(model.graph, found.graph)
+        loose = loosen_shapes(model.graph, inferred.graph)
         if loose is model.graph:
-            known, names = names, varying(found.graph, bare.graph, names)
+            known, names = names, varying_values(inferred.graph, bare.graph, names)
             if names == known:
                 break
             loose = without_shapes(loose, names)
         model = replace(model, graph=loose)
-        bare, found = _infer_filled(model)
+        bare, inferred = _infer_filled(model)
     constants = {**model.graph.initializers, **heavy}
     makers: dict[str, ValueType] = {
         info.name: info.type for info in model.graph.inputs if info.type is not None
     }
     makers.update({n: TensorType(t.data_type, t.dims) for n, t in constants.items()})
-    return replace(found, graph=weighed(declared, found.graph, makers))
+    return replace(inferred, graph=show_outputs(declared, inferred.graph, makers))
 
 
 def _infer_filled(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
@@ -122,14 +122,14 @@ def _infer_filled(model: Model, *, strict: bool = False) -> tuple[Model, Model]:
         model: With or without types of values inside.
         strict: As for `infer_types`.
     """
-    bare = replace(model, graph=undeclared(model.graph))
-    found = _infer(bare, strict=strict)
+    bare = replace(model, graph=remove_declarations(model.graph))
+    inferred = _infer(bare, strict=strict)
     if any(map(_is_foreign, model.graph.nodes)):
-        found = _with_foreign(bare, found, declared_types(model.graph))
-    filled = filled_in(found.graph, model.graph)
-    if filled is found.graph:
-        return found, found
-    return found, _infer(replace(found, graph=filled))
+        inferred = _with_foreign(bare, inferred, declared_types(model.graph))
+    filled = fill_types(inferred.graph, model.graph)
+    if filled is inferred.graph:
+        return inferred, inferred
+    return inferred, _infer(replace(inferred, graph=filled))
 
 
 def _original_inputs(model: Model, kept: list[ValueInfo]) -> tuple[ValueInfo, ...]:
@@ -202,12 +202,12 @@ def _infer(model: Model, *, strict: bool = False) -> Model:
     except FormatError as exc:
         log.info("no shape inference: %s", exc)
         return model
-    found = replace(model, graph=_by_onnx(model.graph, data, follow=False, strict=strict))
-    if is_settled(found.graph) or not bounds.may_propagate():
-        return found
-    if vector_elements(found.graph) > MOST_ELEMENTS:
+    inferred = replace(model, graph=_by_onnx(model.graph, data, follow=False, strict=strict))
+    if is_settled(inferred.graph) or not bounds.may_propagate():
+        return inferred
+    if vector_elements(inferred.graph) > MOST_ELEMENTS:
         log.info("shapes are inferred without following their elements: vectors are too long")
-        return found
+        return inferred
     return replace(model, graph=_by_onnx(model.graph, data, follow=True))
 
 
@@ -215,7 +215,7 @@ def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool, strict: bool = False
     """`graph`, of the encoded model `data`, with the types that onnx's inference finds."""
     inference = onnx_extension().shape_inference
     try:
-        found = inference.infer_shapes(data, strict, strict, follow)
+        inferred = inference.infer_shapes(data, strict, strict, follow)
     except inference.InferenceError as exc:
         error = (
             inference_error(str(exc)) if strict else InvalidGraph(f"shape inference failed: {exc}")
@@ -225,7 +225,7 @@ def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool, strict: bool = False
         return _by_onnx(graph, data, follow=follow)
     except ValueError as exc:  # of an element type that onnx does not know
         raise InvalidGraph(f"shape inference failed: {exc}") from exc
-    return _merge_types(graph, read_types(memoryview(found)))
+    return _merge_types(graph, read_types(memoryview(inferred)))
 
 
 def _merge_types(graph: GraphDef, inferred: GraphTypes) -> GraphDef:
@@ -254,16 +254,20 @@ def _is_known(info: ValueInfo) -> bool:
 
 def _refine(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
     """The declared type, with the sizes that inference knows of dimensions declared without."""
-    declared, found = mine.type, theirs.type
+    declared, inferred = mine.type, theirs.type
     if declared is None:
         return theirs
-    if not isinstance(declared, TensorType) or not isinstance(found, TensorType):
+    if not isinstance(declared, TensorType) or not isinstance(inferred, TensorType):
         return mine
-    if declared.shape is None or found.shape is None or len(declared.shape) != len(found.shape):
+    if (
+        declared.shape is None
+        or inferred.shape is None
+        or len(declared.shape) != len(inferred.shape)
+    ):
         return mine
     shape = tuple(
         theirs if isinstance(theirs, int) and not isinstance(mine, int) else mine
-        for mine, theirs in zip(declared.shape, found.shape, strict=True)
+        for mine, theirs in zip(declared.shape, inferred.shape, strict=True)
     )
     return (
         mine
@@ -273,8 +277,8 @@ def _refine(mine: ValueInfo, theirs: ValueInfo) -> ValueInfo:
 
 
 def _merge_body_types(mine: GraphDef, theirs: GraphDef) -> GraphDef:
-    found = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
-    return _merge_types(mine, found)
+    inferred = GraphTypes(theirs.outputs, theirs.value_info, theirs.nodes.__getitem__)
+    return _merge_types(mine, inferred)
 
 
 def _is_foreign(node: Node) -> bool:
@@ -282,7 +286,7 @@ def _is_foreign(node: Node) -> bool:
     return is_contrib(node) or node.domain not in ONNX_DOMAINS
 
 
-def _with_foreign(bare: Model, found: Model, declared: Mapping[str, ValueType]) -> Model:
+def _with_foreign(bare: Model, inferred: Model, declared: Mapping[str, ValueType]) -> Model:
     """Alternate our types of com.microsoft operators with onnx's inference until both rest.
 
     What the file declares of results of operators that onnx does not know saves rounds; it is
@@ -290,17 +294,17 @@ def _with_foreign(bare: Model, found: Model, declared: Mapping[str, ValueType]) 
 
     Args:
         bare: The model without what it declares of values inside.
-        found: What inference made of it.
+        inferred: What inference made of it.
         declared: Types by the file.
     """
     seeds: dict[str, ValueInfo] = {}
     for _ in range(ROUNDS):
-        more = _foreign_types(found.graph, declared, seeds)
+        more = _foreign_types(inferred.graph, declared, seeds)
         if more == seeds:
             break
         seeds = more
-        found = _infer(replace(bare, graph=_seed(bare.graph, seeds)))
-    return found
+        inferred = _infer(replace(bare, graph=_seed(bare.graph, seeds)))
+    return inferred
 
 
 def _seed(graph: GraphDef, seeds: Mapping[str, ValueInfo]) -> GraphDef:
@@ -317,22 +321,22 @@ def _foreign_types(
     known: dict[str, ValueType] = declared_types(graph)
     for name, tensor in graph.initializers.items():
         known[name] = TensorType(tensor.data_type, tensor.dims)
-    found = dict(seeds)
+    infos = dict(seeds)
     for node in filter(_is_foreign, graph.nodes):
         computed: Sequence[ValueType | None] = (None,) * len(node.outputs)
         if is_contrib(node):
             computed = infer_contrib_types(node, [known.get(name) for name in node.inputs])
         for name, value_type in zip(node.outputs, computed, strict=True):
-            old = found.get(name)
+            old = infos.get(name)
             if not name:
                 continue
-            best = believed(value_type, declared.get(name), frozenset())
+            best = merge_types(value_type, declared.get(name), frozenset())
             if best is not None and (
                 old is None or contradict(old.type, value_type) or says_more(best, old.type)
             ):
-                found[name] = ValueInfo(name, best)
+                infos[name] = ValueInfo(name, best)
                 known[name] = best
-    return found
+    return infos
 
 
 def inference_error(text: str) -> OrtLiteError | None:

@@ -39,13 +39,13 @@ def with_original_symbols(graph: GraphDef, original: GraphDef) -> GraphDef:
     if not names:
         return graph
 
-    def longer(dim: str) -> str:
+    def restore_symbol(dim: str) -> str:
         return names.get(dim, dim)
 
     return replace(
         graph,
-        inputs=tuple(_renamed_info(info, longer) for info in graph.inputs),
-        outputs=tuple(_renamed_info(info, longer) for info in graph.outputs),
+        inputs=tuple(_rename_info(info, restore_symbol) for info in graph.inputs),
+        outputs=tuple(_rename_info(info, restore_symbol) for info in graph.outputs),
     )
 
 
@@ -61,9 +61,9 @@ def _rename_symbols(graph: GraphDef, change: Callable[[str], str]) -> GraphDef:
         return graph
     return replace(
         graph,
-        inputs=tuple(_renamed_info(info, change) for info in graph.inputs),
-        outputs=tuple(_renamed_info(info, change) for info in graph.outputs),
-        value_info={n: _renamed_info(info, change) for n, info in graph.value_info.items()},
+        inputs=tuple(_rename_info(info, change) for info in graph.inputs),
+        outputs=tuple(_rename_info(info, change) for info in graph.outputs),
+        value_info={n: _rename_info(info, change) for n, info in graph.value_info.items()},
     )
 
 
@@ -77,7 +77,7 @@ def _long_symbols(infos: Iterable[ValueInfo]) -> Iterable[str]:
     )
 
 
-def _renamed_info(info: ValueInfo, change: Callable[[str], str]) -> ValueInfo:
+def _rename_info(info: ValueInfo, change: Callable[[str], str]) -> ValueInfo:
     kind = info.type
     if not isinstance(kind, (TensorType, SparseTensorType)) or kind.shape is None:
         return info

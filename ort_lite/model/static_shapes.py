@@ -39,13 +39,13 @@ def infer_static_shapes(
         Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
     ).graph
     types = declared_types(inferred)
-    found = {}
+    static = {}
     for name, value_type in types.items():
         shape = value_type.shape if isinstance(value_type, TensorType) else None
         sizes = tuple(dim for dim in shape or () if isinstance(dim, int) and dim >= 0)
         if shape is not None and len(sizes) == len(shape):
-            found[name] = sizes
-    return found
+            static[name] = sizes
+    return static
 
 
 def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> GraphDef:
@@ -53,24 +53,24 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> Gr
     sizes: dict[str, set[int]] = {}
     inputs: list[ValueInfo] = []
     for info in graph.definition.inputs:
-        asked = shapes.get(info.name)
-        if asked is None or not isinstance(info.type, TensorType):
+        shape = shapes.get(info.name)
+        if shape is None or not isinstance(info.type, TensorType):
             inputs.append(info)
             continue
         dims: Sequence[Dim] = (
-            info.type.shape if info.type.shape is not None else [None] * len(asked)
+            info.type.shape if info.type.shape is not None else [None] * len(shape)
         )
-        if len(dims) != len(asked):
+        if len(dims) != len(shape):
             raise InvalidArgument(
-                f"{info.name} is given {len(asked)} dimensions, the model has {len(dims)}"
+                f"{info.name} is given {len(shape)} dimensions, the model has {len(dims)}"
             )
-        for dim, size in zip(dims, asked, strict=True):
+        for dim, size in zip(dims, shape, strict=True):
             if isinstance(dim, str) and size is not None:
                 sizes.setdefault(dim, set()).add(size)
-        fixed = (dim if n is None else n for dim, n in zip(dims, asked, strict=True))
+        fixed = (dim if n is None else n for dim, n in zip(dims, shape, strict=True))
         inputs.append(replace(info, type=TensorType(info.type.elem_type, tuple(fixed))))
     # A name with two sizes, such as "?", names no dimension.
-    named = {name: next(iter(found)) for name, found in sizes.items() if len(found) == 1}
+    named = {name: next(iter(options)) for name, options in sizes.items() if len(options) == 1}
     bound = bind(replace(graph.definition, inputs=tuple(inputs)), named)
     return replace(bound, value_info=_declared_inside(graph, shapes))
 

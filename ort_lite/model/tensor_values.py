@@ -95,10 +95,10 @@ def onnx_data_type(dtype: np.dtype[Any]) -> DataType:
     if dtype.kind in "USOT":
         return DataType.STRING
     native = dtype.newbyteorder("=") if dtype.kind in "fiuc" else dtype
-    found = _ONNX.get(native) or _narrow_numbers().get(native)
-    if found is None:
+    data_type = _ONNX.get(native) or _narrow_numbers().get(native)
+    if data_type is None:
         raise InvalidArgument(f"numpy type {dtype} has no ONNX type")
-    return found
+    return data_type
 
 
 def type_string(dtype: np.dtype[Any]) -> str:

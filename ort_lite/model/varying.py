@@ -26,7 +26,7 @@ _CARRIED = 1
 """Of a Loop and of its body, the first input that the body gives back: its condition."""
 
 
-def varying(found: GraphDef, bare: GraphDef, names: frozenset[str]) -> frozenset[str]:
+def varying_values(inferred: GraphDef, bare: GraphDef, names: frozenset[str]) -> frozenset[str]:
     """`names` and those of further values without a constant shape.
 
     It starts with values that a Loop carries and that come back in another shape, and with
@@ -35,14 +35,14 @@ def varying(found: GraphDef, bare: GraphDef, names: frozenset[str]) -> frozenset
     It goes on with what is computed from these, unless inference knows the shape all the same.
 
     Args:
-        found: A graph with inferred types, and declared ones where inference is blind.
+        inferred: A graph with inferred types, and declared ones where inference is blind.
         bare: The same with inferred types alone.
         names: Of values that are known to vary. Sibling bodies share their names.
     """
     known = set(names)
     while True:
         before = len(known)
-        _spread((found, bare), known, {}, looped=False)
+        _spread((inferred, bare), known, {}, looped=False)
         if len(known) == before:
             return frozenset(known)
 
@@ -50,26 +50,26 @@ def varying(found: GraphDef, bare: GraphDef, names: frozenset[str]) -> frozenset
 def without_shapes(graph: GraphDef, names: frozenset[str]) -> GraphDef:
     """`graph` and its bodies without the shapes that they declare of the values `names`."""
 
-    def less(info: ValueInfo) -> ValueInfo:
+    def remove_shape(info: ValueInfo) -> ValueInfo:
         if info.name not in names or not isinstance(info.type, TensorType):
             return info
         return replace(info, type=TensorType(info.type.elem_type))
 
     shapeless = replace(
         graph,
-        inputs=tuple(map(less, graph.inputs)),
-        outputs=tuple(map(less, graph.outputs)),
-        value_info={name: less(info) for name, info in graph.value_info.items()},
+        inputs=tuple(map(remove_shape, graph.inputs)),
+        outputs=tuple(map(remove_shape, graph.outputs)),
+        value_info={name: remove_shape(info) for name, info in graph.value_info.items()},
     )
     return map_graph_bodies(shapeless, lambda body: without_shapes(body, names))
 
 
 def _spread(graphs: Bodies, names: set[str], outer: Types, *, looped: bool) -> None:
     """Add to `names`; `looped` if the graphs are inside a Loop body."""
-    found, bare = graphs
+    inferred, bare = graphs
     types = {**outer, **declared_types(bare)}
     types.update({n: TensorType(t.data_type, t.dims) for n, t in bare.initializers.items()})
-    for mine, theirs in zip(found.nodes, bare.nodes, strict=True):
+    for mine, theirs in zip(inferred.nodes, bare.nodes, strict=True):
         pairs = [(a, b) for (_, a), (_, b) in zip(bodies(mine), bodies(theirs), strict=True)]
         if not pairs:
             if not names.isdisjoint(mine.inputs):
@@ -83,7 +83,7 @@ def _spread(graphs: Bodies, names: set[str], outer: Types, *, looped: bool) -> N
                 if info.name in names and not _is_settled(types.get(name)):
                     names.add(name)
         if looped and mine.op_type == "If" and mine.domain == "":
-            names.update(_unlike(mine, [pair[1] for pair in pairs], types))
+            names.update(_differing_results(mine, [pair[1] for pair in pairs], types))
     names.discard("")
 
 
@@ -109,7 +109,7 @@ def _results(node: Node, body: GraphDef) -> Iterator[tuple[str, ValueInfo]]:
     return zip(node.outputs, made, strict=False)
 
 
-def _unlike(node: Node, branches: list[GraphDef], outer: Types) -> Iterator[str]:
+def _differing_results(node: Node, branches: list[GraphDef], outer: Types) -> Iterator[str]:
     """The results of an If whose branches give different shapes."""
     first, second = ({**outer, **declared_types(branch)} for branch in branches)
     for name, a, b in zip(node.outputs, branches[0].outputs, branches[1].outputs, strict=False):

@@ -51,7 +51,7 @@ class _Walk:
         types = declared_types(graph)
         for name, tensor in graph.initializers.items():
             types[name] = TensorType(tensor.data_type, tensor.dims)
-            number = _largest(tensor)
+            number = _largest_element(tensor)
             if number is not None:
                 self.numbers[name] = number
         for value_type in types.values():
@@ -78,8 +78,8 @@ class _Walk:
         """Elements of a value, if it is a vector that is not a shape; 0 if it is none."""
         if name in self.numbers:
             return 0
-        found = self.types.get(name)
-        shape = found.shape if isinstance(found, TensorType) else None
+        value_type = self.types.get(name)
+        shape = value_type.shape if isinstance(value_type, TensorType) else None
         if shape is None:
             return self.lengths.get(name, 0)
         if len(shape) != 1:
@@ -90,8 +90,8 @@ class _Walk:
     def _number(self, node: Node) -> int | None:
         """The largest element of the outputs, where they are followed."""
         if node.op_type in ("Shape", "Size"):
-            found = self.types.get(node.inputs[0]) if node.inputs else None
-            return prod(_sizes(found)) if node.op_type == "Size" else self.longest
+            value_type = self.types.get(node.inputs[0]) if node.inputs else None
+            return prod(_sizes(value_type)) if node.op_type == "Size" else self.longest
         if node.op_type not in PROPAGATING:
             return None
         read = node.inputs[:1] if node.op_type in ("Gather", "Slice") else node.inputs
@@ -106,13 +106,13 @@ class _Walk:
     def _length(self, node: Node) -> int:
         """The length that a vector may have which propagation alone finds; 0 for none."""
         if node.op_type in _BY_SHAPE and node.inputs:
-            asked = self.numbers.get(node.inputs[-1], 0)
+            length = self.numbers.get(node.inputs[-1], 0)
             first = self.types.get(node.inputs[0])
             shape = first.shape if isinstance(first, TensorType) else None
             if node.op_type == "ConstantOfShape" or shape is None:
-                return asked
+                return length
             whole = prod(d if isinstance(d, int) else self.longest for d in shape)
-            return whole if node.op_type == "Reshape" else max(asked, 1) * whole
+            return whole if node.op_type == "Reshape" else max(length, 1) * whole
         if node.op_type == "Range":
             return max((self.numbers.get(name, 0) for name in node.inputs), default=0)
         lengths = [self.lengths.get(name, 0) for name in node.inputs]
@@ -137,11 +137,11 @@ def is_settled(graph: GraphDef) -> bool:
         if bodies(node):
             return False
         for name in node.outputs:
-            found = known.get(name)
+            value_type = known.get(name)
             if name and not (
-                isinstance(found, TensorType)
-                and found.shape is not None
-                and all(isinstance(dim, int) for dim in found.shape)
+                isinstance(value_type, TensorType)
+                and value_type.shape is not None
+                and all(isinstance(dim, int) for dim in value_type.shape)
             ):
                 return False
     return True
@@ -152,7 +152,7 @@ def _sizes(value_type: ValueType | None) -> list[int]:
     return [dim for dim in shape or () if isinstance(dim, int)]
 
 
-def _largest(tensor: Tensor) -> int | None:
+def _largest_element(tensor: Tensor) -> int | None:
     """The largest element of a constant that can be a shape; None for others."""
     if tensor.data_type not in (DataType.INT64, DataType.INT32) or len(tensor.dims) > 1:
         return None

@@ -15,7 +15,7 @@ from ort_lite.ep.interface import SupportsNewShapes
 from ort_lite.model import loader
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
-from ort_lite.model_cache.identity import asked_identity, cache_identity
+from ort_lite.model_cache.identity import cache_identity, identity_before_devices
 from ort_lite.model_cache.source_digest import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.session_log import get_logger, scope_of
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.entry_reader import OpenEntry
     from ort_lite.model_cache.settings import CacheSettings
-    from ort_lite.model_cache.source_digest import Source
+    from ort_lite.model_cache.source_digest import DigestedSource
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadClock, LoadRequest
@@ -58,25 +58,25 @@ class CachedModel:
             TypeError: `source` is neither a path nor bytes.
         """
         self._settings = settings
-        self._given = source
+        self._source = source
         self._options = options
         self._clock = clock
         self.store = CacheStore(settings.folder, settings.secret)
-        self._entries = EntryReader(self.store, options, self._described)
+        self._entries = EntryReader(self.store, options, self._description)
         self._stamps = SourceStamps(self.store.sources, settings.secret)
         self._weights = options.config.get(loader.WEIGHTS_FOLDER, "")
         self.loaded: LoadedModel | None = None
-        self.source: Source | None = None
+        self.source: DigestedSource | None = None
         self._request = ""
         self._guess: OpenEntry | None = None
-        self.problem = self.store.exposed()
+        self.problem = self.store.exposure()
         if self.problem:
             log.warning("the model cache is not used: %s", self.problem)
         path = _path_of(source)
         # Where a signature is asked for, the model is read and its signature verified.
         if path is not None and not self.problem and TRUST_KEY not in options.config:
             with clock.phase("digest"):
-                self.source = self._stamps.known(path, self._weights)
+                self.source = self._stamps.find_digest(path, self._weights)
         if self.source is None:
             self._read()
 
@@ -94,7 +94,7 @@ class CachedModel:
 
     def _load(self) -> LoadedModel:
         with self._clock.phase("read model"):
-            return loader.load(self._given, self._options)
+            return loader.load(self._source, self._options)
 
     def load_plain(self) -> LoadedModel:
         """The model itself, read now if it has not been yet.
@@ -107,7 +107,7 @@ class CachedModel:
         return self.loaded
 
     def examine_early(
-        self, wanted: Sequence[ProviderRequest], disabled: Sequence[str]
+        self, requests: Sequence[ProviderRequest], disabled: Sequence[str]
     ) -> PayloadChecks | None:
         """See ModelSource: of the entry that a start like this one found last, by a guess."""
         if self.source is None:
@@ -115,10 +115,12 @@ class CachedModel:
             if loaded is None or not has_context_nodes(loaded.model.graph):
                 return None
             return examine_early(loaded, self._options)
-        given = {request.name: request.options for request in wanted}
+        provider_options = {request.name: request.options for request in requests}
         digest = self.source.digest
         self._request = key_of(
-            asked_identity(digest, self._options, given, disabled, self._settings.secret)
+            identity_before_devices(
+                digest, self._options, provider_options, disabled, self._settings.secret
+            )
         )
         key = self.store.guess(self._request)
         try:
@@ -139,10 +141,10 @@ class CachedModel:
         if guess is not None and guess.entry.key == key:
             self._guess = None
             return self._keep_shapes(self._entries.reload(guess, request), key)
-        found = self._entries.find(key, request)
-        if found is not None:
+        prepared = self._entries.find(key, request)
+        if prepared is not None:
             self._remember_guess(key)
-        return self._keep_shapes(found, key)
+        return self._keep_shapes(prepared, key)
 
     def _keep_shapes(self, model: PreparedModel | None, key: str) -> PreparedModel | None:
         """Have what `model` compiles for new shapes added to its entry; gives `model` back."""
@@ -171,7 +173,7 @@ class CachedModel:
         source = self.source
         if source is None:
             loaded = self.load_plain()
-            outcome = CacheOutcome(state="missed", reason=self.unfit())
+            outcome = CacheOutcome(state="missed", reason=self.refusal_reason())
             return replace(prepare_model(loaded, request), cache=outcome)
         from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - lazy: rare
         from ort_lite.model_cache.miss_reason import miss_reason  # noqa: PLC0415 - lazy: rare
@@ -184,13 +186,13 @@ class CachedModel:
             self.store.prepare()
         with ExitStack() as flight:
             with self._clock.phase("wait for others"):
-                flight.enter_context(single_flight(self.store.lock_path(key), request.canceled))
-            found = self._entries.find(key, request)
-            if found is not None:
-                self._keep_shapes(found, key)
-                return found
+                flight.enter_context(single_flight(self.store.lock_path(key), request.is_canceled))
+            prepared = self._entries.find(key, request)
+            if prepared is not None:
+                self._keep_shapes(prepared, key)
+                return prepared
             why = self._entries.trouble or miss_reason(
-                self._known_entries(), identity, self._described
+                self._known_entries(), identity, self._description
             )
             loaded = self.load_plain()
             model = _compile_or_explain(loaded, request, why)
@@ -207,7 +209,7 @@ class CachedModel:
                 model.prepared.release()
                 raise
         if problem:
-            log.warning("%s is not kept in the model cache: %s", loaded.described, problem)
+            log.warning("%s is not kept in the model cache: %s", loaded.description, problem)
             outcome = CacheOutcome(state="missed", reason=problem, key=key)
         else:
             outcome = CacheOutcome(state="stored", reason=why, key=key)
@@ -223,9 +225,9 @@ class CachedModel:
 
     def cache_outcome(self) -> CacheOutcome:
         """See ModelSource: of a model that `load_compiled` has not found."""
-        return CacheOutcome(state="missed", reason=self.unfit() or "it is being compiled")
+        return CacheOutcome(state="missed", reason=self.refusal_reason() or "it is being compiled")
 
-    def unfit(self) -> str:
+    def refusal_reason(self) -> str:
         """Why the model cannot be looked up; "" if it can."""
         if self.source is not None:
             return ""
@@ -245,15 +247,15 @@ class CachedModel:
             self.loaded.close()
             self.loaded = None
 
-    def _identity(self, request: LoadRequest, source: Source) -> dict[str, str]:
+    def _identity(self, request: LoadRequest, source: DigestedSource) -> dict[str, str]:
         return cache_identity(source.digest, request, self._settings.secret)
 
     @property
-    def _described(self) -> str:
-        path = _path_of(self._given)
+    def _description(self) -> str:
+        path = _path_of(self._source)
         return str(path.absolute()) if path is not None else ""
 
-    def _known_entries(self) -> list[Entry]:
+    def _known_entries(self) -> list[CacheEntry]:
         try:
             return self.store.sound_entries()
         except OSError:

@@ -43,7 +43,7 @@ class CacheObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CacheEntry:
     """The compiled form of a model for one identity.
 
     Attributes:
@@ -75,7 +75,7 @@ class Entry:
     @property
     def size(self) -> int:
         """Bytes of all its files."""
-        return sum(found.size for found in self.objects)
+        return sum(item.size for item in self.objects)
 
     def to_bytes(self) -> bytes:
         """As JSON, with a digest over itself."""
@@ -85,13 +85,13 @@ class Entry:
         content["check"] = _check(content)
         return json.dumps(content, indent=1, sort_keys=True).encode()
 
-    def sealed(self, secret: CacheSecret) -> Entry:
+    def seal(self, secret: CacheSecret) -> CacheEntry:
         """The entry with a MAC of `secret`."""
         return replace(self, mac=secret.mac(KIND, self._content()))
 
-    def made_with(self, secret: CacheSecret) -> bool:
+    def has_mac_of(self, secret: CacheSecret) -> bool:
         """Whether its MAC is one of `secret`."""
-        return secret.made(KIND, {**self._content(), "mac": self.mac})
+        return secret.verify_mac(KIND, {**self._content(), "mac": self.mac})
 
     def _content(self) -> dict[str, object]:
         return {
@@ -110,7 +110,7 @@ def key_of(identity: Mapping[str, str]) -> str:
     return blake3(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()
 
 
-def read_entry(data: bytes, key: str) -> Entry:
+def read_entry(data: bytes, key: str) -> CacheEntry:
     """Read what `Entry.to_bytes` wrote under the name `key`.
 
     Raises:
@@ -125,7 +125,7 @@ def read_entry(data: bytes, key: str) -> Entry:
     identity, payloads = content.get("identity"), content.get("payloads")
     if not isinstance(identity, dict) or not isinstance(payloads, list):
         raise _damage_error("identity or payloads", "missing")
-    entry = Entry(
+    entry = CacheEntry(
         identity={str(name): str(value) for name, value in identity.items()},
         model=_object(content.get("model")),
         payloads=tuple(_object(one) for one in payloads),
@@ -167,5 +167,5 @@ def _check(content: Mapping[str, object]) -> str:
     return blake3(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _damage_error(field: str, found: str) -> FormatError:
-    return FormatError(f"cache entry.{field}", found, "what was written", reason=Reason.INTEGRITY)
+def _damage_error(field: str, actual: str) -> FormatError:
+    return FormatError(f"cache entry.{field}", actual, "what was written", reason=Reason.INTEGRITY)

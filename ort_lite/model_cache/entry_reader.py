@@ -32,7 +32,7 @@ from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.options import SessionOptions
     from ort_lite.start.load_request import LoadClock, LoadRequest
@@ -51,7 +51,7 @@ UNUSABLE = (OSError, FormatError, *REFUSED)
 class OpenEntry:
     """An entry and its context model, whose payloads have not been looked at."""
 
-    entry: Entry
+    entry: CacheEntry
     loaded: LoadedModel
 
     def options(self, session: SessionOptions) -> SessionOptions:
@@ -94,7 +94,7 @@ class EntryReader:
     def find(self, key: str, request: LoadRequest) -> PreparedModel | None:
         """The model of that key, ready to run; None if there is none of use."""
         try:
-            found = self.open(key, request.clock)
+            entry = self.open(key, request.clock)
         except OSError as exc:
             known, self.trouble = self.trouble, f"the model cache cannot be read: {exc}"
             if known != self.trouble:  # it is asked again before it is compiled
@@ -103,7 +103,7 @@ class EntryReader:
         except (FormatError, *REFUSED) as exc:
             self._drop(key, str(exc) if isinstance(exc, FormatError) else exc.message)
             return None
-        return self.reload(found, replace(request, early=None)) if found is not None else None
+        return self.reload(entry, replace(request, early=None)) if entry is not None else None
 
     def open(self, key: str, clock: LoadClock) -> OpenEntry | None:
         """The entry of that key with its context model, in which every byte is what was written.
@@ -117,7 +117,7 @@ class EntryReader:
             entry = self._store.entry(key)
         if entry is None:
             return None
-        self._store.require_made(entry)
+        self._store.require_mac(entry)
         path = self._store.objects / entry.model.name
         with clock.phase("read model"):
             loaded = loader.load(path, self._options)
@@ -129,24 +129,24 @@ class EntryReader:
             )
         if PROBE_KEY in self._options.config:
             loaded = replace(loaded, kept_here=self._is_ours())
-        return OpenEntry(entry, loaded.labeled(self._model or "model from memory"))
+        return OpenEntry(entry, loaded.with_label(self._model or "model from memory"))
 
-    def reload(self, found: OpenEntry, request: LoadRequest) -> PreparedModel | None:
-        """The model ready to run; `found` is its, or closed.
+    def reload(self, entry: OpenEntry, request: LoadRequest) -> PreparedModel | None:
+        """The model ready to run; `entry` is its, or closed.
 
         Raises:
             Fail: The session forbids the placement of the entry's nodes; the entry is valid.
         """
-        loaded, key = found.loaded, found.entry.key
+        loaded, key = entry.loaded, entry.entry.key
         with ExitStack() as undo:
             undo.callback(loaded.close)
             try:
-                options = found.options(request.options)
+                options = entry.options(request.options)
                 opened = reload_context(loaded, request.with_options(options))
             except REFUSED as exc:
                 self._drop(key, exc.message)
                 return None
-            self._store.used(key)
+            self._store.note_use(key)
             opened = require_placement(opened, request.options)
             undo.pop_all()
         return replace(opened, cache=CacheOutcome(state="hit", key=key))

@@ -13,14 +13,14 @@ from ort_lite.model_cache.source_digest import SourceStamps
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.store import CacheStore
 
 LEFTOVER_SECONDS = 3600.0
 """An object that no entry names may be one whose entry is about to be written; older, it is not."""
 
 
-def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[Entry]:
+def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[CacheEntry]:
     """Drop entries until the rest takes at most `quota` bytes.
 
     Args:
@@ -55,7 +55,7 @@ def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[Entry]:
     return dropped
 
 
-def distinct_size(entries: list[Entry]) -> int:
+def distinct_size(entries: list[CacheEntry]) -> int:
     """Bytes of all objects of `entries`, each counted once."""
     return sum({one.name: one.size for entry in entries for one in entry.objects}.values())
 
@@ -78,13 +78,15 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
         OSError: Something cannot be removed.
     """
     removed = []
-    for found in store.entries():
-        if not isinstance(found, tuple) or isinstance(found[1], NewerEntryError):
+    for entry in store.entries():
+        if not isinstance(entry, tuple) or isinstance(entry[1], NewerEntryError):
             continue
-        if isinstance(found[1], FormatError):
-            store.drop(found[0])
-            removed.append(store.entries_folder / found[0])
-    removed += remove_files((*store.aimless_guesses(), *SourceStamps(store.sources).outdated()))
+        if isinstance(entry[1], FormatError):
+            store.drop(entry[0])
+            removed.append(store.entries_folder / entry[0])
+    removed += remove_files(
+        (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
+    )
     return removed + remove_old_files(store, now=now)
 
 

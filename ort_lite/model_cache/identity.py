@@ -68,16 +68,18 @@ def cache_identity(
     source: str, request: LoadRequest, secret: CacheSecret | None = None
 ) -> dict[str, str]:
     """The identity of a plain model, given its digest, and of what opens it."""
-    given = {ep.name: request.provider_options.get(ep.name, {}) for ep in request.eps}
-    found = asked_identity(source, request.options, given, request.disabled, secret)
+    provider_options = {ep.name: request.provider_options.get(ep.name, {}) for ep in request.eps}
+    identity = identity_before_devices(
+        source, request.options, provider_options, request.disabled, secret
+    )
     for ep in request.eps:
         present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
         for key, value in present.to_mapping().items():
-            found[f"{ep.name}.{key}"] = value
-    return found
+            identity[f"{ep.name}.{key}"] = value
+    return identity
 
 
-def asked_identity(
+def identity_before_devices(
     source: str,
     options: SessionOptions,
     providers: Mapping[str, Mapping[str, str]],
@@ -93,7 +95,7 @@ def asked_identity(
         disabled: Names of transformations that are not to run.
         secret: Of the cache; entries made with it are apart from others.
     """
-    found = {
+    identity = {
         "cache_format": FORMAT,
         "producer": PRODUCER,
         SOURCE: source,
@@ -103,18 +105,18 @@ def asked_identity(
         "placement": choose_placement(options),
     }
     if secret is not None:
-        found["cache_key"] = secret.name
-    found |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
-    found |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
-    found |= {f"denotation.{k}": str(v) for k, v in options.denoted_dimensions.items()}
+        identity["cache_key"] = secret.name
+    identity |= {f"config.{k}": v for k, v in options.config.items() if k not in NEUTRAL}
+    identity |= {f"dimension.{k}": str(v) for k, v in options.free_dimensions.items()}
+    identity |= {f"denotation.{k}": str(v) for k, v in options.denoted_dimensions.items()}
     installed = catalog.entries()
     for name, chosen in providers.items():
         entry = installed.get(name)
-        found[f"{name}.version"] = (
+        identity[f"{name}.version"] = (
             f"{entry.distribution} {entry.version}" if entry is not None else ""
         )
-        found |= {f"{name}.option.{key}": value for key, value in chosen.items()}
-    return found
+        identity |= {f"{name}.option.{key}": value for key, value in chosen.items()}
+    return identity
 
 
 def differences(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model, Node
     from ort_lite.context.destinations import Stored
     from ort_lite.ep.interface import CompiledPartition
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.session_log import LogScope
@@ -134,14 +134,14 @@ class KeptShapes:
             if entry.size > MAX_REWRITTEN:
                 log.info("an entry of %d bytes is not written again for new shapes", entry.size)
                 return False
-            self._store.require_made(entry)
+            self._store.require_mac(entry)
             if not self._replace(entry, grown):
                 return False
         log.info("added programs for new shapes of %s to the model cache", ", ".join(grown))
         evict(self._store, self._quota, keep=self._key)
         return True
 
-    def _replace(self, entry: Entry, grown: Mapping[str, _Grown]) -> bool:
+    def _replace(self, entry: CacheEntry, grown: Mapping[str, _Grown]) -> bool:
         """Replace the entry; False if the new one exceeds the quota."""
         writer = ObjectWriter(self._store)
         try:
@@ -160,8 +160,8 @@ class KeptShapes:
         return fits
 
     def _write(
-        self, entry: Entry, data: memoryview, writer: ObjectWriter, grown: Mapping[str, _Grown]
-    ) -> Entry:
+        self, entry: CacheEntry, data: memoryview, writer: ObjectWriter, grown: Mapping[str, _Grown]
+    ) -> CacheEntry:
         if f"{blake3(data).hexdigest()}.onnx" != entry.model.name:
             raise _damage_error(entry.model.name)
         model = read_model(data)
@@ -183,7 +183,7 @@ class KeptShapes:
             old = read_container(file.view)
             return writer.store_payloads(
                 [
-                    (payload, partial(_export, old.verified(payload), grown.get(payload)))
+                    (payload, partial(_export, old.read_payload(payload), grown.get(payload)))
                     for payload in old.entries
                 ]
             )
@@ -212,7 +212,7 @@ def _updated_node(stored: Mapping[str, Stored], node: Node) -> Node:
         return node
     payload = new.entries[context.partition_name]
     notes = replace(notes, payload_blake3=payload.blake3, payload_size=payload.size)
-    return notes.sealed_into(replace(context, ep_cache_context=new.reference)).to_node()
+    return notes.seal_into(replace(context, ep_cache_context=new.reference)).to_node()
 
 
 def _drop(grown: Mapping[str, _Grown]) -> None:

@@ -15,7 +15,12 @@ from ort_lite.model_cache.identity import cache_identity, differences
 from ort_lite.model_cache.miss_reason import miss_reason, nearest_entry
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
-from ort_lite.providers.provider_list import heeded_options, named_in, open_all, wanted_by
+from ort_lite.providers.provider_list import (
+    choose_requests,
+    heeded_options,
+    open_all,
+    read_requests,
+)
 from ort_lite.start.load_request import LoadClock, LoadRequest
 
 if TYPE_CHECKING:
@@ -81,17 +86,19 @@ def look_up(
     cached = CachedModel(settings, model, options, LoadClock())
     try:
         if cached.source is None:
-            return CacheLookup(hit=False, reason=cached.unfit())
-        named = named_in(providers, None)
-        wanted = wanted_by(options, named, lambda: ModelMetadata.of(cached.load_plain().model))
-        eps = open_all(wanted)
+            return CacheLookup(hit=False, reason=cached.refusal_reason())
+        named = read_requests(providers, None)
+        requests = choose_requests(
+            options, named, lambda: ModelMetadata.of(cached.load_plain().model)
+        )
+        eps = open_all(requests)
         try:
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return CacheLookup(hit=False, reason=f"no compiled model is kept by {names}")
-            given = heeded_options(wanted, eps)
+            provider_options = heeded_options(requests, eps)
             request = LoadRequest(
-                options=options, eps=eps, provider_options=given, clock=LoadClock()
+                options=options, eps=eps, provider_options=provider_options, clock=LoadClock()
             )
             identity = cache_identity(cached.source.digest, request, settings.secret)
         finally:
@@ -119,7 +126,7 @@ def _look_up_entry(cached: CachedModel, identity: dict[str, str], path: str) -> 
             differences=differences(near.identity, identity) if near is not None else (),
         )
     try:
-        store.require_made(entry)
+        store.require_mac(entry)
     except FormatError as exc:
         return CacheLookup(hit=False, reason=str(exc), key=key, identity=identity)
     problems = [p for p in (object_problem(store, one) for one in entry.objects) if p]

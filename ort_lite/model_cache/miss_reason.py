@@ -9,13 +9,15 @@ from ort_lite.model_cache.identity import SOURCE, differences
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 SHOWN = 60
 """Characters of a value in a message."""
 
 
-def nearest_entry(entries: Sequence[Entry], identity: Mapping[str, str], path: str) -> Entry | None:
+def nearest_entry(
+    entries: Sequence[CacheEntry], identity: Mapping[str, str], path: str
+) -> CacheEntry | None:
     """The entry that was made of the same model, or from the same path, and differs least."""
     kin = [
         entry
@@ -33,17 +35,17 @@ def nearest_entry(entries: Sequence[Entry], identity: Mapping[str, str], path: s
     )
 
 
-def miss_reason(entries: Sequence[Entry], identity: Mapping[str, str], path: str) -> str:
+def miss_reason(entries: Sequence[CacheEntry], identity: Mapping[str, str], path: str) -> str:
     """One line: what is different from the entry that is nearest."""
     near = nearest_entry(entries, identity, path)
     if near is None:
         return "no compiled form of this model is in the cache"
-    told = [
-        f"{d.field} is '{_short(d.present)}' and was '{_short(d.recorded)}'"
+    reasons = [
+        f"{d.field} is '{_shorten(d.present)}' and was '{_shorten(d.recorded)}'"
         for d in differences(near.identity, identity)
     ]
-    return "; ".join(told)
+    return "; ".join(reasons)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.container_writer import write_container
 from ctx_formats.lean_dataclass import dataclass, field
 from ort_lite.context.destinations import Stored, exporters
@@ -52,7 +52,7 @@ class ObjectWriter:
 
     def store_payloads(self, payloads: Sequence[tuple[str, Exporter]]) -> Stored:
         """As `store`, given each payload's name and what streams it."""
-        with written_beside(self.cache.objects / "payload") as (file, temporary):
+        with create_sibling_file(self.cache.objects / "payload") as (file, temporary):
             entries = write_container(file, payloads, PRODUCER)
             size = file.tell()
             name = f"{_head_digest(file, min(entry.offset for entry in entries))}.bin"
@@ -71,7 +71,7 @@ class ObjectWriter:
             OSError: As `store`.
         """
         digest = blake3()
-        with written_beside(self.cache.objects / "model") as (file, temporary):
+        with create_sibling_file(self.cache.objects / "model") as (file, temporary):
             for piece in pieces:
                 file.write(piece)
                 digest.update(piece)

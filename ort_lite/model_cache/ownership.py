@@ -21,15 +21,15 @@ def writable_by_others(folder: str | os.PathLike[str]) -> str:
     user = os.getuid()
     for path in (*reversed(real.parents), real):
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as exc:
             return f"{path} cannot be looked at: {exc.strerror}"
-        if found.st_uid not in (0, user):
-            return f"{path} belongs to user {found.st_uid}"
-        if found.st_uid == user and not found.st_mode & (stat.S_IXGRP | stat.S_IXOTH):
+        if status.st_uid not in (0, user):
+            return f"{path} belongs to user {status.st_uid}"
+        if status.st_uid == user and not status.st_mode & (stat.S_IXGRP | stat.S_IXOTH):
             return ""
-        shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        sticky = found.st_mode & stat.S_ISVTX and path != real
+        shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        sticky = status.st_mode & stat.S_ISVTX and path != real
         if shared and not sticky:
             return f"others can write to {path}"
     return ""

@@ -48,13 +48,13 @@ class CacheSecret:
         spelled = json.dumps([kind, covered], sort_keys=True).encode()
         return blake3(spelled, key=key).hexdigest()
 
-    def made(self, kind: str, content: Mapping[str, object]) -> bool:
+    def verify_mac(self, kind: str, content: Mapping[str, object]) -> bool:
         """Whether a record has the MAC of this secret."""
         from hmac import compare_digest  # noqa: PLC0415 - lazy: rare
 
-        found = content.get(MAC)
-        return isinstance(found, str) and compare_digest(
-            found.encode(), self.mac(kind, content).encode()
+        mac = content.get(MAC)
+        return isinstance(mac, str) and compare_digest(
+            mac.encode(), self.mac(kind, content).encode()
         )
 
     def __repr__(self) -> str:
@@ -77,8 +77,8 @@ def read_secret(path: str) -> CacheSecret:
             f"{CACHE_SECRET_KEY}: {path} cannot be read: {exc.strerror}; "
             "`ort-lite cache keygen FILE` makes one"
         ) from exc
-    found = _TEXT.fullmatch(data)
-    if not found:
+    match = _TEXT.fullmatch(data)
+    if not match:
         raise InvalidArgument(
             f"{CACHE_SECRET_KEY}: {path}: found {len(data)} bytes of something else, expected "
             f"{2 * SECRET_BYTES} hexadecimal digits; `ort-lite cache keygen FILE` makes one"
@@ -88,4 +88,4 @@ def read_secret(path: str) -> CacheSecret:
 
         warn = "users other than its owner can read the secret %s: chmod 600 %s"
         get_logger(__name__).warning(warn, path, path)
-    return CacheSecret(bytes.fromhex(found[1].decode()))
+    return CacheSecret(bytes.fromhex(match[1].decode()))

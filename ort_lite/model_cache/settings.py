@@ -70,7 +70,7 @@ def bypass_reason(options: SessionOptions) -> str:
     What of a session has no digest, a function or weights in memory, must not decide what another
     one gets: kernels of the user's own compute constants that become part of a compiled model.
     """
-    found = {
+    reasons = {
         "a context model is written": options.flag(ENABLE_KEY),
         "the optimized model is written": bool(options.optimized_model_filepath),
         "its contexts are shared among sessions": options.flag(SHARE_KEY),
@@ -80,7 +80,7 @@ def bypass_reason(options: SessionOptions) -> str:
             TRUST_KEY in options.config and not options.config.get(CACHE_SECRET_KEY)
         ),
     }
-    return next((reason for reason, is_so in found.items() if is_so), "")
+    return next((reason for reason, is_so in reasons.items() if is_so), "")
 
 
 def cache_settings(config: Mapping[str, str], environment: Mapping[str, str]) -> CacheSettings:

@@ -53,10 +53,10 @@ class SourceFile:
         Raises:
             OSError: It is not there.
         """
-        return cls.stamped(path, FileStamp.of(Path(path).stat()))
+        return cls.from_stamp(path, FileStamp.of(Path(path).stat()))
 
     @classmethod
-    def stamped(cls, path: str | os.PathLike[str], stamp: FileStamp) -> SourceFile:
+    def from_stamp(cls, path: str | os.PathLike[str], stamp: FileStamp) -> SourceFile:
         """The file at `path` as it was when it had that stamp."""
         return cls(
             path=str(Path(path).absolute()),
@@ -78,7 +78,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DigestedSource:
     """A model's digest, and the files that it was made of.
 
     Attributes:
@@ -98,7 +98,7 @@ class Source:
             return False
 
 
-def read_source(loaded: LoadedModel) -> Source | None:
+def read_source(loaded: LoadedModel) -> DigestedSource | None:
     """Digest a model; None if a file has changed since it was read."""
     summary = blake3()
     contents: list[tuple[str, ModelBytes | ExternalFile]] = [("", loaded.data)]
@@ -111,16 +111,16 @@ def read_source(loaded: LoadedModel) -> Source | None:
         unchanged = all(SourceFile.of(file.path) == file for file in files)
     except (OSError, FormatError):
         return None
-    return Source(summary.hexdigest(), files) if unchanged else None
+    return DigestedSource(summary.hexdigest(), files) if unchanged else None
 
 
 def stamped_files(loaded: LoadedModel) -> tuple[SourceFile, ...]:
     """The files that a model was read from, as they were then; none for a model from memory."""
     if loaded.path is None or loaded.stamp is None:
         return ()
-    found = [SourceFile.stamped(loaded.path, loaded.stamp)]
-    found += [SourceFile.stamped(file.name, file.stamp) for _, file in loaded.external.files()]
-    return tuple(found)
+    files = [SourceFile.from_stamp(loaded.path, loaded.stamp)]
+    files += [SourceFile.from_stamp(file.name, file.stamp) for _, file in loaded.external.files()]
+    return tuple(files)
 
 
 class SourceStamps:
@@ -131,7 +131,7 @@ class SourceStamps:
         self._folder = folder
         self._secret = secret
 
-    def known(self, path: Path, weights: str) -> Source | None:
+    def find_digest(self, path: Path, weights: str) -> DigestedSource | None:
         """The digest of the model at `path`, if it was digested and nothing changed since.
 
         Args:
@@ -143,13 +143,13 @@ class SourceStamps:
             return None
         return source if source.is_unchanged() else None
 
-    def outdated(self) -> list[Path]:
+    def list_outdated(self) -> list[Path]:
         """Stamps that no start will use: of models that are gone or changed, and damaged ones."""
         stamps = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-        found = [(stamp, _read_stamp(stamp)) for stamp in stamps]
-        return [stamp for stamp, source in found if source is None or not source.is_unchanged()]
+        sources = [(stamp, _read_stamp(stamp)) for stamp in stamps]
+        return [stamp for stamp, source in sources if source is None or not source.is_unchanged()]
 
-    def remember(self, source: Source, weights: str, *, now_ns: int) -> None:
+    def remember(self, source: DigestedSource, weights: str, *, now_ns: int) -> None:
         """Keep a digest for the next start.
 
         Args:
@@ -160,7 +160,7 @@ class SourceStamps:
         Raises:
             OSError: The folder is not there, or cannot be written to.
         """
-        if not source.files or _youngest(source.files) > now_ns - YOUNG_NS:
+        if not source.files or _newest_time(source.files) > now_ns - YOUNG_NS:
             return
         content: dict[str, object] = {
             "format": FORMAT,
@@ -180,7 +180,7 @@ class SourceStamps:
         return self._folder / f"{blake3(name.encode()).hexdigest()[:32]}.json"
 
 
-def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> Source | None:
+def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> DigestedSource | None:
     """A remembered digest and its files; None if there is none, or a damaged or forged one."""
     try:
         data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
@@ -188,15 +188,15 @@ def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> Source | None
         check = content.pop("check")
         if check != _check(content) or content["format"] != FORMAT:
             return None
-        if secret is not None and not secret.made(KIND, content):
+        if secret is not None and not secret.verify_mac(KIND, content):
             return None
         files = tuple(SourceFile(**file) for file in content["files"])
-        return Source(str(content["digest"]), files) if files else None
+        return DigestedSource(str(content["digest"]), files) if files else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # the next digest replaces it
 
 
-def _youngest(files: Sequence[SourceFile]) -> int:
+def _newest_time(files: Sequence[SourceFile]) -> int:
     return max(max(file.mtime_ns, file.ctime_ns) for file in files)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.removal import remove_file, remove_files
 from ort_lite.context.keys import CACHE_SECRET_KEY
-from ort_lite.model_cache.entry import MAX_BYTES, Entry, read_entry
+from ort_lite.model_cache.entry import MAX_BYTES, CacheEntry, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,7 +73,7 @@ class CacheStore:
         """The folders of its files except locks; entries precede the objects that they name."""
         return (self.entries_folder, self.objects, self.pins, self.sources, self.guesses)
 
-    def exposed(self) -> str:
+    def exposure(self) -> str:
         """Why files in the folder cannot be trusted; "" if they can, or it is not there.
 
         A payload is code: where everybody can write, anybody could put some, or say that it is
@@ -89,7 +89,7 @@ class CacheStore:
                 return f"everybody can write to {folder} (chmod o-w {folder})"
         return ""
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> CacheEntry | None:
         """The entry of that key; None if there is none.
 
         Raises:
@@ -103,31 +103,31 @@ class CacheStore:
             return None
         return read_entry(data, key)
 
-    def entries(self) -> Iterator[Entry | tuple[str, FormatError | OSError]]:
+    def entries(self) -> Iterator[CacheEntry | tuple[str, FormatError | OSError]]:
         """Every entry in the order of keys; for one that cannot be read its key and the problem.
 
         An OSError may be somebody else's entry in a cache that users share.
         """
         for key in self.entry_keys():
             try:
-                found = self.entry(key)
+                entry = self.entry(key)
             except (FormatError, OSError) as exc:
                 yield key, exc
                 continue
-            if found is not None:
-                yield found
+            if entry is not None:
+                yield entry
 
-    def sound_entries(self) -> list[Entry]:
+    def sound_entries(self) -> list[CacheEntry]:
         """Every entry that can be read and is not damaged."""
-        return [found for found in self.entries() if isinstance(found, Entry)]
+        return [entry for entry in self.entries() if isinstance(entry, CacheEntry)]
 
     def holds_newer(self) -> bool:
         """Whether a newer ort_lite keeps entries here, whose objects this one cannot know."""
         from ort_lite.model_cache.entry import NewerEntryError  # noqa: PLC0415 - lazy: rare
 
         return any(
-            isinstance(found, tuple) and isinstance(found[1], NewerEntryError)
-            for found in self.entries()
+            isinstance(entry, tuple) and isinstance(entry[1], NewerEntryError)
+            for entry in self.entries()
         )
 
     def entry_keys(self) -> list[str]:
@@ -142,19 +142,19 @@ class CacheStore:
             if name.endswith(SUFFIX) and not name.startswith(".")
         ]
 
-    def commit(self, entry: Entry) -> None:
+    def commit(self, entry: CacheEntry) -> None:
         """Publish an entry whose objects are there; an older one of its key gives way."""
         if self.secret is not None:
-            entry = entry.sealed(self.secret)
+            entry = entry.seal(self.secret)
         write_record(self._entry_path(entry.key), entry.to_bytes())
 
-    def require_made(self, entry: Entry) -> None:
+    def require_mac(self, entry: CacheEntry) -> None:
         """Refuse an entry that was not made with the cache's key.
 
         Raises:
             FormatError: Reason untrusted.
         """
-        if self.secret is not None and not entry.made_with(self.secret):
+        if self.secret is not None and not entry.has_mac_of(self.secret):
             raise FormatError(
                 f"cache entry {entry.key[:12]}.mac",
                 "the MAC of another key" if entry.mac else "none",
@@ -208,8 +208,8 @@ class CacheStore:
         """
         if self.holds_newer():
             return
-        kept = {found.name for entry in self.sound_entries() for found in entry.objects}
-        remove_files(self.objects / found.name for found in objects if found.name not in kept)
+        kept = {item.name for entry in self.sound_entries() for item in entry.objects}
+        remove_files(self.objects / item.name for item in objects if item.name not in kept)
 
     def clear_files(self) -> int:
         """Remove all files but locks; how many there were.
@@ -224,7 +224,7 @@ class CacheStore:
         """Whether an entry is there, damaged or not."""
         return self._entry_path(key).exists()
 
-    def used(self, key: str) -> None:
+    def note_use(self, key: str) -> None:
         """Note that an entry was used now; a cache that is read-only forgets it."""
         with suppress(OSError):
             os.utime(self._entry_path(key))
@@ -260,7 +260,7 @@ def write_record(path: Path, data: bytes) -> None:
     """Publish a small file of the cache, which not everybody can write to, whatever the umask."""
     from ctx_formats import atomic_write  # noqa: PLC0415 - lazy: rare
 
-    with atomic_write.written_beside(path) as (file, temporary):
+    with atomic_write.create_sibling_file(path) as (file, temporary):
         file.write(data)
     temporary.chmod(temporary.stat().st_mode & ~stat.S_IWOTH)
     atomic_write.publish(temporary, path, replace=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass
 from ort_lite.context.target import ContextTarget
 from ort_lite.context.writer import context_partitions, context_pieces, source_of
-from ort_lite.model_cache.entry import Entry, key_of
+from ort_lite.model_cache.entry import CacheEntry, key_of
 from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.session_log import get_logger
@@ -18,7 +18,7 @@ from ort_lite.status import EPFail, Fail, load_canceled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.model_cache.source_digest import Source
+    from ort_lite.model_cache.source_digest import DigestedSource
     from ort_lite.model_cache.store import CacheStore
     from ort_lite.start.load_request import LoadRequest
     from ort_lite.start.prepare_model import PreparedModel
@@ -31,7 +31,7 @@ class EntryOrigin:
     """Identity and source files of a compiled model, as they were digested."""
 
     identity: Mapping[str, str]
-    source: Source
+    source: DigestedSource
 
 
 def store_compiled(
@@ -87,14 +87,14 @@ def _evict(store: CacheStore, quota: int, newest: str) -> None:
 
 def _write_entry(
     writer: ObjectWriter, model: PreparedModel, request: LoadRequest, origin: EntryOrigin
-) -> Entry:
+) -> CacheEntry:
     target = ContextTarget(model_path=None, folder=None, payloads=writer)
     plain, source = source_of(model.loaded), origin.source
     with context_pieces(model.prepared, plain, target, request.provider_options) as pieces:
-        if request.canceled():
+        if request.is_canceled():
             raise load_canceled()
         written_model = writer.write_model(pieces)
-    return Entry(
+    return CacheEntry(
         identity=origin.identity,
         model=written_model,
         payloads=tuple(writer.payloads),
@@ -103,7 +103,7 @@ def _write_entry(
     )
 
 
-def _commit(store: CacheStore, quota: int, entry: Entry, source: Source) -> str:
+def _commit(store: CacheStore, quota: int, entry: CacheEntry, source: DigestedSource) -> str:
     """Commit the entry; the reason where it must not be, else ""."""
     if not source.is_unchanged():
         return "the model changed while it was compiled"

@@ -7,9 +7,9 @@ import json
 import tarfile
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.errors import FormatError, Reason
-from ort_lite.model_cache.entry import MAX_BYTES, OBJECT_NAME, CacheObject, Entry, read_entry
+from ort_lite.model_cache.entry import MAX_BYTES, OBJECT_NAME, CacheEntry, CacheObject, read_entry
 from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.objects import protect_object
 from ort_lite.model_cache.verification import file_problem, object_problem
@@ -28,7 +28,7 @@ ABOUT = "archive.json"
 _MOST_ABOUT = 1 << 16
 
 
-def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) -> None:
+def export_entries(store: CacheStore, entries: Sequence[CacheEntry], target: Path) -> None:
     """Write a tar file: `ABOUT`, then of each entry its objects and the entry. It names no user.
 
     Raises:
@@ -37,7 +37,7 @@ def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) ->
         OSError: It cannot be written, or an object is gone.
     """
     with (
-        written_beside(target) as (file, temporary),
+        create_sibling_file(target) as (file, temporary),
         tarfile.open(fileobj=file, mode="w") as archive,
     ):
         about = json.dumps({"format": FORMAT}).encode()
@@ -54,7 +54,7 @@ def export_entries(store: CacheStore, entries: Sequence[Entry], target: Path) ->
     publish(temporary, target, replace=False)
 
 
-def import_entries(store: CacheStore, source: Path, quota: int) -> list[Entry]:
+def import_entries(store: CacheStore, source: Path, quota: int) -> list[CacheEntry]:
     """Take the entries of a file that `export_entries` wrote; each is checked as a whole.
 
     What was in the cache and was not used for longest goes where the quota asks for it.
@@ -103,7 +103,7 @@ class _Intake:
     """
 
     def __init__(self, store: CacheStore, quota: int) -> None:
-        self.taken: list[Entry] = []
+        self.taken: list[CacheEntry] = []
         self.unnamed: dict[str, CacheObject] = {}
         self._sound: set[CacheObject] = set()
         self._store = store
@@ -135,7 +135,7 @@ class _Intake:
             raise FormatError("archive", "more than the quota", f"{self._quota} bytes at most")
         if object_problem(self._store, one):
             folder = self._store.objects
-            with written_beside(folder / "imported") as (file, temporary):
+            with create_sibling_file(folder / "imported") as (file, temporary):
                 while chunk := content.read(CHUNK):
                     file.write(chunk)
                 file.flush()
@@ -147,7 +147,7 @@ class _Intake:
 
     def _commit(self, name: str, content: IO[bytes]) -> None:
         entry = read_entry(content.read(MAX_BYTES + 1), name.removesuffix(".json"))
-        self._store.require_made(entry)
+        self._store.require_mac(entry)
         for one in entry.objects:
             if one not in self._sound:
                 _require_sound(one, object_problem(self._store, one))
@@ -166,8 +166,8 @@ def _require_format(archive: tarfile.TarFile, member: tarfile.TarInfo | None) ->
     """
     content = archive.extractfile(member) if member is not None and _is_plain(member) else None
     if member is None or content is None or member.name != ABOUT:
-        found = f"'{member.name[:80]}' first" if member is not None else "nothing"
-        raise FormatError("archive", found, f"'{ABOUT}', as `ort-lite cache export` writes")
+        actual = f"'{member.name[:80]}' first" if member is not None else "nothing"
+        raise FormatError("archive", actual, f"'{ABOUT}', as `ort-lite cache export` writes")
     try:
         about = json.loads(content.read(_MOST_ABOUT))
     except (ValueError, RecursionError) as exc:

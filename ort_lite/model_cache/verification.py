@@ -9,7 +9,7 @@ from blake3 import blake3
 from ctx_formats.container_reader import read_container
 from ctx_formats.errors import FormatError
 from ctx_formats.mapped_file import MappedFile
-from ort_lite.model_cache.entry import Entry, NewerEntryError
+from ort_lite.model_cache.entry import CacheEntry, NewerEntryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 def problems(store: CacheStore) -> Iterator[tuple[str, str]]:
     """Key and problem of every entry that a session would drop; not those of a newer ort_lite."""
-    for found in store.entries():
-        if not isinstance(found, Entry):
-            if isinstance(found[1], NewerEntryError):
+    for entry in store.entries():
+        if not isinstance(entry, CacheEntry):
+            if isinstance(entry[1], NewerEntryError):
                 continue
-            yield found[0], str(found[1])
+            yield entry[0], str(entry[1])
             continue
         try:
-            store.require_made(found)
+            store.require_mac(entry)
         except FormatError as exc:
-            yield found.key, str(exc)
+            yield entry.key, str(exc)
             continue
-        for one in found.objects:
+        for one in entry.objects:
             problem = object_problem(store, one)
             if problem:
-                yield found.key, f"{one.name}: {problem}"
+                yield entry.key, f"{one.name}: {problem}"
                 break
 
 
@@ -65,8 +65,8 @@ def _content_digest(data: memoryview, *, container: bool) -> str:
     """
     if not container:
         return blake3(data).hexdigest()
-    found = read_container(data)
-    for name in found.entries:
-        found.verified(name)
-    head = min(entry.offset for entry in found.entries.values())
+    contained = read_container(data)
+    for name in contained.entries:
+        contained.read_payload(name)
+    head = min(entry.offset for entry in contained.entries.values())
     return blake3(data[:head]).hexdigest()

@@ -55,8 +55,8 @@ def assignment_info(
             f"Session configuration entry '{RECORD_KEY}' must be set to \"1\" to retrieve EP graph "
             "assignment information."
         )
-    found = list(_subgraphs(prepared))
-    return [one for name in providers for one in found if one.ep_name == name]
+    subgraphs = list(_subgraphs(prepared))
+    return [one for name in providers for one in subgraphs if one.ep_name == name]
 
 
 def _subgraphs(prepared: PreparedGraph) -> Iterator[OrtEpAssignedSubgraph]:

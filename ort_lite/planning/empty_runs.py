@@ -68,7 +68,7 @@ class EmptyRuns:
         Raises:
             EPFail: An output has elements, or its shape is not known, and nothing here computes it.
         """
-        elsewhere = self._elsewhere()
+        elsewhere = self._fall_back()
         if elsewhere is not None:
             return elsewhere.run(inputs)
         sizes = _sizes(self._graph.inputs, inputs)
@@ -82,7 +82,7 @@ class EmptyRuns:
         if prepared is not None:
             prepared.release()
 
-    def _elsewhere(self) -> PreparedRun | None:
+    def _fall_back(self) -> PreparedRun | None:
         with self._lock:
             if self._prepare is not None:
                 prepare, self._prepare = self._prepare, None

@@ -37,8 +37,8 @@ def _constant_trips(graph: Graph, name: str) -> float:
 def _scanned_length(graph: Graph, index: int) -> float:
     """Length of the last input, which is a scanned one, along the first axis."""
     node = graph.nodes[index]
-    found = graph.type_of(node.inputs[-1]) if node.inputs else None
-    shape = found.shape if isinstance(found, TensorType) else None
+    lengths = graph.type_of(node.inputs[-1]) if node.inputs else None
+    shape = lengths.shape if isinstance(lengths, TensorType) else None
     if not shape or not isinstance(shape[0], int) or node.attributes.get("scan_input_axes"):
         return ASSUMED_TRIPS
     return shape[0]

@@ -72,14 +72,14 @@ class SessionReport:
         counts = Counter(n.ep for part in self.partitions for n in part.nodes)
         return {ep: counts[ep] for ep in (*self.providers, *counts) if ep in counts}
 
-    def fallen(self) -> dict[str, Counter[str]]:
+    def fallen_nodes(self) -> dict[str, Counter[str]]:
         """For each EP the operators that it was offered and that run elsewhere."""
-        found: dict[str, Counter[str]] = {}
+        counts: dict[str, Counter[str]] = {}
         for part in self.partitions:
             for node in part.nodes:
                 for ep in node.refusals:
-                    found.setdefault(ep, Counter())[node.op_type] += 1
-        return found
+                    counts.setdefault(ep, Counter())[node.op_type] += 1
+        return counts
 
     def __str__(self) -> str:
         """A few lines for a person."""
@@ -129,13 +129,13 @@ def report(
 
 
 def _partitions(prepared: PreparedGraph, path: str) -> list[PartitionReport]:
-    found = []
+    reports = []
     for part in prepared.partitions:
-        found.append(_partition(prepared, part, path))
+        reports.append(_partition(prepared, part, path))
         for (index, key), body in part.bodies.items():
             node = part.graph.nodes[index]
-            found += _partitions(body, f"{path}/{node.name or node.op_type}.{key}")
-    return found
+            reports += _partitions(body, f"{path}/{node.name or node.op_type}.{key}")
+    return reports
 
 
 def _partition(prepared: PreparedGraph, part: Partition, path: str) -> PartitionReport:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import GraphView
-from ort_lite.planning.left_nodes import left_to
+from ort_lite.planning.left_nodes import list_left_nodes
 from ort_lite.planning.node_work import estimate_work, is_free, value_bytes
 
 if TYPE_CHECKING:
@@ -78,18 +78,18 @@ class Judge:
         """Judge the connected parts of a partition by themselves, then what is left of it."""
         left: dict[int, str] = {}
         kept: list[_Balance] = []
-        for part in _connected(scale.graph, group):
+        for part in _find_connected(scale.graph, group):
             balance = scale.balance(part)
             if not movable.issuperset(part):
                 kept.append(balance)
             elif balance.there + balance.crossing > balance.here:
-                left |= dict.fromkeys(part, left_to(self.home.name, *balance.figures()))
+                left |= dict.fromkeys(part, list_left_nodes(self.home.name, *balance.figures()))
             else:
                 kept.append(balance)
         whole = _Balance.sum_of(kept)
-        whole = replace(whole, crossing=whole.crossing + scale.fixed(whole.nodes, self.runs))
+        whole = replace(whole, crossing=whole.crossing + scale.fixed_cost(whole.nodes, self.runs))
         if whole.there + whole.crossing > whole.here and movable.issuperset(whole.nodes):
-            left |= dict.fromkeys(whole.nodes, left_to(self.home.name, *whole.figures()))
+            left |= dict.fromkeys(whole.nodes, list_left_nodes(self.home.name, *whole.figures()))
         return left
 
 
@@ -130,7 +130,7 @@ class _Scale:
         there = sum(one.microseconds(self.costs) for one in work)
         return _Balance(tuple(nodes), here, there, crossing)
 
-    def fixed(self, nodes: Sequence[int], runs: float) -> float:
+    def fixed_cost(self, nodes: Sequence[int], runs: float) -> float:
         """Launch of a partition, and a run's share of its compile."""
         free = any(estimate_work(self.graph, node).free for node in nodes)
         share = self.costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
@@ -146,15 +146,15 @@ def _border(graph: Graph, nodes: Sequence[int]) -> Iterable[str]:
     """Values that come into some nodes, and those of theirs that are needed outside."""
     inside = set(nodes)
     made = {name for i in nodes for name in graph.nodes[i].outputs if name}
-    wanted = {info.name for info in graph.outputs}
+    outputs = {info.name for info in graph.outputs}
     read = dict.fromkeys(name for i in nodes for name in graph.node_inputs(i))
     yield from (name for name in read if name not in made and graph.constant(name) is None)
     for name in made:
-        if name in wanted or not inside.issuperset(graph.consumers(name)):
+        if name in outputs or not inside.issuperset(graph.consumers(name)):
             yield name
 
 
-def _connected(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
+def _find_connected(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
     """`nodes` by connected part, each ascending, in the order of their first nodes."""
     parent = {node: node for node in nodes}
 

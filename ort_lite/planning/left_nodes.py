@@ -7,7 +7,7 @@ from ort_lite.providers.catalog import DEFAULT_PROVIDER
 LEFT = "a crossing costs more than it saves"
 
 
-def left_to(ep: str, here: float, there: float, crossing: float) -> str:
+def list_left_nodes(ep: str, here: float, there: float, crossing: float) -> str:
     """The reason, with figures.
 
     Args:

@@ -108,8 +108,8 @@ def is_free(graph: Graph, name: str) -> bool:
     """Whether a value's shape is not known before the run."""
     if graph.constant(name) is not None:
         return False
-    found = graph.type_of(name)
-    shape = found.shape if isinstance(found, TensorType) else None
+    value_type = graph.type_of(name)
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
     return shape is None or not all(isinstance(dim, int) for dim in shape)
 
 
@@ -118,22 +118,22 @@ def shape_of(graph: Graph, name: str) -> tuple[int, ...] | None:
     constant = graph.constant(name)
     if constant is not None:
         return tuple(constant.dims)
-    found = graph.type_of(name)
-    if not isinstance(found, TensorType) or found.shape is None:
+    value_type = graph.type_of(name)
+    if not isinstance(value_type, TensorType) or value_type.shape is None:
         return None
     return tuple(
         dim if isinstance(dim, int) else ASSUMED_SIZE if place else ASSUMED_FIRST
-        for place, dim in enumerate(found.shape)
+        for place, dim in enumerate(value_type.shape)
     )
 
 
 def value_bytes(graph: Graph, name: str) -> int:
     """Bytes of a value, assumed where its shape is free or its type unknown."""
-    constant, found = graph.constant(name), graph.type_of(name)
+    constant, value_type = graph.constant(name), graph.type_of(name)
     if constant is not None:
         bits = _bits(constant.data_type)
     else:
-        bits = _bits(found.elem_type) if isinstance(found, TensorType) else ASSUMED_BITS
+        bits = _bits(value_type.elem_type) if isinstance(value_type, TensorType) else ASSUMED_BITS
     return -(-_elements(graph, name) * bits // 8)
 
 
@@ -218,6 +218,6 @@ def _recurrent(graph: Graph, index: int, work: NodeWork) -> NodeWork:
 
 
 def _knows(graph: Graph, name: str, axis: int) -> bool:
-    found = graph.type_of(name)
-    shape = found.shape if isinstance(found, TensorType) else None
+    value_type = graph.type_of(name)
+    shape = value_type.shape if isinstance(value_type, TensorType) else None
     return shape is not None and axis < len(shape) and isinstance(shape[axis], int)

@@ -11,7 +11,7 @@ from ort_lite.model.graph import Graph, free_names
 from ort_lite.session_log import get_logger
 from ort_lite.status import InvalidArgument, OrtLiteError
 from ort_lite.transforms.fold_constants import MAX_OUTPUT
-from ort_lite.transforms.pipeline import Settings, Transformed, transform
+from ort_lite.transforms.pipeline import Transformed, TransformSettings, transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def settings_of(
     eps: Sequence[ExecutionProvider],
     level: GraphOptimizationLevel,
     disabled: Iterable[str] = (),
-) -> Settings:
+) -> TransformSettings:
     """The transformations that a session's options allow.
 
     Args:
@@ -49,7 +49,7 @@ def settings_of(
     text = options.config.get(MAX_CONSTANT_KEY, "0")
     if not (text.isascii() and text.isdigit()):
         raise InvalidArgument(f"{MAX_CONSTANT_KEY} is '{text}', expected a number of bytes")
-    return Settings(
+    return TransformSettings(
         level=level,
         disabled=frozenset(name.strip() for name in names if name.strip()),
         widened=eps[0].widens if eps else frozenset(),
@@ -65,15 +65,15 @@ def _infer_types(model: Model) -> Model:
     return infer_types(model)
 
 
-def optimized(
-    model: Model, free_dimensions: Mapping[str, int], settings: Settings
+def optimize_model(
+    model: Model, free_dimensions: Mapping[str, int], settings: TransformSettings
 ) -> tuple[Graph, Transformed]:
     """The graph of a plain model, transformed and ready to be partitioned.
 
     Raises:
         InvalidGraph: The model contradicts itself.
     """
-    typed = loader.typed(model, free_dimensions)
+    typed = loader.infer_model(model, free_dimensions)
     graph = loader.as_graph(typed)  # refuses what is contradictory, and sorts the nodes
     sorted_model = loader.with_definition(typed, graph)
     as_read = not _declares_types(model) and graph.definition.nodes == typed.graph.nodes

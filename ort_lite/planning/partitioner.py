@@ -162,8 +162,12 @@ def _empty_nodes(graph: Graph, candidates: frozenset[int]) -> frozenset[int]:
 
 
 def _is_empty(graph: Graph, name: str) -> bool:
-    found = graph.type_of(name)
-    if not isinstance(found, TensorType) or found.shape is None or 0 not in found.shape:
+    value_type = graph.type_of(name)
+    if (
+        not isinstance(value_type, TensorType)
+        or value_type.shape is None
+        or 0 not in value_type.shape
+    ):
         return False
     return graph.constant(name) is None
 
@@ -193,14 +197,14 @@ def _predecessors(graph: Graph, units: _Units) -> Callable[[int], set[int]]:
     """Units that a unit reads from."""
 
     def of(unit: int) -> set[int]:
-        found = set()
+        makers = set()
         for node in units.members[unit]:
             for name in graph.node_inputs(node):
                 maker = graph.producer(name)
                 if maker is not None:
-                    found.add(units.unit_of[maker])
-        found.discard(unit)
-        return found
+                    makers.add(units.unit_of[maker])
+        makers.discard(unit)
+        return makers
 
     return of
 

@@ -235,8 +235,8 @@ def prepare(graph: Graph, rules: PreparationRules, runs: float = 1.0) -> Prepare
             assignment = assign(
                 graph, rules.eps, declined=declined, fixed=fixed, unasked=unasked, judge=judge
             )
-            wanted = set(assignment.parts)
-            for part in [p for p in done if p not in wanted]:
+            assigned = set(assignment.parts)
+            for part in [p for p in done if p not in assigned]:
                 done.pop(part).release()
             _compile_missing(graph, rules, assignment.parts, done, runs)
         except _Declined as exc:
@@ -355,15 +355,15 @@ def may_be_empty(graph: Graph) -> bool:
 def _bodies(
     ep: ExecutionProvider, subgraph: Graph, rules: PreparationRules, runs: float
 ) -> dict[tuple[int, str], PreparedGraph]:
-    found: dict[tuple[int, str], PreparedGraph] = {}
+    named_bodies: dict[tuple[int, str], PreparedGraph] = {}
     if not ep.runs_bodies_through_session:
-        return found
+        return named_bodies
     for i in range(len(subgraph.nodes)):
         for key, body in subgraph.bodies(i).items():
             from ort_lite.planning.expected_runs import expected_runs  # noqa: PLC0415 - lazy: rare
 
-            found[i, key] = prepare(body, rules, runs * expected_runs(subgraph, i))
-    return found
+            named_bodies[i, key] = prepare(body, rules, runs * expected_runs(subgraph, i))
+    return named_bodies
 
 
 def _compile_one(ep: ExecutionProvider, fused: FusedNode, part: Part) -> CompiledPartition:
@@ -382,9 +382,9 @@ def _constants(graph: Graph, partitions: Sequence[Partition]) -> dict[str, Value
     """Values of graph outputs, and of partition inputs, that are constants."""
     names = [info.name for info in graph.outputs]
     names += [name for part in partitions for name in part.inputs]
-    found: dict[str, Value] = {}
+    constants: dict[str, Value] = {}
     for name in dict.fromkeys(names):
         constant = graph.constant(name) if graph.producer(name) is None else None
         if constant is not None:
-            found[name] = to_numpy(constant)
-    return found
+            constants[name] = to_numpy(constant)
+    return constants

@@ -76,7 +76,7 @@ class Prober:
                 raise _crash_error(suspect, f"{known} (remembered in {record})")
             if known is not None and not writable_by_others(self.folder):
                 return
-            if suspect.made_here():
+            if suspect.is_from_here():
                 return
         problem = came_down(suspect, self.limit)
         _write_verdict(record, problem)
@@ -120,7 +120,7 @@ def probe_of(
         )
         if checked.payload.weights is None:
             prober.judge(suspect)
-        elif prober.mode is not ProbeMode.AUTO or not suspect.made_here():
+        elif prober.mode is not ProbeMode.AUTO or not suspect.is_from_here():
             raise NotImplementedYet(
                 f"{PROBE_KEY} cannot try payloads whose weights are shared (EPContext node "
                 f"'{node.name}'); set it to never, or to auto with a model whose signer "
@@ -151,12 +151,12 @@ def prober_of(options: SessionOptions, environment: Mapping[str, str]) -> Prober
 def _read_verdict(record: Path) -> str | None:
     """Read how a payload crashed; "" where it did not, None if no record exists."""
     try:
-        found = json.loads(record.read_text(encoding="utf-8"))
+        recorded = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(found, dict) or found.get("ort_lite_probe") != FORMAT:
+    if not isinstance(recorded, dict) or recorded.get("ort_lite_probe") != FORMAT:
         return None
-    problem = found.get("problem")
+    problem = recorded.get("problem")
     return problem if isinstance(problem, str) else None
 
 

@@ -59,7 +59,7 @@ class Suspect:
         parts = [digest, self.node.source, self.present.to_mapping(), sorted(self.options.items())]
         return blake3(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def made_here(self) -> bool:
+    def is_from_here(self) -> bool:
         """Whether who is believed made it for exactly this device and SDK build."""
         return self.believed and self.notes is not None and self.notes.identity == self.present
 

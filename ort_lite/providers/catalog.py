@@ -39,12 +39,12 @@ ORT_PROVIDERS = tuple(
 
 log = get_logger(__name__)
 
-registered: dict[str, Entry] = {}
+registered: dict[str, ProviderEntry] = {}
 """By registration name, what `ort_lite.providers.registered_libraries` added to this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProviderEntry:
     """One entry point: an EP's name and `module:attribute` of its factory.
 
     Attributes:
@@ -92,7 +92,7 @@ class Entry:
         return f"{whose} is installed but its factory {self.target}"
 
 
-def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
+def entries(search_path: Sequence[str] | None = None) -> dict[str, ProviderEntry]:
     """Installed and registered EPs in order of preference, the default EP last.
 
     What somebody registered or installed besides comes first, by name, then what ships with
@@ -103,22 +103,22 @@ def entries(search_path: Sequence[str] | None = None) -> dict[str, Entry]:
     Raises:
         Fail: Two distributions provide the same name with different targets.
     """
-    found: dict[str, Entry] = {}
+    by_name: dict[str, ProviderEntry] = {}
     brought = registered.values() if search_path is None else ()
     for entry in (*brought, *_scan(sys.path if search_path is None else search_path)):
-        known = found.setdefault(entry.name, entry)
+        known = by_name.setdefault(entry.name, entry)
         if known.target != entry.target:
             raise Fail(
                 f"two installed distributions provide '{entry.name}': "
                 f"{known.target} and {entry.target}; uninstall one"
             )
-    shipped = {name for name, entry in found.items() if entry.distribution == DISTRIBUTION}
-    order = sorted(found.keys() - shipped) + sorted(shipped, reverse=True)
+    shipped = {name for name, entry in by_name.items() if entry.distribution == DISTRIBUTION}
+    order = sorted(by_name.keys() - shipped) + sorted(shipped, reverse=True)
     order.sort(key=lambda name: name == DEFAULT_PROVIDER)
-    return {name: found[name] for name in order}
+    return {name: by_name[name] for name in order}
 
 
-def require_installed(name: str, installed: Mapping[str, Entry]) -> Entry:
+def require_installed(name: str, installed: Mapping[str, ProviderEntry]) -> ProviderEntry:
     """The entry of an execution provider among those installed.
 
     Raises:
@@ -160,7 +160,7 @@ def require_present(name: str) -> None:
         raise NotInstalled(missing)
 
 
-def _missing(entry: Entry) -> str:
+def _missing(entry: ProviderEntry) -> str:
     """Why an EP cannot be opened, as far as can be said without its SDK."""
     try:
         factory = entry.load()
@@ -196,7 +196,7 @@ def _not_addable(name: str, why: str) -> str:
     )
 
 
-def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider:
+def open_provider(entry: ProviderEntry, options: Mapping[str, str]) -> ExecutionProvider:
     """Open one EP.
 
     Raises:
@@ -225,8 +225,8 @@ def open_provider(entry: Entry, options: Mapping[str, str]) -> ExecutionProvider
     return provider
 
 
-def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
-    for folder in dict.fromkeys(filter(None, map(_absolute, search_path))):
+def _scan(search_path: Sequence[str]) -> Iterator[ProviderEntry]:
+    for folder in dict.fromkeys(filter(None, map(_absolute_path, search_path))):
         try:
             changed = os.stat(folder).st_mtime_ns  # noqa: PTH116 - see _entries_in
         except OSError:
@@ -234,7 +234,7 @@ def _scan(search_path: Sequence[str]) -> Iterator[Entry]:
         yield from _entries_in(folder, changed)
 
 
-def _absolute(folder: str) -> str:
+def _absolute_path(folder: str) -> str:
     """The absolute path; "" for a relative one in a working folder that was deleted."""
     try:
         return os.path.abspath(folder)  # noqa: PTH100 - see _entries_in
@@ -243,12 +243,12 @@ def _absolute(folder: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _entries_in(folder: str, changed: int) -> tuple[Entry, ...]:  # noqa: ARG001 - for the cache
+def _entries_in(folder: str, changed: int) -> tuple[ProviderEntry, ...]:  # noqa: ARG001 - for the cache
     """The entries of the distributions in a folder, which installing one changes.
 
     Read once in a process: every session asks. Without pathlib, which takes twice as long.
     """
-    found: list[Entry] = []
+    entries: list[ProviderEntry] = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(DIST_INFO))  # noqa: PTH208 - see above
     except OSError:
@@ -262,11 +262,11 @@ def _entries_in(folder: str, changed: int) -> tuple[Entry, ...]:  # noqa: ARG001
             continue  # no entry points, or ours are damaged
         if text:
             name, _, version = dist.removesuffix(DIST_INFO).rpartition("-")
-            found += _parse(text, name, version)
-    return tuple(found)
+            entries += _parse(text, name, version)
+    return tuple(entries)
 
 
-def _parse(text: str, distribution: str, version: str) -> Iterator[Entry]:
+def _parse(text: str, distribution: str, version: str) -> Iterator[ProviderEntry]:
     """The lines of our group in an entry_points.txt (packaging specification)."""
     inside = False
     for raw in text.splitlines():
@@ -275,4 +275,4 @@ def _parse(text: str, distribution: str, version: str) -> Iterator[Entry]:
             inside = line == f"[{GROUP}]"
         elif inside and "=" in line and not line.startswith(("#", ";")):
             name, _, target = line.partition("=")
-            yield Entry(name.strip(), target.split("[")[0].strip(), distribution, version)
+            yield ProviderEntry(name.strip(), target.split("[")[0].strip(), distribution, version)

@@ -99,8 +99,8 @@ def _choose_by_policy(
     devices: Sequence[OrtEpDevice], policy: OrtExecutionProviderDevicePolicy | None
 ) -> list[OrtEpDevice]:
     special = _FIRST.get(policy) if policy is not None else None
-    wanted = [special, CPU] if special is not None else [CPU]
-    firsts = [next((d for d in devices if d.device.type is kind), None) for kind in wanted]
+    kinds = [special, CPU] if special is not None else [CPU]
+    firsts = [next((d for d in devices if d.device.type is kind), None) for kind in kinds]
     return [device for device in firsts if device is not None]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from ort_lite.ep.factory import DeviceInfo
-    from ort_lite.providers.catalog import Entry
+    from ort_lite.providers.catalog import ProviderEntry
 
 VENDOR_IDS = {"intel": 0x8086, "amd": 0x1022, "nvidia": 0x10DE, "arm": 0x13B5, "qualcomm": 0x5143}
 """PCI ids by a word of a vendor's name. onnxruntime gives a CPU of AMD 0x1022, too."""
@@ -122,11 +122,11 @@ def get_hardware_devices() -> list[OrtHardwareDevice]:
     The processor is one. A GPU or NPU that two execution providers describe in other words is
     there twice, since no SDK of ours tells the PCI address.
     """
-    found: list[OrtHardwareDevice] = []
+    hardware: list[OrtHardwareDevice] = []
     for ep_device in get_ep_devices():
-        if ep_device.device not in found:
-            found.append(ep_device.device)
-    return found
+        if ep_device.device not in hardware:
+            hardware.append(ep_device.device)
+    return hardware
 
 
 def chosen_provider(
@@ -153,7 +153,7 @@ def chosen_provider(
     return names.pop(), {**ep_devices[0].ep_options, **options}
 
 
-def _ep_device(entry: Entry, device: DeviceInfo) -> OrtEpDevice:
+def _ep_device(entry: ProviderEntry, device: DeviceInfo) -> OrtEpDevice:
     identity = device.identity
     versions = {
         "version": entry.version,
@@ -173,8 +173,8 @@ def hardware_of(device: DeviceInfo) -> OrtHardwareDevice:
     """Devices of one execution provider, in the form of onnxruntime."""
     if device.kind == "CPU":
         return host_processor()
-    told = f"{device.identity.vendor or device.description}".lower()
-    words = told.replace("(", " ").split()
+    vendor_text = f"{device.identity.vendor or device.description}".lower()
+    words = vendor_text.replace("(", " ").split()
     ids = [VENDOR_IDS[word] for word in words if word in VENDOR_IDS]
     facts = {"Description": device.description, "Architecture": device.identity.architecture}
     return OrtHardwareDevice(
@@ -247,9 +247,9 @@ def get_hardware_device_ep_incompatibility_details(
     probe = entry.load().probe()
     reasons = OrtDeviceEpIncompatibilityReason
     if hardware_device in [hardware_of(device) for device in probe.devices]:
-        found, notes = reasons.NONE, None
+        bits, notes = reasons.NONE, None
     elif probe.devices:
-        found, notes = reasons.DEVICE_INCOMPATIBLE, probe.reason
+        bits, notes = reasons.DEVICE_INCOMPATIBLE, probe.reason
     else:
-        found, notes = reasons.MISSING_DEPENDENCY, probe.reason
-    return {"reasons_bitmask": int(found), "notes": notes or None, "error_code": 0}
+        bits, notes = reasons.MISSING_DEPENDENCY, probe.reason
+    return {"reasons_bitmask": int(bits), "notes": notes or None, "error_code": 0}

@@ -65,15 +65,15 @@ def report_unusable(error: ValueError, requested: object) -> str:
 
 def report_failed_run(error: EPFail, failed: Sequence[str], left: Sequence[str]) -> str:
     """Report that a session goes on with `left` after a run failed; for `explain()`, too."""
-    _print(f"EP Error: {error} using {list(failed)}", _retrying(left))
+    _print(f"EP Error: {error} using {list(failed)}", _retry_text(left))
     note = f"a run on {', '.join(failed)} failed: {error.message} {_goes_on_with(left)}"
     warn_user(note)
     return note
 
 
-def _print_error(error: Exception, given: object, left: Sequence[str]) -> None:
+def _print_error(error: Exception, providers: object, left: Sequence[str]) -> None:
     head = f"{STARS} EP Error {STARS}"
-    _print(head, f"EP Error {error} when using {given}", _retrying(left), "*" * 40)
+    _print(head, f"EP Error {error} when using {providers}", _retry_text(left), "*" * 40)
 
 
 def _print(*lines: str) -> None:
@@ -81,7 +81,7 @@ def _print(*lines: str) -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
-def _retrying(left: Sequence[str]) -> str:
+def _retry_text(left: Sequence[str]) -> str:
     return f"Falling back to {list(left)} and retrying."
 
 

@@ -46,16 +46,16 @@ class Fallback:
 
     Attributes:
         enabled: Whether it goes on without one that cannot be opened.
-        given: Its `providers`, as the user gave them.
+        providers: Its `providers`, as the user gave them.
         notes: One line for each that it goes on without, for `explain()`.
     """
 
     enabled: bool
-    given: object = None
+    providers: object = None
     notes: list[str] = field(default_factory=list)
 
 
-def named_in(
+def read_requests(
     providers: str | Sequence[str | tuple[str, Mapping[str, str]]] | None,
     provider_options: Sequence[Mapping[str, str]] | None,
 ) -> list[ProviderRequest]:
@@ -73,13 +73,13 @@ def named_in(
     specs = [providers] if isinstance(providers, str) else providers
     if not isinstance(specs, Sequence):
         raise ValueError(f"'providers' should be a sequence, not {specs!r}.")  # noqa: TRY004 - ValueError is onnxruntime's class for it
-    found = [_request(spec) for spec in specs]
+    requests = [_request(spec) for spec in specs]
     if provider_options is not None:
-        found = _with_options(specs, found, provider_options)
-    return _each_once(found)
+        requests = _with_options(specs, requests, provider_options)
+    return _each_once(requests)
 
 
-def wanted_by(
+def choose_requests(
     options: SessionOptions,
     named: Sequence[ProviderRequest],
     metadata: Callable[[], ModelMetadata],
@@ -89,12 +89,12 @@ def wanted_by(
     Args:
         options: Its policy or delegate, where it has one and no provider is named, adds to it
             the providers that it selects.
-        named: From `named_in`, what the session's own arguments name.
+        named: From `read_requests`, what the session's own arguments name.
         metadata: Reads the model's, for a delegate.
 
     Raises:
         Fail: The delegate failed, or selected wrongly.
-        InvalidArgument: As `requested` and `with_threads`.
+        InvalidArgument: As `add_defaults` and `with_threads`.
     """
     if not named and options.selects_devices and not options.has_providers():
         from ort_lite.providers.device_policy import select_providers  # noqa: PLC0415 - lazy: rare
@@ -102,10 +102,10 @@ def wanted_by(
         policy, delegate = options.selection_policy, options.selection_delegate
         for name, provider_options in select_providers(policy, delegate, metadata):
             options.add_provider(name, provider_options)
-    return with_threads(requested(options, named), options.intra_op_num_threads)
+    return with_threads(add_defaults(options, named), options.intra_op_num_threads)
 
 
-def requested(
+def add_defaults(
     options: SessionOptions, named: Sequence[ProviderRequest]
 ) -> tuple[ProviderRequest, ...]:
     """Providers in the user's order, with the default EP appended when it is missing.
@@ -115,8 +115,8 @@ def requested(
     Raises:
         InvalidArgument: `session.disable_cpu_ep_fallback` together with an explicit CPU EP.
     """
-    found = list(named)
-    if found and options.has_providers():
+    requests = list(named)
+    if requests and options.has_providers():
         from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - lazy: rare
 
         warn_user(
@@ -124,26 +124,26 @@ def requested(
             "SessionOptions has providers, too. The session uses only those passed to "
             "InferenceSession()."
         )
-    elif not found:
-        found = [ProviderRequest(name, dict(o), explicit=True) for name, o in options.providers]
-    if not found:
-        found = [ProviderRequest(name, {}, explicit=False) for name in catalog.entries()]
-    return _with_default(options, found)
+    elif not requests:
+        requests = [ProviderRequest(name, dict(o), explicit=True) for name, o in options.providers]
+    if not requests:
+        requests = [ProviderRequest(name, {}, explicit=False) for name in catalog.entries()]
+    return _with_default(options, requests)
 
 
 def _with_default(
-    options: SessionOptions, found: list[ProviderRequest]
+    options: SessionOptions, requests: list[ProviderRequest]
 ) -> tuple[ProviderRequest, ...]:
-    names = [request.name for request in found]
-    explicit_default = any(r.explicit and r.name == catalog.DEFAULT_PROVIDER for r in found)
+    names = [request.name for request in requests]
+    explicit_default = any(r.explicit and r.name == catalog.DEFAULT_PROVIDER for r in requests)
     if options.flag("session.disable_cpu_ep_fallback") and explicit_default:
         raise InvalidArgument(
             "Conflicting session configuration: explicitly added the CPU EP to the session, but "
             "also disabled fallback to the CPU EP via session configuration options."
         )
     if catalog.DEFAULT_PROVIDER not in names:
-        found = [*found, ProviderRequest(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
-    return tuple(found)
+        requests = [*requests, ProviderRequest(catalog.DEFAULT_PROVIDER, {}, explicit=False)]
+    return tuple(requests)
 
 
 def with_shared_threads(options: SessionOptions) -> SessionOptions:
@@ -172,14 +172,14 @@ def with_threads(requests: Sequence[ProviderRequest], count: int) -> tuple[Provi
     if not count:
         return tuple(requests)
     installed = catalog.entries()
-    found = []
+    threaded = []
     for request in requests:
         entry = installed.get(request.name)
         options = request.options
         if entry is not None and isinstance(factory := entry.load(), SupportsThreadsOption):
             options = {factory.threads_option: str(count), **options}
-        found.append(ProviderRequest(request.name, options, request.explicit))
-    return tuple(found)
+        threaded.append(ProviderRequest(request.name, options, request.explicit))
+    return tuple(threaded)
 
 
 def begin_all(requests: Sequence[ProviderRequest]) -> bool:
@@ -209,7 +209,7 @@ def open_all(
     """Open the requested EPs.
 
     Args:
-        requests: From `requested`.
+        requests: From `add_defaults`.
         fallback: Decides whether to go on without an explicit EP that is not here; None never
             does.
         kernels: The user's, for each EP that runs such.
@@ -248,10 +248,10 @@ def heeded_options(
     requests: Sequence[ProviderRequest], opened: Sequence[ExecutionProvider]
 ) -> dict[str, dict[str, str]]:
     """By name of each EP in `opened`, the options that it heeds of those asked for."""
-    wanted = {request.name: request.options for request in requests}
+    options_of = {request.name: request.options for request in requests}
     installed = catalog.entries()
     return {
-        ep.name: {key: value for key, value in wanted[ep.name].items() if key in known}
+        ep.name: {key: value for key, value in options_of[ep.name].items() if key in known}
         for ep in opened
         for known in [installed[ep.name].load().options]
     }
@@ -261,7 +261,7 @@ def _go_on_without(name: str, error: OrtLiteError, left: Sequence[str], fallback
     """Note that the session goes on with the providers in `left`, or raise `error`."""
     from ort_lite.providers.fallback import report_missing  # noqa: PLC0415 - lazy: rare
 
-    note = report_missing(name, error, left, enabled=fallback.enabled, requested=fallback.given)
+    note = report_missing(name, error, left, enabled=fallback.enabled, requested=fallback.providers)
     if note is None:
         raise error
     fallback.notes.append(note)
@@ -281,14 +281,14 @@ def _register(kernels: Sequence[KernelDef], opened: Sequence[ExecutionProvider])
 
 
 def _with_options(
-    specs: Sequence[object], found: Sequence[ProviderRequest], provider_options: object
+    specs: Sequence[object], requests: Sequence[ProviderRequest], provider_options: object
 ) -> list[ProviderRequest]:
     if not isinstance(provider_options, Sequence):
         raise ValueError(f"'provider_options' should be a sequence, not {provider_options!r}.")  # noqa: TRY004 - as above
-    if len(provider_options) != len(found):
+    if len(provider_options) != len(requests):
         raise ValueError(
             "'providers' and 'provider_options' should be the same length if both are given. "
-            f"They have {len(found)} and {len(provider_options)}."
+            f"They have {len(requests)} and {len(provider_options)}."
         )
     if not all(isinstance(spec, str) for spec in specs):
         raise ValueError(
@@ -298,13 +298,13 @@ def _with_options(
         raise ValueError(f"'provider_options' values must be dicts, not {provider_options!r}.")
     return [
         ProviderRequest(request.name, _texts(options), explicit=True)
-        for request, options in zip(found, provider_options, strict=True)
+        for request, options in zip(requests, provider_options, strict=True)
     ]
 
 
-def _each_once(found: Sequence[ProviderRequest]) -> list[ProviderRequest]:
+def _each_once(requests: Sequence[ProviderRequest]) -> list[ProviderRequest]:
     first: dict[str, ProviderRequest] = {}
-    for request in found:
+    for request in requests:
         if request.name in first:
             from ort_lite.providers.warn_user import warn_user  # noqa: PLC0415 - lazy: rare
 

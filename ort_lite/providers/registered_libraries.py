@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from ort_lite.providers.catalog import Entry, entries, registered
+from ort_lite.providers.catalog import ProviderEntry, entries, registered
 from ort_lite.status import Fail, InvalidArgument
 
 _lock = threading.Lock()
@@ -36,9 +36,9 @@ def register_execution_provider_library(
     with _lock:
         if registration_name in registered:
             raise Fail(f"library is already registered under {registration_name}.")
-        name = Entry("", target, registration_name).load_any_name().name
+        name = ProviderEntry("", target, registration_name).load_any_name().name
         _refuse_taken(name)
-        registered[registration_name] = Entry(name, target, registration_name)
+        registered[registration_name] = ProviderEntry(name, target, registration_name)
 
 
 def unregister_execution_provider_library(registration_name: str) -> None:

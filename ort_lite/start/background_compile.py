@@ -86,7 +86,7 @@ def load_initial(
     try:
         first = replace(prepare_interim(loaded, interim), cache=source.cache_outcome())
     except NotImplementedByAny as exc:
-        log.info("%s: nothing runs it while it is compiled: %s", loaded.described, exc.message)
+        log.info("%s: nothing runs it while it is compiled: %s", loaded.description, exc.message)
         return source.compile(request), None, f"nothing runs it meanwhile: {exc.message}"
     return first, BackgroundJob(source, request, first), ""
 
@@ -193,7 +193,7 @@ class BackgroundJob:
 
     def __init__(self, source: ModelSource, request: LoadRequest, first: PreparedModel) -> None:
         """Prepare; `start` begins. For the arguments see _CompileTask."""
-        request = replace(request, clock=LoadClock(), given_up=self._given_up)
+        request = replace(request, clock=LoadClock(), given_up=self._is_given_up)
         self._task: _CompileTask | None = _CompileTask(source, request, first)
         self._log_scope = scope_of(request.options)
         self._lock = threading.RLock()  # a log handler may ask for the outcome
@@ -203,7 +203,7 @@ class BackgroundJob:
         names = tuple(ep.name for ep in first.eps)
         self._outcome = BackgroundCompile(state="compiling", interim=names)
         self._thread: threading.Thread | None = None
-        self._shapes = ShapeCompiles(self._given_up, self._log_scope)
+        self._shapes = ShapeCompiles(self._is_given_up, self._log_scope)
 
     def start(self, install: Install, services: SessionServices) -> None:
         """Begin to compile; once.
@@ -261,13 +261,13 @@ class BackgroundJob:
     def _at_work(self) -> bool:
         return self._thread is not None and self._thread.is_alive()  # it is not, after a fork
 
-    def _wanted_by(self) -> Install | None:
+    def _live_install(self) -> Install | None:
         """The session's method; None once it was closed or dropped, or Python is on its way out."""
         leaving = not threading.main_thread().is_alive()  # Python joins threads, then exits
         return self._install() if self._install and not self._left and not leaving else None
 
-    def _given_up(self) -> bool:
-        return self._wanted_by() is None
+    def _is_given_up(self) -> bool:
+        return self._live_install() is None
 
     def _work(self, task: _CompileTask, services: SessionServices) -> None:
         compiled: PreparedModel | None = None
@@ -287,7 +287,7 @@ class BackgroundJob:
     ) -> None:
         """Swap the models, or release what the session does not get."""
         with self._lock:
-            install = self._wanted_by()
+            install = self._live_install()
             clock = task.request.clock
             came_to = replace(
                 self._outcome, phases=dict(clock.phases), payload_bytes=clock.payload_bytes
@@ -296,22 +296,24 @@ class BackgroundJob:
                 _swap(task.first, compiled, install)
                 self._outcome = replace(came_to, state="done")
                 return
-            told = _failure(problem) if install is not None else _CLOSED
-            self._outcome = replace(came_to, state=told.state, reason=told.reason, error=told.error)
+            failure = _failure(problem) if install is not None else _CLOSED
+            self._outcome = replace(
+                came_to, state=failure.state, reason=failure.reason, error=failure.error
+            )
             self._has_let_go = install is None
         task.release(compiled, everything=install is None)
         if install is not None:
-            self._warn(task.first.loaded.described)
+            self._warn(task.first.loaded.description)
 
     def _warn(self, model: str) -> None:
-        told = self._outcome
+        outcome = self._outcome
         with logging_as(self._log_scope):
             log.warning(
                 "%s: the compile in the background %s; %s goes on: %s",
                 model,
-                _VERBS[told.state],
-                ", ".join(told.interim),
-                told.reason,
+                _VERBS[outcome.state],
+                ", ".join(outcome.interim),
+                outcome.reason,
             )
 
 

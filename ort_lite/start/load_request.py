@@ -97,9 +97,9 @@ class LoadRequest:
     given_up: Callable[[], bool] = lambda: False
     context: bool = False
 
-    def canceled(self) -> bool:
+    def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""
-        return self.options.canceled() or self.given_up()
+        return self.options.is_canceled() or self.given_up()
 
     def preparation_rules(self) -> PreparationRules:
         """The EPs and the session's rules, for `prepare`."""
@@ -108,7 +108,7 @@ class LoadRequest:
         return PreparationRules(
             eps=self.eps,
             forbid_compile=self.options.flag("session.disable_model_compile"),
-            canceled=self.canceled,
+            canceled=self.is_canceled,
             progress=self.options.progress,
         )
 

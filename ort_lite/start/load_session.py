@@ -87,7 +87,9 @@ class SessionLoader:
         with ExitStack() as undo:
             source = self._open_source(path_or_bytes)
             undo.callback(source.close)
-            if self.options.canceled():  # a model that cannot be read says that, as in ONNX Runtime
+            if (
+                self.options.is_canceled()
+            ):  # a model that cannot be read says that, as in ONNX Runtime
                 raise load_canceled()
             loaded = begin_all(providers) if self.sdks_held else self.sdks_loaded
             early = None if loaded else source.examine_early(providers, self.disabled)
@@ -149,7 +151,7 @@ class SessionLoader:
         return CachedModel(settings, path_or_bytes, self.options, self.clock)
 
     def _read_uncached(self, path_or_bytes: object, bypass_reason: str = "") -> ModelSource:
-        with self.clock.phase("read model"), self.services.loading(path_or_bytes):
+        with self.clock.phase("read model"), self.services.loading_span(path_or_bytes):
             loaded = loader.load(path_or_bytes, self.options)
         return UncachedModel(loaded, self.options, bypass_reason)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.errors import FormatError
 from ctx_formats.model_writer import encode_model
 from ctx_formats.onnx_model import TensorType
@@ -58,7 +58,7 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
     try:
         model = replace(model, graph=_move_weights_to_file(model.graph, path, options))
         pieces = encode_model(model)
-        with written_beside(path) as (file, temporary):
+        with create_sibling_file(path) as (file, temporary):
             for piece in pieces:
                 file.write(piece)
         publish(temporary, path, replace=True)
@@ -90,7 +90,7 @@ def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
 def _open_dimensions(graph: GraphDef) -> GraphDef:
     """Without negative sizes, some exporters' way to say that a size is not known."""
 
-    def opened(infos: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+    def open_sizes(infos: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
         return tuple(
             replace(info, type=replace(info.type, shape=tuple(map(_size, info.type.shape))))
             if isinstance(info.type, TensorType) and info.type.shape is not None
@@ -98,7 +98,7 @@ def _open_dimensions(graph: GraphDef) -> GraphDef:
             for info in infos
         )
 
-    return replace(graph, inputs=opened(graph.inputs), outputs=opened(graph.outputs))
+    return replace(graph, inputs=open_sizes(graph.inputs), outputs=open_sizes(graph.outputs))
 
 
 def _size(dim: Dim) -> Dim:

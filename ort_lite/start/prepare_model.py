@@ -70,12 +70,12 @@ class ModelSource(Protocol):
         ...
 
     def examine_early(
-        self, wanted: Sequence[ProviderRequest], disabled: Sequence[str]
+        self, requests: Sequence[ProviderRequest], disabled: Sequence[str]
     ) -> PayloadChecks | None:
         """Begin to check the payloads that `load_compiled` will need, as far as they are known.
 
         Args:
-            wanted: The execution providers that are about to be created.
+            requests: The execution providers that are about to be created.
             disabled: Names of transformations that are not to run.
         """
         ...
@@ -119,7 +119,7 @@ class UncachedModel:
 
     def examine_early(
         self,
-        wanted: Sequence[ProviderRequest],  # noqa: ARG002 - see ModelSource
+        requests: Sequence[ProviderRequest],  # noqa: ARG002 - see ModelSource
         disabled: Sequence[str],  # noqa: ARG002 - see ModelSource
     ) -> PayloadChecks | None:
         """See ModelSource."""
@@ -258,7 +258,7 @@ def compile_model(
         ModelLoadCanceled: A cancellation came, be it during the last compile.
         OrtLiteError: As a session.
     """
-    from ort_lite.planning.optimization import optimized, settings_of  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
     from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: reload
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
@@ -267,18 +267,18 @@ def compile_model(
     level = options.graph_optimization_level
     settings = settings_of(options, request.eps, level, request.disabled)
     with request.clock.phase("transform"):
-        graph, done = optimized(loaded.model, options.free_dimensions, settings)
+        graph, done = optimize_model(loaded.model, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
     names = {} if group is None else group.names
     judged = choose_placement(options, context=request.context) == PAYS
     rules = request.preparation_rules()
-    rules = replace(rules, fuse=fuser.fused, names=names, judged=judged)
+    rules = replace(rules, fuse=fuser.fuse, names=names, judged=judged)
     with request.clock.phase("compile"):
         prepared = prepare(graph, rules)
     with ExitStack() as undo:
         undo.callback(prepared.release)
         loaded.require_unchanged()
-        if request.canceled():
+        if request.is_canceled():
             raise load_canceled()
         undo.pop_all()
     model = PreparedModel(
@@ -295,7 +295,7 @@ def _write(model: PreparedModel, target: ContextTarget | None, request: LoadRequ
         from ort_lite.context.writer import source_of, write_context  # noqa: PLC0415 - lazy: rare
 
         source = source_of(model.loaded)
-        write_context(model.prepared, source, target, request.provider_options, request.canceled)
+        write_context(model.prepared, source, target, request.provider_options, request.is_canceled)
     if request.options.optimized_model_filepath:
         from ort_lite.start.optimized_model import write_optimized  # noqa: PLC0415 - lazy: rare
 

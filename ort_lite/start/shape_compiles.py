@@ -94,20 +94,20 @@ class ShapeCompiles:
 
     def _work(self) -> None:
         with logging_as(self._log_scope):
-            while (wanted := self._next()) is not None:
+            while (request := self._next_request()) is not None:
                 try:
-                    wanted.partition.get_ready(wanted.shapes)
+                    request.partition.get_ready(request.shapes)
                 except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
                     self.failure = exc
                     log.warning(
                         "%s: the compile for %s in the background failed; %s goes on: %s",
-                        wanted.partition.name,
-                        list(wanted.shapes),
-                        ", ".join(wanted.partition.interim_names),
+                        request.partition.name,
+                        list(request.shapes),
+                        ", ".join(request.partition.interim_names),
                         exc,
                     )
 
-    def _next(self) -> _ShapeRequest | None:
+    def _next_request(self) -> _ShapeRequest | None:
         with self._lock:
             if self._given_up():
                 self._waiting.clear()
@@ -141,7 +141,7 @@ class InterimPartition(CompiledPartition):
         self._interim = interim
         self._behind = behind
         self._lock = threading.Lock()
-        self._asked: set[Shapes] = set()
+        self._requested: set[Shapes] = set()
         self.name = name
 
     @property
@@ -155,18 +155,18 @@ class InterimPartition(CompiledPartition):
         if self._by_shape.is_ready(shapes):
             return self._compiled.run(inputs)
         with self._lock:
-            new = shapes not in self._asked
-            self._asked.add(shapes)
+            new = shapes not in self._requested
+            self._requested.add(shapes)
         if new and not self._behind.ask(self, shapes):
             with self._lock:
-                self._asked.discard(shapes)
+                self._requested.discard(shapes)
         return self._interim.run(inputs)
 
     def get_ready(self, shapes: Shapes) -> None:
         """Compile; shapes for which that fails are not tried again."""
         self._by_shape.get_ready(shapes)
         with self._lock:
-            self._asked.discard(shapes)  # they may be given up again, and come back
+            self._requested.discard(shapes)  # they may be given up again, and come back
 
     @property
     def notes(self) -> tuple[str, ...]:

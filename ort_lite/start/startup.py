@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ort_lite.session import InferenceSession
 
 
-def main(asked: str) -> int:
+def main(request_json: str) -> int:
     """Make the session, run it once, print what it took."""
     import json  # noqa: PLC0415 - lazy: reload
     import sys  # noqa: PLC0415 - lazy: reload
@@ -25,31 +25,31 @@ def main(asked: str) -> int:
     from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
     from ort_lite.session import InferenceSession  # noqa: PLC0415 - lazy: reload
 
-    wanted = json.loads(asked)
+    request = json.loads(request_json)
     options = SessionOptions()
-    for key, value in wanted["config"].items():
+    for key, value in request["config"].items():
         options.add_session_config_entry(key, value)
-    for name, size in wanted["dimensions"].items():
+    for name, size in request["dimensions"].items():
         options.add_free_dimension_override_by_name(name, size)
-    if wanted["policy"]:
+    if request["policy"]:
         from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy  # noqa: PLC0415 - lazy: rare
 
-        policy = OrtExecutionProviderDevicePolicy[wanted["policy"]]
+        policy = OrtExecutionProviderDevicePolicy[request["policy"]]
         options.set_provider_selection_policy(policy)
-    made_of = (wanted["model"], options, wanted["providers"])
+    made_of = (request["model"], options, request["providers"])
     with InferenceSession(*made_of, enable_fallback=0) as session:
         opened = perf_counter()
-        if wanted["feed"]:
-            _run(session, wanted["feed"])
+        if request["feed"]:
+            _run(session, request["feed"])
         ready = perf_counter()
         report = session.load_report().to_json()
-    phases = {"interpreter": STARTED - wanted["began"], **report["phases_s"]}
+    phases = {"interpreter": STARTED - request["began"], **report["phases_s"]}
     phases["imports"] += opened - STARTED - report["total_s"]  # imports of this module, too
-    if wanted["feed"]:
+    if request["feed"]:
         phases["feed"] = ready - opened - phases["first run"]
         phases["first run"] = phases.pop("first run")
     report["phases_s"] = phases
-    report["ready_s"] = ready - wanted["began"]
+    report["ready_s"] = ready - request["began"]
     sys.stdout.write(json.dumps(report) + "\n")
     return 0
 

@@ -67,7 +67,7 @@ class CapabilityPromises(EpUnderTest):
             compiled = compile_one(ep, part)
             for feed in case.feeds:
                 names = [info.name for info in (*part.inputs, *part.outputs)]
-                values = dict(zip(names, case.expected(feed, names), strict=True))
+                values = dict(zip(names, case.expected_outputs(feed, names), strict=True))
                 expected = [values[info.name] for info in part.outputs]
                 self.assert_close(compiled.run(arguments(part, values)), expected)
             compiled.release()

@@ -64,14 +64,14 @@ class Damage:
     reasons: frozenset[str]
 
 
-def flipped(data: bytes, at: int) -> bytes:
+def flip_bit(data: bytes, at: int) -> bytes:
     """`data` with one bit changed."""
     changed = bytearray(data)
     changed[at] ^= 1
     return bytes(changed)
 
 
-def undigested(data: bytes, change: Callable[[bytes], bytes] = bytes) -> bytes:
+def remove_digests(data: bytes, change: Callable[[bytes], bytes] = bytes) -> bytes:
     """A container with one payload, as a producer without digests writes it; `change` spoils it.
 
     ONNX Runtime's OpenVINO EP is such a producer.
@@ -98,11 +98,11 @@ def damages() -> tuple[Damage, ...]:
     integrity, form = frozenset(("integrity",)), frozenset(("format",))
     either = integrity | form
     return (
-        Damage("magic", lambda data: flipped(data, 0), form),
-        Damage("index", lambda data: flipped(data, 60), either),
-        Damage("payload", lambda data: flipped(data, payload_middle(data)), integrity),
-        Damage("padding", lambda data: flipped(data, payload_offset(data) - 1), form),
-        Damage("tail", lambda data: flipped(data, -1), either),
+        Damage("magic", lambda data: flip_bit(data, 0), form),
+        Damage("index", lambda data: flip_bit(data, 60), either),
+        Damage("payload", lambda data: flip_bit(data, payload_middle(data)), integrity),
+        Damage("padding", lambda data: flip_bit(data, payload_offset(data) - 1), form),
+        Damage("tail", lambda data: flip_bit(data, -1), either),
         Damage("half", lambda data: data[: len(data) // 2], form),
         Damage("one_byte_less", lambda data: data[:-1], form),
         Damage("one_byte_more", lambda data: data + b"\0", form),

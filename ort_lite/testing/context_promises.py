@@ -48,7 +48,9 @@ class ContextPromises(EpUnderTest):
         """An exported and imported partition returns the same bits."""
         graph = taken.graph()
         compiled = compile_one(ep, graph)
-        restored = context_ep.import_model(memoryview(exported(context_ep, compiled)), io_of(graph))
+        restored = context_ep.import_model(
+            memoryview(export_model(context_ep, compiled)), io_of(graph)
+        )
         assert_same(graph, taken, compiled, restored)
         compiled.release()
         restored.release()
@@ -59,9 +61,9 @@ class ContextPromises(EpUnderTest):
         """After a run too, and both exports are good."""
         graph = taken.graph()
         compiled = compile_one(ep, graph)
-        first = exported(context_ep, compiled)
+        first = export_model(context_ep, compiled)
         compiled.run(arguments(graph, taken.feeds[0]))
-        for payload in (first, exported(context_ep, compiled)):
+        for payload in (first, export_model(context_ep, compiled)):
             restored = context_ep.import_model(memoryview(payload), io_of(graph))
             assert_same(graph, taken, compiled, restored)
             restored.release()
@@ -75,11 +77,13 @@ class ContextPromises(EpUnderTest):
         first = self.open()
         assert isinstance(first, SupportsEpContext)
         compiled = compile_one(first, graph)
-        payload = exported(first, compiled)
+        payload = export_model(first, compiled)
         compiled.release()
         first.release()
         restored = context_ep.import_model(memoryview(payload), io_of(graph))
-        self.assert_close(restored.run(arguments(graph, feed)), taken.expected_of(graph, feed))
+        self.assert_close(
+            restored.run(arguments(graph, feed)), taken.expected_partition_outputs(graph, feed)
+        )
         restored.release()
 
     def test_an_imported_partition_keeps_its_bytes_alive(
@@ -93,7 +97,7 @@ class ContextPromises(EpUnderTest):
         graph = taken.graph()
         compiled = compile_one(ep, graph)
         path = tmp_path / "payload"
-        path.write_bytes(exported(context_ep, compiled))
+        path.write_bytes(export_model(context_ep, compiled))
         with path.open("rb") as file:
             mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         restored = context_ep.import_model(mapped, io_of(graph))
@@ -115,7 +119,7 @@ class ContextPromises(EpUnderTest):
         graph = taken.graph()
         compiled = compile_one(ep, graph)
         path = tmp_path / "payload"
-        path.write_bytes(exported(context_ep, compiled))
+        path.write_bytes(export_model(context_ep, compiled))
         before = path.read_bytes()
         with path.open("rb") as file:
             mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
@@ -135,7 +139,7 @@ class ContextPromises(EpUnderTest):
             inputs=tuple(replace(info, name=f"left_{info.name}") for info in graph.inputs),
             outputs=tuple(replace(info, name=f"left_{info.name}") for info in graph.outputs),
         )
-        restored = context_ep.import_model(memoryview(exported(context_ep, compiled)), renamed)
+        restored = context_ep.import_model(memoryview(export_model(context_ep, compiled)), renamed)
         assert_same(graph, taken, compiled, restored)
         restored.release()
         compiled.release()
@@ -147,20 +151,20 @@ class ContextPromises(EpUnderTest):
         """The node declares inputs that the payload was not compiled for."""
         graph = taken.graph()
         compiled = compile_one(ep, graph)
-        payload = memoryview(exported(context_ep, compiled))
+        payload = memoryview(export_model(context_ep, compiled))
         compiled.release()
-        with pytest.raises(InvalidGraph) as found:
+        with pytest.raises(InvalidGraph) as refusal:
             context_ep.import_model(payload, other_io(graph, change))
-        assert found.value.reason in (Reason.SHAPE, Reason.VENDOR_REJECTED)
+        assert refusal.value.reason in (Reason.SHAPE, Reason.VENDOR_REJECTED)
 
     @pytest.mark.parametrize("data", [b"", b"\0" * 4096, b"payload" * 512], ids=["", "0", "text"])
     def test_bytes_that_are_no_payload_are_refused(
         self, context_ep: SupportsEpContext, taken: OracleCase, data: bytes
     ) -> None:
         """A producer without digests may have written anything."""
-        with pytest.raises(InvalidGraph) as found:
+        with pytest.raises(InvalidGraph) as refusal:
             context_ep.import_model(memoryview(data), io_of(taken.graph()))
-        assert found.value.reason in (Reason.FORMAT, Reason.VENDOR_REJECTED)
+        assert refusal.value.reason in (Reason.FORMAT, Reason.VENDOR_REJECTED)
 
     @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9])
     def test_a_cut_payload_is_refused(
@@ -169,11 +173,11 @@ class ContextPromises(EpUnderTest):
         """At EP level, where no digest has looked at it."""
         graph = taken.graph()
         compiled = compile_one(ep, graph)
-        payload = exported(context_ep, compiled)
+        payload = export_model(context_ep, compiled)
         compiled.release()
-        with pytest.raises(InvalidGraph) as found:
+        with pytest.raises(InvalidGraph) as refusal:
             context_ep.import_model(memoryview(payload)[: int(len(payload) * part)], io_of(graph))
-        assert found.value.reason in (Reason.FORMAT, Reason.VENDOR_REJECTED)
+        assert refusal.value.reason in (Reason.FORMAT, Reason.VENDOR_REJECTED)
 
     def test_its_own_identity_is_compatible(
         self, ep: ExecutionProvider, context_ep: SupportsEpContext
@@ -210,7 +214,7 @@ class ContextPromises(EpUnderTest):
         assert "\n" not in context_ep.compatibility_info()
 
 
-def exported(ep: SupportsEpContext, compiled: CompiledPartition) -> bytes:
+def export_model(ep: SupportsEpContext, compiled: CompiledPartition) -> bytes:
     """The compiled form as bytes."""
     out = io.BytesIO()
     ep.export_model(compiled, out)

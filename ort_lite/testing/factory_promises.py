@@ -94,30 +94,30 @@ class FactoryPromises(EpUnderTest):
             self.factory.create({"no_such_option": "1"}).release()
             return
         providers = [(self.factory.name, {"no_such_option": "1"})]
-        with pytest.raises(InvalidArgument, match="no_such_option") as found:
-            InferenceSession(oracle_case("elementwise").encoded(), providers=providers)
+        with pytest.raises(InvalidArgument, match="no_such_option") as refusal:
+            InferenceSession(oracle_case("elementwise").encode(), providers=providers)
         for known in self.factory.options:
-            assert known in found.value.message
+            assert known in refusal.value.message
 
     def test_importing_the_factory_imports_no_sdk(self) -> None:
         """`import` is paid by every program, whether it uses the EP or not."""
         self._skip_without_sdk()
-        told = self._in_a_fresh_process(hidden=())
-        loaded = {str(name).partition(".")[0] for name in _listed(told["at_import"])}
+        report = self._in_a_fresh_process(hidden=())
+        loaded = {str(name).partition(".")[0] for name in _as_list(report["at_import"])}
         assert not loaded & {*self.sdk_modules, "onnx"}
 
     def test_without_its_sdk_it_says_so(self) -> None:
         """The probe gives a reason and no device, `create` an error, and neither an import."""
         self._skip_without_sdk()
-        told = self._in_a_fresh_process(hidden=self.sdk_modules)
-        assert told["devices"] == []
-        assert told["reason"]
-        assert str(told["create"]).startswith(("EPFail: ", "NotInstalled: "))
-        if told["missing"] is not None:  # get_available_providers goes by it
-            assert told["missing"]
-            assert str(told["create"]).startswith("NotInstalled: ")
-            assert not set(map(str, _listed(told["at_missing"]))) & set(self.sdk_modules)
-        loaded = {str(name).partition(".")[0] for name in _listed(told["at_probe"])}
+        report = self._in_a_fresh_process(hidden=self.sdk_modules)
+        assert report["devices"] == []
+        assert report["reason"]
+        assert str(report["create"]).startswith(("EPFail: ", "NotInstalled: "))
+        if report["missing"] is not None:  # get_available_providers goes by it
+            assert report["missing"]
+            assert str(report["create"]).startswith("NotInstalled: ")
+            assert not set(map(str, _as_list(report["at_missing"]))) & set(self.sdk_modules)
+        loaded = {str(name).partition(".")[0] for name in _as_list(report["at_probe"])}
         assert not loaded & set(self.sdk_modules)
 
     def test_it_is_released_twice_without_harm(self, ep: ExecutionProvider) -> None:
@@ -145,10 +145,10 @@ class FactoryPromises(EpUnderTest):
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        told: dict[str, object] = json.loads(done.stdout)
-        return told
+        report: dict[str, object] = json.loads(done.stdout)
+        return report
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     assert isinstance(value, list)
     return value

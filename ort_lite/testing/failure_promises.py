@@ -15,7 +15,7 @@ import pytest
 from ort_lite.check import check_compatibility
 from ort_lite.options import SessionOptions
 from ort_lite.status import InvalidGraph
-from ort_lite.testing.context_file import ContextFile, flipped, payload_middle, undigested
+from ort_lite.testing.context_file import ContextFile, flip_bit, payload_middle, remove_digests
 from ort_lite.testing.context_promises import FOREIGN
 from ort_lite.testing.reload_promises import EMBED, ReloadPromises
 
@@ -52,10 +52,10 @@ class Failure:
 
 def node(**changes: Any) -> Callable[[ContextFile], None]:  # noqa: ANN401 - any attribute's value
     """The node's attributes edited."""
-    return lambda made: made.edit(lambda found: replace(found, **changes))
+    return lambda made: made.edit(lambda context_node: replace(context_node, **changes))
 
 
-def named(name: str) -> Callable[[ContextFile], None]:
+def name_other_file(name: str) -> Callable[[ContextFile], None]:
     """The node made to name another file, which is there."""
 
     def spoil(made: ContextFile) -> None:
@@ -64,7 +64,7 @@ def named(name: str) -> Callable[[ContextFile], None]:
         made.payload.rename(folder.parent / "outside.bin")
         (folder / "link.bin").symlink_to(folder.parent / "outside.bin")
         (folder / "folder.bin").mkdir()
-        made.edit(lambda found: replace(found, ep_cache_context=name.encode()))
+        made.edit(lambda context_node: replace(context_node, ep_cache_context=name.encode()))
 
     return spoil
 
@@ -74,12 +74,12 @@ def container(change: Callable[[bytes], bytes]) -> Callable[[ContextFile], None]
     return lambda made: made.put_container(change(made.container()))
 
 
-def foreign(change: Callable[[bytes], bytes]) -> Callable[[ContextFile], None]:
+def replace_foreign_payload(change: Callable[[bytes], bytes]) -> Callable[[ContextFile], None]:
     """The payload of a producer without digests, changed: the EP itself must refuse it."""
 
     def spoil(made: ContextFile) -> None:
-        made.put_container(undigested(made.container(), change))
-        made.edit(lambda found: replace(found, notes=""))
+        made.put_container(remove_digests(made.container(), change))
+        made.edit(lambda context_node: replace(context_node, notes=""))
 
     return spoil
 
@@ -93,24 +93,36 @@ def lose(made: ContextFile) -> None:
 VENDOR = ("vendor_rejected", "format", "shape", "sdk_version", "hardware_architecture")
 ROWS = (
     Failure("no path", node(ep_cache_context=b"", main_context=False), ("missing_payload",)),
-    Failure("absolute path", named("/etc/passwd"), ("unsafe_path",), EXTERNAL),
-    Failure("path of Windows", named("C:\\payload.bin"), ("unsafe_path",), EXTERNAL),
-    Failure("path upwards", named("../outside.bin"), ("unsafe_path",), EXTERNAL),
-    Failure("symlink outwards", named("link.bin"), ("unsafe_path",), EXTERNAL),
-    Failure("a folder", named("folder.bin"), ("unsafe_path",), EXTERNAL),
+    Failure("absolute path", name_other_file("/etc/passwd"), ("unsafe_path",), EXTERNAL),
+    Failure("path of Windows", name_other_file("C:\\payload.bin"), ("unsafe_path",), EXTERNAL),
+    Failure("path upwards", name_other_file("../outside.bin"), ("unsafe_path",), EXTERNAL),
+    Failure("symlink outwards", name_other_file("link.bin"), ("unsafe_path",), EXTERNAL),
+    Failure("a folder", name_other_file("folder.bin"), ("unsafe_path",), EXTERNAL),
     Failure("missing file", lose, ("missing_payload",), EXTERNAL),
     Failure("missing partition", node(partition_name="other"), ("missing_payload",)),
     Failure("empty file", container(lambda _: b""), ("format",), EXTERNAL),
     Failure("no container", container(lambda _: b"engine"), ("format",)),
     Failure("cut", container(lambda data: data[: len(data) // 2]), ("format",)),
-    Failure("corrupt", container(lambda data: flipped(data, payload_middle(data))), ("integrity",)),
+    Failure(
+        "corrupt", container(lambda data: flip_bit(data, payload_middle(data))), ("integrity",)
+    ),
     Failure("other version", node(ep_sdk_version=FOREIGN), ("sdk_version",)),
     Failure("other chip", node(hardware_architecture=FOREIGN), ("hardware_architecture",)),
     Failure("secondary without primary", node(main_context=False), ("missing_payload",)),
     Failure("edited notes", node(notes='{"ort_lite": 1}'), ("format",)),
-    Failure("foreign, zeros", foreign(lambda data: bytes(len(data))), VENDOR, by_vendor=True),
-    Failure("foreign, text", foreign(lambda _: b"engine"), VENDOR, by_vendor=True),
-    Failure("foreign, empty", foreign(lambda _: b""), (*VENDOR, "missing_payload"), by_vendor=True),
+    Failure(
+        "foreign, zeros",
+        replace_foreign_payload(lambda data: bytes(len(data))),
+        VENDOR,
+        by_vendor=True,
+    ),
+    Failure("foreign, text", replace_foreign_payload(lambda _: b"engine"), VENDOR, by_vendor=True),
+    Failure(
+        "foreign, empty",
+        replace_foreign_payload(lambda _: b""),
+        (*VENDOR, "missing_payload"),
+        by_vendor=True,
+    ),
 )
 CASES = [
     pytest.param(row, embed, id=f"{row.name}-{'embedded' if embed else 'external'}")
@@ -122,7 +134,7 @@ CASES = [
 class FailurePromises(ReloadPromises):
     """Error reports that users get, whichever EP made the payload."""
 
-    def loaded(self, made: ContextFile, *, from_bytes: bool) -> InferenceSession:
+    def load_session(self, made: ContextFile, *, from_bytes: bool) -> InferenceSession:
         """A session, from the model's path or from its bytes."""
         if not from_bytes:
             return self.session(made.path)
@@ -135,15 +147,15 @@ class FailurePromises(ReloadPromises):
         self, taken: OracleCase, tmp_path: Path, row: Failure, *, embed: bool, from_bytes: bool
     ) -> None:
         """INVALID_GRAPH, its reason, and what mends it."""
-        made = self.written(tmp_path / "m", taken, embed=embed)
+        made = self.write_context(tmp_path / "m", taken, embed=embed)
         row.spoil(made)
-        with pytest.raises(InvalidGraph) as found:
-            self.loaded(made, from_bytes=from_bytes)
-        assert str(found.value).startswith("[ONNXRuntimeError] : 10 : INVALID_GRAPH : ")
-        assert found.value.reason in row.reasons, str(found.value)
-        assert found.value.hint
+        with pytest.raises(InvalidGraph) as refusal:
+            self.load_session(made, from_bytes=from_bytes)
+        assert str(refusal.value).startswith("[ONNXRuntimeError] : 10 : INVALID_GRAPH : ")
+        assert refusal.value.reason in row.reasons, str(refusal.value)
+        assert refusal.value.hint
         if not row.by_vendor:
-            self.assert_checked(made, str(found.value.reason), from_bytes=from_bytes)
+            self.assert_checked(made, str(refusal.value.reason), from_bytes=from_bytes)
 
     def assert_checked(self, made: ContextFile, reason: str, *, from_bytes: bool) -> None:
         """A check without a session says the same."""
@@ -162,12 +174,12 @@ class FailurePromises(ReloadPromises):
         self, taken: OracleCase, tmp_path: Path, *, embed: bool, from_bytes: bool
     ) -> None:
         """A foreign payload that nobody changed: the rows fail for their own reason."""
-        made = self.written(tmp_path / "m", taken, embed=embed)
+        made = self.write_context(tmp_path / "m", taken, embed=embed)
         feed = taken.feeds[0]
-        with self.loaded(made, from_bytes=from_bytes) as session:
+        with self.load_session(made, from_bytes=from_bytes) as session:
             expected = session.run(None, dict(feed))
-        foreign(lambda data: data)(made)
-        with self.loaded(made, from_bytes=from_bytes) as session:
-            found = session.run(None, dict(feed))
-        for mine, right in zip(found, expected, strict=True):
+        replace_foreign_payload(lambda data: data)(made)
+        with self.load_session(made, from_bytes=from_bytes) as session:
+            outputs = session.run(None, dict(feed))
+        for mine, right in zip(outputs, expected, strict=True):
             np.testing.assert_array_equal(mine, right)

@@ -79,22 +79,22 @@ class OracleCase:
         """Whether another seed gives a model that computes something else."""
         return bool(self.model.graph.initializer)
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """The model as a file holds it."""
         return bytes(self.model.SerializeToString())
 
-    def expected(self, feed: Feed, names: Sequence[str] | None = None) -> list[Array]:
+    def expected_outputs(self, feed: Feed, names: Sequence[str] | None = None) -> list[Array]:
         """The reference's values of `names`, or of the model's outputs in their order."""
-        found = ReferenceEvaluator(self._with_outputs(names)).run(None, dict(feed))
-        return [np.asarray(value) for value in found]
+        outputs = ReferenceEvaluator(self._with_outputs(names)).run(None, dict(feed))
+        return [np.asarray(value) for value in outputs]
 
-    def expected_of(self, graph: Graph, feed: Feed) -> list[Array]:
+    def expected_partition_outputs(self, graph: Graph, feed: Feed) -> list[Array]:
         """The reference's values of a partition's outputs, in their order."""
-        return self.expected(feed, [info.name for info in graph.outputs])
+        return self.expected_outputs(feed, [info.name for info in graph.outputs])
 
     def graph(self) -> Graph:
         """The model as an EP sees it: one partition that holds every node."""
-        loaded = loader.load(self.encoded(), SessionOptions())
+        loaded = loader.load(self.encode(), SessionOptions())
         whole = loader.resolve(loaded.model, {})
         return whole.extract(range(len(whole.nodes)), self.name)
 

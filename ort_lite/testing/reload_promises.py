@@ -38,11 +38,11 @@ EMBED = pytest.mark.parametrize("embed", [False, True], ids=["external", "embedd
 class ReloadPromises(EpUnderTest):
     """Promises to users of the EP's context models."""
 
-    def written(self, folder: Path, case: OracleCase, *, embed: bool) -> ContextFile:
+    def write_context(self, folder: Path, case: OracleCase, *, embed: bool) -> ContextFile:
         """The context model of a case, compiled into `folder`."""
         folder.mkdir(exist_ok=True)
         source = folder / "m.onnx"
-        source.write_bytes(case.encoded())
+        source.write_bytes(case.encode())
         entries = {"ep.context_enable": "1", "ep.context_embed_mode": str(int(embed))}
         self.session(source, entries).close()
         source.unlink()
@@ -53,13 +53,13 @@ class ReloadPromises(EpUnderTest):
 
     def refusal(self, made: ContextFile) -> InvalidGraph:
         """The error on which a session and a check without a session agree."""
-        with pytest.raises(InvalidGraph) as found:
+        with pytest.raises(InvalidGraph) as refusal:
             self.session(made.path)
-        assert found.value.hint
+        assert refusal.value.hint
         providers = [(self.factory.name, self.provider_options)]
         (verdict,) = check_compatibility(made.path, providers=providers)
-        assert verdict.reason == found.value.reason
-        return found.value
+        assert verdict.reason == refusal.value.reason
+        return refusal.value
 
     @EMBED
     @pytest.mark.usefixtures("context_ep")
@@ -67,9 +67,9 @@ class ReloadPromises(EpUnderTest):
         self, taken: OracleCase, tmp_path: Path, *, embed: bool
     ) -> None:
         """Reloaded without the source model, without a compile, with digests required."""
-        with self.session(taken.encoded()) as session:
+        with self.session(taken.encode()) as session:
             expected = [session.run(None, dict(feed)) for feed in taken.feeds]
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         entries = {"session.disable_model_compile": "1", "session.require_payload_digest": "1"}
         with self.session(made.path, entries) as session:
             (part,) = session.explain().partitions
@@ -84,11 +84,11 @@ class ReloadPromises(EpUnderTest):
         self, taken: OracleCase, tmp_path: Path, *, embed: bool
     ) -> None:
         """No path in it is absolute."""
-        self.written(tmp_path / "here", taken, embed=embed)
+        self.write_context(tmp_path / "here", taken, embed=embed)
         (tmp_path / "here").rename(tmp_path / "there")
         with self.session(tmp_path / "there" / "m_ctx.onnx") as session:
             feed = taken.feeds[0]
-            self.assert_close(session.run(None, dict(feed)), taken.expected(feed))
+            self.assert_close(session.run(None, dict(feed)), taken.expected_outputs(feed))
 
     @EMBED
     @pytest.mark.parametrize("damage", damages(), ids=lambda damage: damage.name)
@@ -97,7 +97,7 @@ class ReloadPromises(EpUnderTest):
         self, taken: OracleCase, tmp_path: Path, damage: Damage, *, embed: bool
     ) -> None:
         """Before the vendor's SDK sees a byte of it."""
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         made.put_container(damage.change(made.container()))
         assert str(self.refusal(made).reason) in damage.reasons
 
@@ -109,8 +109,8 @@ class ReloadPromises(EpUnderTest):
         """The whole, undamaged payload of the same graph with other weights."""
         if not taken.has_weights:
             pytest.skip(f"{self.factory.name} takes no graph with weights")
-        mine = self.written(tmp_path / "a", taken, embed=embed)
-        other = self.written(tmp_path / "b", oracle_case(taken.name, seed=1), embed=embed)
+        mine = self.write_context(tmp_path / "a", taken, embed=embed)
+        other = self.write_context(tmp_path / "b", oracle_case(taken.name, seed=1), embed=embed)
         mine.put_container(other.container())
         assert self.refusal(mine).reason in ("integrity", "missing_payload")
 
@@ -127,13 +127,13 @@ class ReloadPromises(EpUnderTest):
         embed: bool,
     ) -> None:
         """The EP receives the bytes that passed the digest, even if the file changes."""
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         changed = made.path if made.payload is None else made.payload
         if when == "before the import":
             before_import(monkeypatch, lambda: flip_in_place(changed))
         with self.session(made.path) as session:
             feed = taken.feeds[0]
-            right = taken.expected(feed)
+            right = taken.expected_outputs(feed)
             if when == "after the import":
                 flip_in_place(changed)
             self.assert_close(session.run(None, dict(feed)), right)
@@ -143,7 +143,7 @@ class ReloadPromises(EpUnderTest):
     @pytest.mark.usefixtures("context_ep")
     def test_a_missing_payload_is_refused(self, taken: OracleCase, tmp_path: Path) -> None:
         """The message names the file."""
-        made = self.written(tmp_path, taken, embed=False)
+        made = self.write_context(tmp_path, taken, embed=False)
         assert made.payload is not None
         made.payload.unlink()
         error = self.refusal(made)
@@ -158,7 +158,7 @@ class ReloadPromises(EpUnderTest):
         """With the recorded and the present version in the error."""
         if not ep.identity.sdk_version:
             pytest.skip(f"{ep.name} reports no sdk_version")
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         made.edit(lambda node: replace(node, ep_sdk_version=FOREIGN))
         error = self.refusal(made)
         assert error.reason == "sdk_version"
@@ -174,7 +174,7 @@ class ReloadPromises(EpUnderTest):
         """With the recorded and the present architecture in the error."""
         if not ep.identity.architecture:
             pytest.skip(f"{ep.name} reports no architecture")
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         made.edit(lambda node: replace(node, hardware_architecture=FOREIGN))
         error = self.refusal(made)
         assert error.reason == "hardware_architecture"
@@ -190,7 +190,7 @@ class ReloadPromises(EpUnderTest):
         """As it is written where that driver is: notes and seal fit each other."""
         if not ep.identity.driver_version:
             pytest.skip(f"{ep.name} reports no driver_version")
-        made = self.written(tmp_path, taken, embed=embed)
+        made = self.write_context(tmp_path, taken, embed=embed)
         made.edit(of_another_driver)
         error = self.refusal(made)
         assert error.reason == "driver_version"
@@ -203,7 +203,7 @@ class ReloadPromises(EpUnderTest):
         self, taken: OracleCase, tmp_path: Path
     ) -> None:
         """Each EP takes the nodes that carry its own name."""
-        made = self.written(tmp_path, taken, embed=False)
+        made = self.write_context(tmp_path, taken, embed=False)
         made.edit(lambda node: replace(node, source="SomebodyElse"))
         with pytest.raises(NotImplementedByAny, match="generated by 'SomebodyElse'"):
             self.session(made.path)
@@ -213,7 +213,7 @@ class ReloadPromises(EpUnderTest):
         self, taken: OracleCase, tmp_path: Path
     ) -> None:
         """Names come from content, so that payloads can be found again."""
-        first, second = (self.written(tmp_path / x, taken, embed=False) for x in "ab")
+        first, second = (self.write_context(tmp_path / x, taken, embed=False) for x in "ab")
         (mine,), (other,) = first.nodes(), second.nodes()
         assert mine.partition_name == other.partition_name
         assert mine.source == self.factory.name
@@ -244,4 +244,4 @@ def of_another_driver(node: EpContextNode) -> EpContextNode:
     notes = read_notes(node)
     assert notes is not None, "the core writes them"
     identity = replace(notes.identity, driver_version=FOREIGN)
-    return replace(notes, identity=identity).sealed_into(node)
+    return replace(notes, identity=identity).seal_into(node)

@@ -38,7 +38,7 @@ RUNS_EACH = 12
 class RunPromises(EpUnderTest):
     """Promises that the executor relies on."""
 
-    def compiled(self, ep: ExecutionProvider, graph: Graph) -> CompiledPartition:
+    def compile_whole(self, ep: ExecutionProvider, graph: Graph) -> CompiledPartition:
         """`graph` as one partition, or a skip with the EP's reasons."""
         refused = dict(ask(ep, graph).refused)
         if refused:
@@ -55,9 +55,11 @@ class RunPromises(EpUnderTest):
         """Twice for each feed: a second run sees nothing of the first."""
         case = oracle_case(name)
         graph = case.graph()
-        compiled = self.compiled(ep, graph)
+        compiled = self.compile_whole(ep, graph)
         for feed in (*case.feeds, *case.feeds):
-            self.assert_close(compiled.run(arguments(graph, feed)), case.expected_of(graph, feed))
+            self.assert_close(
+                compiled.run(arguments(graph, feed)), case.expected_partition_outputs(graph, feed)
+            )
         compiled.release()
 
     @pytest.mark.parametrize("name", CASE_NAMES)
@@ -65,9 +67,9 @@ class RunPromises(EpUnderTest):
     def test_a_session_gives_the_numbers_of_the_reference(self, name: str) -> None:
         """Whatever the EP takes and whatever falls to the CPU EP."""
         case = oracle_case(name)
-        with self.session(case.encoded()) as session:
+        with self.session(case.encode()) as session:
             for feed in case.feeds:
-                self.assert_close(session.run(None, dict(feed)), case.expected(feed))
+                self.assert_close(session.run(None, dict(feed)), case.expected_outputs(feed))
 
     def test_several_partitions_are_compiled_in_the_order_given(
         self, ep: ExecutionProvider
@@ -80,14 +82,16 @@ class RunPromises(EpUnderTest):
         assert len(compiled) == len(graphs)
         for case, graph, partition in zip(cases, graphs, compiled, strict=True):
             feed = case.feeds[0]
-            self.assert_close(partition.run(arguments(graph, feed)), case.expected_of(graph, feed))
+            self.assert_close(
+                partition.run(arguments(graph, feed)), case.expected_partition_outputs(graph, feed)
+            )
             partition.release()
 
     def test_what_is_made_ready_for_shapes_is_ready(self, ep: ExecutionProvider) -> None:
         """Of a partition that compiles by shape: a run with these shapes then compiles nothing."""
         case = oracle_case("dynamic")
         graph = case.graph()
-        compiled = self.compiled(ep, graph)
+        compiled = self.compile_whole(ep, graph)
         if not isinstance(compiled, SupportsCompileByShape):
             compiled.release()
             pytest.skip(f"{ep.name} compiles for all shapes at once")
@@ -96,7 +100,7 @@ class RunPromises(EpUnderTest):
             shapes = tuple(value.shape for value in inputs)
             compiled.get_ready(shapes)
             assert compiled.is_ready(shapes)
-            self.assert_close(compiled.run(inputs), case.expected_of(graph, feed))
+            self.assert_close(compiled.run(inputs), case.expected_partition_outputs(graph, feed))
             assert not compiled.is_ready(tuple((*shape, 1) for shape in shapes))
         compiled.release()
 
@@ -105,7 +109,7 @@ class RunPromises(EpUnderTest):
         """Not the inputs', not each other's, not a constant's, not the next run's."""
         case = oracle_case(name)
         graph = case.graph()
-        compiled = self.compiled(ep, graph)
+        compiled = self.compile_whole(ep, graph)
         feed, other = case.feeds[:2]
         inputs = arguments(graph, feed)
         first = list(compiled.run(inputs))
@@ -129,7 +133,7 @@ class RunPromises(EpUnderTest):
         """Read-only arrays are taken, and writable ones are left as they are."""
         case = oracle_case(name)
         graph = case.graph()
-        compiled = self.compiled(ep, graph)
+        compiled = self.compile_whole(ep, graph)
         for writable in (True, False):
             inputs = [np.array(value) for value in arguments(graph, case.feeds[0])]
             for value in inputs:
@@ -160,9 +164,9 @@ class RunPromises(EpUnderTest):
             return [list(compiled.run(arguments(graph, feed))) for _ in range(RUNS_EACH)]
 
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(run, jobs))
-        for feed, runs in zip(jobs, found, strict=True):
-            expected = taken.expected_of(graph, feed)
+            outputs = list(pool.map(run, jobs))
+        for feed, runs in zip(jobs, outputs, strict=True):
+            expected = taken.expected_partition_outputs(graph, feed)
             for results in runs:
                 self.assert_close(results, expected)
         compiled.release()
@@ -173,12 +177,14 @@ class RunPromises(EpUnderTest):
         """Shapes that no declared type forbids, and that the operator cannot broadcast."""
         case = contradictory_case()
         graph = case.graph()
-        compiled = self.compiled(ep, graph)
+        compiled = self.compile_whole(ep, graph)
         wrong, right = case.feeds
         for _ in range(2):
             with pytest.raises(OrtLiteError):
                 compiled.run(arguments(graph, wrong))
-            self.assert_close(compiled.run(arguments(graph, right)), case.expected_of(graph, right))
+            self.assert_close(
+                compiled.run(arguments(graph, right)), case.expected_partition_outputs(graph, right)
+            )
         compiled.release()
 
     def test_two_instances_live_side_by_side(
@@ -188,7 +194,7 @@ class RunPromises(EpUnderTest):
         graph, feed = taken.graph(), taken.feeds[0]
         other = self.open()
         mine, theirs = compile_one(ep, graph), compile_one(other, graph)
-        expected = taken.expected_of(graph, feed)
+        expected = taken.expected_partition_outputs(graph, feed)
         self.assert_close(mine.run(arguments(graph, feed)), expected)
         theirs.release()
         other.release()

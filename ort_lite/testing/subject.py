@@ -95,7 +95,7 @@ class EpUnderTest(ABC):
         """A new instance with `provider_options`."""
         return catalog.open_provider(self.entry(), self.provider_options)
 
-    def entry(self) -> catalog.Entry:
+    def entry(self) -> catalog.ProviderEntry:
         """The installed entry point."""
         installed = catalog.entries()
         assert self.factory.name in installed, (
@@ -128,10 +128,10 @@ class EpUnderTest(ABC):
             return False
         return True
 
-    def assert_close(self, found: Sequence[Array], expected: Sequence[Array]) -> None:
+    def assert_close(self, actual: Sequence[Array], expected: Sequence[Array]) -> None:
         """Compare results with the reference's: number, types, shapes, values."""
-        assert len(found) == len(expected)
-        for mine, right in zip(found, expected, strict=True):
+        assert len(actual) == len(expected)
+        for mine, right in zip(actual, expected, strict=True):
             assert isinstance(mine, np.ndarray)
             assert mine.dtype == right.dtype
             assert mine.shape == right.shape

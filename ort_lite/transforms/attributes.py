@@ -14,23 +14,25 @@ if TYPE_CHECKING:
 
 def int_of(node: Node, name: str, default: int) -> int:
     """The value of an INT attribute, or the default."""
-    found = node.attributes.get(name)
-    return found.value if found is not None and isinstance(found.value, int) else default
+    attribute = node.attributes.get(name)
+    return (
+        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
+    )
 
 
 def float_of(node: Node, name: str, default: float) -> float:
     """The value of a FLOAT attribute, or the default."""
-    found = node.attributes.get(name)
-    value = found.value if found is not None else None
+    attribute = node.attributes.get(name)
+    value = attribute.value if attribute is not None else None
     return float(value) if isinstance(value, float | int) else default
 
 
 def ints_of(node: Node, name: str) -> tuple[int, ...] | None:
     """An INTS attribute; None if it is not there."""
-    found = node.attributes.get(name)
-    if found is None or not isinstance(found.value, tuple):
+    attribute = node.attributes.get(name)
+    if attribute is None or not isinstance(attribute.value, tuple):
         return None
-    return tuple(item for item in found.value if isinstance(item, int))
+    return tuple(item for item in attribute.value if isinstance(item, int))
 
 
 def ints(name: str, values: Sequence[int]) -> dict[str, Attribute]:

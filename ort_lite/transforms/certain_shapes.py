@@ -61,10 +61,10 @@ def _fixed_shapes(graph: GraphDef) -> dict[str, tuple[int, ...]]:
         if known and all(not name or name in sure for name in node.inputs):
             sure.update(node.outputs)
     infos = (*graph.value_info.values(), *graph.inputs, *graph.outputs)
-    found = {}
+    shapes = {}
     for info in infos:
         shape = info.type.shape if isinstance(info.type, TensorType) else None
         dims = tuple(dim for dim in shape or () if isinstance(dim, int) and dim >= 0)
         if info.name in sure and shape is not None and len(dims) == len(shape):
-            found[info.name] = dims
-    return found
+            shapes[info.name] = dims
+    return shapes

@@ -52,7 +52,7 @@ def _single(graph: MutableGraph, index: int) -> bool:
     return len(inputs) == 1 and graph.bypass(index, inputs[0])
 
 
-def _neutral(graph: MutableGraph, index: int) -> bool:
+def _eliminate_neutral(graph: MutableGraph, index: int) -> bool:
     """x * 1, x / 1, x - 0, x + 0 for integers and x + -0.0 for floats (-0.0 + 0.0 is 0.0)."""
     node = graph.node(index)
     left, right = node.inputs
@@ -154,7 +154,7 @@ def _shape(graph: MutableGraph, index: int) -> bool:
     """The shape of a constant, or of a value whose shape follows from the graph inputs'."""
     node = graph.node(index)
     source, result = node.inputs[0], node.outputs[0]
-    dims = None if graph.pinned(result) else graph.certain_shape(source)
+    dims = None if graph.is_pinned(result) else graph.certain_shape(source)
     if dims is None:
         return False
     rank = len(dims)
@@ -179,7 +179,7 @@ RULES: tuple[RewriteRule, ...] = (
     RewriteRule(
         name="NoopElimination",
         operators=frozenset(("Add", "Sub", "Mul", "Div")),
-        rewrite=_neutral,
+        rewrite=_eliminate_neutral,
     ),
     RewriteRule(name="CastElimination", operators=frozenset(("Cast",)), rewrite=_cast),
     RewriteRule(name="TransposeOptimizer", operators=frozenset(("Transpose",)), rewrite=_transpose),

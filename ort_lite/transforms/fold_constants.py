@@ -62,17 +62,19 @@ class Folder:
         is, and so do random nodes, bodies, graph outputs, anything but dense tensors, results
         of unknown size and results that are much larger than what they are made of.
         """
-        chosen = self._chosen(graph)
+        chosen = self._choose_nodes(graph)
         if not chosen:
             return 0
         made = {name: i for i in chosen for name in graph.node(i).outputs if name}
         inside = set(chosen)
-        wanted = [
-            name for name in made if graph.pinned(name) or not inside.issuperset(graph.users(name))
+        outputs = [
+            name
+            for name in made
+            if graph.is_pinned(name) or not inside.issuperset(graph.users(name))
         ]
-        if not wanted:
+        if not outputs:
             return 0
-        values = self._compute(graph, chosen, wanted)
+        values = self._compute(graph, chosen, outputs)
         if values is None:
             return 0
         for index in reversed(chosen):
@@ -81,11 +83,11 @@ class Folder:
             graph.initializers[name] = from_numpy(value, name)
         return len(chosen)
 
-    def _chosen(self, graph: MutableGraph) -> list[int]:
+    def _choose_nodes(self, graph: MutableGraph) -> list[int]:
         """Numbers of the nodes whose inputs are constants, or results of such nodes."""
         sizes: dict[str, int] = {}
         chosen = []
-        for index, node in graph.alive():
+        for index, node in graph.living_nodes():
             if not _may_fold(graph, node):
                 continue
             read: dict[str, int] = {}
@@ -134,7 +136,7 @@ class Folder:
         return True
 
     def _compute(
-        self, graph: MutableGraph, chosen: Sequence[int], wanted: Sequence[str]
+        self, graph: MutableGraph, chosen: Sequence[int], outputs: Sequence[str]
     ) -> dict[str, np.ndarray] | None:
         nodes = tuple(graph.node(i) for i in chosen)
         read = {name for node in nodes for name in node.inputs}
@@ -143,23 +145,23 @@ class Folder:
             name="constants",
             nodes=nodes,
             inputs=(),
-            outputs=tuple(ValueInfo(name, graph.type_of(name)) for name in wanted),
+            outputs=tuple(ValueInfo(name, graph.type_of(name)) for name in outputs),
             initializers=constants,
             value_info={
                 name: ValueInfo(name, graph.type_of(name))
                 for node in nodes
                 for name in node.outputs
-                if name and name not in wanted
+                if name and name not in outputs
             },
         )
         values = self.evaluate(definition, graph.opset_imports)
         if values is None:
             log.debug("constants of %d nodes could not be computed", len(nodes))
             return None
-        found = dict(zip(wanted, values, strict=True))
-        arrays = {n: v for n, v in found.items() if isinstance(v, np.ndarray)}
+        computed = dict(zip(outputs, values, strict=True))
+        arrays = {n: v for n, v in computed.items() if isinstance(v, np.ndarray)}
         fit = all(_fits_declaration(graph, name, array) for name, array in arrays.items())
-        return arrays if fit and len(arrays) == len(found) else None
+        return arrays if fit and len(arrays) == len(computed) else None
 
 
 def _may_fold(graph: MutableGraph, node: Node) -> bool:
@@ -179,14 +181,14 @@ def _tensor_bytes(tensor: Tensor | None) -> int:
 
 def _bytes(graph: MutableGraph, name: str) -> int | None:
     """Bytes of a tensor of numbers whose every dimension is known."""
-    found = graph.type_of(name)
-    if not isinstance(found, TensorType) or found.shape is None:
+    value_type = graph.type_of(name)
+    if not isinstance(value_type, TensorType) or value_type.shape is None:
         return None
     try:
-        bits = element_bits(found.elem_type)
+        bits = element_bits(value_type.elem_type)
     except ValueError:
         return None
-    for dim in found.shape:
+    for dim in value_type.shape:
         if not isinstance(dim, int) or dim < 0:
             return None
         bits *= dim
@@ -195,5 +197,5 @@ def _bytes(graph: MutableGraph, name: str) -> int | None:
 
 def _fits_declaration(graph: MutableGraph, name: str, array: np.ndarray) -> bool:
     """Whether a result is what inference said; a model that says something else keeps its nodes."""
-    found = graph.type_of(name)
-    return isinstance(found, TensorType) and found.shape == array.shape
+    value_type = graph.type_of(name)
+    return isinstance(value_type, TensorType) and value_type.shape == array.shape

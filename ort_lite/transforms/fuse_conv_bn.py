@@ -38,10 +38,10 @@ def _conv_bn(graph: MutableGraph, index: int) -> bool:
     if _costs_memory(graph, conv.inputs[1]):
         return False
     weight = graph.array(conv.inputs[1])
-    given = conv.inputs[2] if len(conv.inputs) > 2 else ""
-    bias = graph.array(given) if given else None
+    bias_name = conv.inputs[2] if len(conv.inputs) > 2 else ""
+    bias = graph.array(bias_name) if bias_name else None
     statistics = [graph.array(name) for name in norm.inputs[1:5]]
-    if weight is None or (given and bias is None) or any(item is None for item in statistics):
+    if weight is None or (bias_name and bias is None) or any(item is None for item in statistics):
         return False
     arrays = [item for item in statistics if item is not None]
     if not _fit(weight, arrays):
@@ -83,9 +83,9 @@ def _is_conv(node: Node) -> bool:
 
 def _fit(weight: Array, statistics: list[Array]) -> bool:
     """One float type, and one statistic for each output channel."""
-    wanted = (weight.shape[0],) if weight.ndim else ()
+    shape = (weight.shape[0],) if weight.ndim else ()
     return weight.dtype in (np.float32, np.float64) and all(
-        item.dtype == weight.dtype and item.shape == wanted for item in statistics
+        item.dtype == weight.dtype and item.shape == shape for item in statistics
     )
 
 
@@ -98,11 +98,11 @@ def _fold(
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + epsilon)
         columns = factor.astype(weight.dtype).reshape(-1, *(1,) * (weight.ndim - 1))
-        found = weight * columns
+        folded = weight * columns
         offset = ((before - mean) * factor + shift).astype(weight.dtype)
-    if not found.size or not all(_finite(array) for array in (found, offset)):
+    if not folded.size or not all(_finite(array) for array in (folded, offset)):
         return None
-    return found, offset
+    return folded, offset
 
 
 def _finite(array: Array) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, Node
 from ort_lite.options import GraphOptimizationLevel
-from ort_lite.transforms.patterns import is_near, made_by, number, other_input, read_by
+from ort_lite.transforms.patterns import find_maker, is_near, number, other_input, read_by
 from ort_lite.transforms.rules import RewriteRule
 
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ def _gelu(graph: MutableGraph, index: int) -> bool:
     The same operations in another order: within 4 eps of the result, relative.
     """
     erf = graph.node(index)
-    scaled = made_by(graph, erf.inputs[0], "Div", "Mul")
+    scaled = find_maker(graph, erf.inputs[0], "Div", "Mul")
     added = read_by(graph, erf.outputs[0], "Add")
     if scaled is None or added is None or graph.users(erf.inputs[0]) != [index]:
         return False
-    x = _scaled_by_root(graph, scaled[1])
+    x = _find_root_scale(graph, scaled[1])
     one = number(graph, other_input(added[1], erf.outputs[0]))
-    if x is None or one != 1 or graph.pinned(erf.inputs[0]):
+    if x is None or one != 1 or graph.is_pinned(erf.inputs[0]):
         return False
     if graph.element_type(x) != DataType.FLOAT or not graph.shape(x):
         return False
-    found = _product(graph, x, added[1].outputs[0])
-    if found is None:
+    product = _product(graph, x, added[1].outputs[0])
+    if product is None:
         return False
-    *between, (last, final) = found
+    *between, (last, final) = product
     gelu = Node("Gelu", (x,), final.outputs, name=final.name, domain=DOMAIN)
     graph.replace(last, gelu)
     for at, _ in sorted([scaled, (index, erf), added, *between], key=_number, reverse=True):
@@ -44,11 +44,11 @@ def _gelu(graph: MutableGraph, index: int) -> bool:
     return True
 
 
-def _number(found: Found) -> int:
-    return found[0]
+def _number(indexed_node: Found) -> int:
+    return indexed_node[0]
 
 
-def _scaled_by_root(graph: MutableGraph, node: Node) -> str | None:
+def _find_root_scale(graph: MutableGraph, node: Node) -> str | None:
     """x of x / sqrt 2 or x * sqrt 0.5."""
     left, right = (*node.inputs, "", "")[:2]
     if node.op_type == "Div":
@@ -67,8 +67,8 @@ def _product(graph: MutableGraph, x: str, bracket: str) -> list[Found] | None:
     factor = other_input(first[1], bracket)
     if factor is None:
         return None
-    half = made_by(graph, factor, "Mul")
-    if half is not None and graph.users(factor) == [first[0]] and not graph.pinned(factor):
+    half = find_maker(graph, factor, "Mul")
+    if half is not None and graph.users(factor) == [first[0]] and not graph.is_pinned(factor):
         other = other_input(half[1], x)
         return [half, first] if number(graph, other) == 0.5 else None
     last = read_by(graph, first[1].outputs[0], "Mul")

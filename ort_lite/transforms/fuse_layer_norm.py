@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import DataType, Node
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.transforms.attributes import floating, int_of, integer, ints_of
-from ort_lite.transforms.patterns import made_by, number, other_input, read_by
+from ort_lite.transforms.patterns import find_maker, number, other_input, read_by
 from ort_lite.transforms.rules import RewriteRule
 
 if TYPE_CHECKING:
@@ -49,20 +49,20 @@ def _layer_norm(graph: MutableGraph, index: int) -> bool:
 
 def _variance(graph: MutableGraph, root: Node) -> tuple[float, str, str, list[Found]] | None:
     """epsilon, x, the name of x - mean, and the nodes from mean to variance + epsilon."""
-    added = made_by(graph, root.inputs[0], "Add")
+    added = find_maker(graph, root.inputs[0], "Add")
     if added is None:
         return None
     for variance, name in (added[1].inputs, added[1].inputs[::-1]):
-        epsilon, mean = number(graph, name), made_by(graph, variance, "ReduceMean")
+        epsilon, mean = number(graph, name), find_maker(graph, variance, "ReduceMean")
         if epsilon is None or mean is None or not _over_last(graph, mean[1]):
             continue
-        square = made_by(graph, mean[1].inputs[0], "Pow", "Mul")
+        square = find_maker(graph, mean[1].inputs[0], "Pow", "Mul")
         difference = _match_square(graph, square[1]) if square is not None else None
-        shifted = made_by(graph, difference, "Sub") if difference is not None else None
+        shifted = find_maker(graph, difference, "Sub") if difference is not None else None
         if square is None or difference is None or shifted is None:
             continue
         x, center = (*shifted[1].inputs, "", "")[:2]
-        middle = made_by(graph, center, "ReduceMean")
+        middle = find_maker(graph, center, "ReduceMean")
         if middle is None or middle[1].inputs[0] != x or not _over_last(graph, middle[1]):
             continue
         return epsilon, x, difference, [middle, shifted, square, mean, added]
@@ -121,7 +121,7 @@ def _only_inside(graph: MutableGraph, inside: list[Found], after: list[Found]) -
     """Whether what the nodes make is read by these nodes alone."""
     numbers = {at for at, _ in (*inside, *after)}
     return all(
-        not graph.pinned(name) and numbers.issuperset(graph.users(name))
+        not graph.is_pinned(name) and numbers.issuperset(graph.users(name))
         for _, node in inside
         for name in node.outputs
     )

@@ -36,11 +36,11 @@ class Fuser:
         self._disabled = disabled
         self.fired: Counter[str] = Counter()
 
-    def fused(self, ep: ExecutionProvider, partition: Graph) -> Graph:
+    def fuse(self, ep: ExecutionProvider, partition: Graph) -> Graph:
         """`partition` with what `ep.fusions` names; itself where there is nothing to fuse."""
-        asked = ep.fusions - self._disabled
+        names = ep.fusions - self._disabled
         rules = (
-            [r for r in fusions() if r.name in asked and r.level <= self._level] if asked else []
+            [r for r in fusions() if r.name in names and r.level <= self._level] if names else []
         )
         if not rules:
             return partition
@@ -55,4 +55,4 @@ class Fuser:
             return partition
         REMOVE_INITIALIZERS.transform(graph)
         self.fired += fired
-        return Graph(graph.finished(), partition.opset_imports, types_from=partition.types)
+        return Graph(graph.freeze(), partition.opset_imports, types_from=partition.types)

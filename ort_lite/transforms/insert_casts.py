@@ -66,7 +66,7 @@ def _insert(
     work = _Widening(graph, types, outer, depth)
     for node in graph.nodes:
         work.add(node)
-    return work.finished() if work.count else (graph, 0)
+    return work.finish() if work.count else (graph, 0)
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class _Widening:
             self._narrow(name)
         self.nodes.append(self._with_bodies(node))
 
-    def finished(self) -> tuple[GraphDef, int]:
+    def finish(self) -> tuple[GraphDef, int]:
         for info in self.graph.outputs:
             self._narrow(info.name)
         initializers = dict(self.graph.initializers)
@@ -134,18 +134,18 @@ class _Widening:
         )
 
     def _narrow_type(self, name: str) -> int | None:
-        found = self.known.get(name) if name else None
-        if isinstance(found, TensorType) and found.elem_type in self.types:
-            return found.elem_type
+        value_type = self.known.get(name) if name else None
+        if isinstance(value_type, TensorType) and value_type.elem_type in self.types:
+            return value_type.elem_type
         return None
 
     def _is_other_float(self, name: str) -> bool:
         """Whether a value is a float of a type that stays, which the node may not mix."""
-        found = self.known.get(name) if name else None
+        value_type = self.known.get(name) if name else None
         if not name:
             return False
         floats = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
-        return not isinstance(found, TensorType) or found.elem_type in floats
+        return not isinstance(value_type, TensorType) or value_type.elem_type in floats
 
     def _widen(self, node: Node) -> None:
         inputs = tuple(self._widen_input(name) for name in node.inputs)
@@ -194,12 +194,12 @@ class _Widening:
         if self.depth >= MAX_DEPTH:
             return node
 
-        def inserted(body: GraphDef) -> GraphDef:
+        def insert_in_body(body: GraphDef) -> GraphDef:
             graph, count = _insert(body, self.types, self, self.depth + 1)
             self.count += count
             return graph
 
-        return map_bodies(node, inserted)
+        return map_bodies(node, insert_in_body)
 
     def _narrow(self, name: str) -> None:
         """Make a value in its own type, where it exists in float32 only."""

@@ -86,7 +86,7 @@ class MutableGraph:
         assert node is not None, "rules are asked about nodes that are there"
         return node
 
-    def alive(self) -> list[tuple[int, Node]]:
+    def living_nodes(self) -> list[tuple[int, Node]]:
         """Numbers and nodes, in topological order."""
         return [(i, node) for i, node in enumerate(self.nodes) if node is not None]
 
@@ -99,17 +99,17 @@ class MutableGraph:
         """Numbers of the nodes that have `name` among their inputs, ascending."""
         return sorted(self._users.get(name, ()))
 
-    def pinned(self, name: str) -> bool:
+    def is_pinned(self, name: str) -> bool:
         """Whether something besides nodes of this graph reads a value: an output or a body."""
         return name in self.finals or bool(self._captured.get(name))
 
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
-        return bool(self._users.get(name)) or self.pinned(name)
+        return bool(self._users.get(name)) or self.is_pinned(name)
 
     def sole_maker(self, name: str) -> tuple[int, Node] | None:
         """The node that makes a value which exactly one node and nothing else reads."""
-        if self.pinned(name) or len(self._users.get(name, ())) != 1:
+        if self.is_pinned(name) or len(self._users.get(name, ())) != 1:
             return None
         return self.maker(name)
 
@@ -118,20 +118,22 @@ class MutableGraph:
         tensor = self.constant(name)
         if tensor is not None:
             return TensorType(tensor.data_type, tensor.dims)
-        found = self._types.get(name)
-        if found is None and self.outer is not None and not self._defines(name):
+        value_type = self._types.get(name)
+        if value_type is None and self.outer is not None and not self._defines(name):
             return self.outer.type_of(name)
-        return self._type_of(name) if found is None and self._type_of is not None else found
+        return (
+            self._type_of(name) if value_type is None and self._type_of is not None else value_type
+        )
 
     def element_type(self, name: str) -> int | None:
         """DataType of a tensor; None for anything else."""
-        found = self.type_of(name)
-        return found.elem_type if isinstance(found, TensorType) else None
+        value_type = self.type_of(name)
+        return value_type.elem_type if isinstance(value_type, TensorType) else None
 
     def shape(self, name: str) -> tuple[Dim, ...] | None:
         """Dimensions of a tensor of known rank."""
-        found = self.type_of(name)
-        return found.shape if isinstance(found, TensorType) else None
+        value_type = self.type_of(name)
+        return value_type.shape if isinstance(value_type, TensorType) else None
 
     def certain_shape(self, name: str) -> tuple[int, ...] | None:
         """The shape that a value has in every run; None if that is not certain."""
@@ -184,7 +186,7 @@ class MutableGraph:
             False, and nothing has changed, where a graph output or a body needs the output.
         """
         old = self.node(index).outputs[0]
-        if self.pinned(old):
+        if self.is_pinned(old):
             return False
         if self.type_of(name) is None and old in self._types:
             self._types[name] = self._types[old]
@@ -203,13 +205,13 @@ class MutableGraph:
         """A new initializer; its name starts with `base` and occurs nowhere else."""
         count = 0
         name = base
-        while self._known(name):
+        while self._is_known(name):
             count += 1
             name = f"{base}_{count}"
         self.initializers[name] = from_numpy(array, name)
         return name
 
-    def finished(self) -> GraphDef:
+    def freeze(self) -> GraphDef:
         """The graph as it is now; the one that went in, where nothing has changed."""
         nodes = tuple(node for node in self.nodes if node is not None)
         before = self._definition
@@ -220,10 +222,10 @@ class MutableGraph:
         kept = {n: info for n, info in before.value_info.items() if n in made}
         return replace(before, nodes=nodes, initializers=self.initializers, value_info=kept)
 
-    def _known(self, name: str) -> bool:
+    def _is_known(self, name: str) -> bool:
         if self._defines(name) or name in self._types or self._captured.get(name):
             return True
-        return self.outer is not None and self.outer._known(name)  # noqa: SLF001 - same class
+        return self.outer is not None and self.outer._is_known(name)  # noqa: SLF001 - same class
 
     def _defines(self, name: str) -> bool:
         return name in self._makers or name in self.initializers or name in self.inputs

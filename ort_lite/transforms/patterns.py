@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     Found = tuple[int, Node]
 
 
-def made_by(graph: MutableGraph, name: str, *operators: str) -> Found | None:
+def find_maker(graph: MutableGraph, name: str, *operators: str) -> Found | None:
     """The node of ai.onnx that makes `name`, if it is one of `operators`."""
-    found = graph.maker(name)
-    return found if found is not None and _is(found[1], operators) else None
+    maker = graph.maker(name)
+    return maker if maker is not None and _is(maker[1], operators) else None
 
 
 def read_by(graph: MutableGraph, name: str, *operators: str) -> Found | None:
     """The only node that reads `name`, and nothing else does, if it is one of `operators`."""
     users = graph.users(name)
-    if graph.pinned(name) or len(users) != 1:
+    if graph.is_pinned(name) or len(users) != 1:
         return None
     node = graph.node(users[0])
     return (users[0], node) if _is(node, operators) else None
@@ -45,9 +45,9 @@ def number(graph: MutableGraph, name: str | None) -> float | None:
     return float(array.reshape(-1)[0])
 
 
-def is_near(value: float | None, wanted: float) -> bool:
+def is_near(value: float | None, target: float) -> bool:
     """Whether a constant is a number as float32 writes it."""
-    return value is not None and abs(value - wanted) <= 1e-6 * abs(wanted)
+    return value is not None and abs(value - target) <= 1e-6 * abs(target)
 
 
 def _is(node: Node, operators: tuple[str, ...]) -> bool:

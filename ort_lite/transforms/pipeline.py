@@ -45,7 +45,7 @@ TIDYING = (unused.REMOVE_NODES, unused.REMOVE_OUTPUTS, unused.REMOVE_INITIALIZER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class TransformSettings:
     """Settings of the transformations, and the function that computes constants.
 
     Attributes:
@@ -78,7 +78,7 @@ class Transformed:
     fired: Mapping[str, int] = field(default_factory=dict)
 
 
-def transform(model: Model, settings: Settings) -> Transformed:
+def transform(model: Model, settings: TransformSettings) -> Transformed:
     """Apply every rule and transformer of the level until none fires.
 
     Args:
@@ -104,7 +104,7 @@ def transform(model: Model, settings: Settings) -> Transformed:
     return Transformed(replace(model, graph=graph), dict(work.fired))
 
 
-def transformers(settings: Settings) -> tuple[GraphTransformer, ...]:
+def transformers(settings: TransformSettings) -> tuple[GraphTransformer, ...]:
     """The global transformations, of every level, in the order in which they run."""
     folding: tuple[GraphTransformer, ...] = ()
     if settings.evaluate is not None:
@@ -123,7 +123,7 @@ class _Work:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TransformSettings,
         transformers: tuple[GraphTransformer, ...],
         shapes: Callable[[str], tuple[int, ...] | None] | None,
     ) -> None:
@@ -161,7 +161,7 @@ class _Work:
             for step in self._transformers:
                 if step in TIDYING:
                     self.fired += Counter({step.name: step.transform(graph)})
-        return graph.finished()
+        return graph.freeze()
 
     def _settle(self, graph: MutableGraph) -> None:
         for _ in range(ROUNDS):
@@ -175,12 +175,12 @@ class _Work:
             self.fired += fired
 
     def _bodies(self, graph: MutableGraph, depth: int) -> bool:
-        def transformed(body: GraphDef) -> GraphDef:
+        def transform_body(body: GraphDef) -> GraphDef:
             return self.graph(body, graph.opset_imports, outer=graph, depth=depth + 1)
 
         changed = False
-        for index, node in graph.alive():
-            new = map_bodies(node, transformed)
+        for index, node in graph.living_nodes():
+            new = map_bodies(node, transform_body)
             if new is not node:
                 graph.replace(index, new)
                 changed = True

@@ -75,7 +75,7 @@ def _eliminate(graph: MutableGraph) -> int:
 def _merge(graph: MutableGraph, earlier: int, index: int, renamed: dict[str, str]) -> bool:
     """Let later nodes read an earlier node's outputs in place of those of node `index`."""
     kept, node = graph.node(earlier), graph.node(index)
-    if any(graph.pinned(name) for name in node.outputs if name):
+    if any(graph.is_pinned(name) for name in node.outputs if name):
         return False
     outputs = tuple(a or b for a, b in zip(kept.outputs, node.outputs, strict=True))
     pairs = zip(node.outputs, kept.outputs, strict=True)

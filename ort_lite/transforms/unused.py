@@ -30,11 +30,11 @@ def _remove_nodes(graph: MutableGraph) -> int:
 def _remove_outputs(graph: MutableGraph) -> int:
     """Drop optional outputs at the end of a node's list that nobody reads."""
     count = 0
-    for index, node in graph.alive():
+    for index, node in graph.living_nodes():
         if len(node.outputs) < 2 or node.domain not in ONNX_DOMAINS:
             continue
         outputs = list(node.outputs)
-        required = _required(node, graph.opset)
+        required = _required_outputs(node, graph.opset)
         while len(outputs) > required and not (outputs[-1] and graph.is_read(outputs[-1])):
             outputs.pop()
         if len(outputs) < len(node.outputs):
@@ -43,7 +43,7 @@ def _remove_outputs(graph: MutableGraph) -> int:
     return count
 
 
-def _required(node: Node, opset: int) -> int:
+def _required_outputs(node: Node, opset: int) -> int:
     """How many outputs a node of this operator must have."""
     every = len(node.outputs)
     if node.op_type in MEANS_TRAINING:

@@ -37,7 +37,7 @@ class Signer:
     key: Ed25519PrivateKey
     public_key: bytes
 
-    def signed(self, record: SignatureRecord) -> SignatureRecord:
+    def sign(self, record: SignatureRecord) -> SignatureRecord:
         """`record` with a signature by this key."""
         ours = replace(record, public_key=self.public_key, signature=b"")
         return replace(ours, signature=self.key.sign(ours.message))
@@ -83,8 +83,8 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
             raise InvalidArgument(
                 f"the private key {path} cannot be decrypted with this passphrase: {exc}"
             ) from exc
-        found = "a public key" if b"BEGIN PUBLIC KEY" in data else "something else"
-        raise InvalidArgument(f"the private key {path}: found {found}, {_EXPECTED}") from exc
+        actual = "a public key" if b"BEGIN PUBLIC KEY" in data else "something else"
+        raise InvalidArgument(f"the private key {path}: found {actual}, {_EXPECTED}") from exc
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidArgument(f"the private key {path}: found {type(key).__name__}, {_EXPECTED}")
     return Signer(key, ed25519.public_half(key))

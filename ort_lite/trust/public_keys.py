@@ -73,16 +73,16 @@ def _files(name: str) -> Sequence[str]:
         return [name]
     _require_guarded(name)
     try:
-        found = sorted(f for f in os.listdir(name) if f.endswith(SUFFIXES) and f[0] != ".")  # noqa: PTH208 - as above
+        names = sorted(f for f in os.listdir(name) if f.endswith(SUFFIXES) and f[0] != ".")  # noqa: PTH208 - as above
     except OSError as exc:
         raise InvalidArgument(f"{TRUST_KEY}: {name} cannot be listed: {exc.strerror}") from exc
-    if not found:
-        wanted = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
+    if not names:
+        patterns = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise InvalidArgument(
-            f"{TRUST_KEY}: the folder {name} has no file {wanted}, expected at least one public "
+            f"{TRUST_KEY}: the folder {name} has no file {patterns}, expected at least one public "
             f"key: {_MAKE}"
         )
-    return [os.path.join(name, one) for one in found]  # noqa: PTH118 - as above
+    return [os.path.join(name, one) for one in names]  # noqa: PTH118 - as above
 
 
 def read_public_keys(path: str) -> list[PublicKey]:
@@ -103,27 +103,27 @@ def read_public_keys(path: str) -> list[PublicKey]:
         ) from exc
     blocks = _BLOCK.findall(data)
     if not blocks or len(data) > MAX_KEY_FILE:
-        raise _wrong(path, "no PEM block" if not blocks else "a large file")
+        raise _key_error(path, "no PEM block" if not blocks else "a large file")
     return [PublicKey(_der(path, label.decode(), body), path) for label, body in blocks]
 
 
 def _der(path: str, label: str, body: bytes) -> bytes:
     if "PRIVATE" in label:
-        raise _wrong(path, f"a private key ({label})")
+        raise _key_error(path, f"a private key ({label})")
     if label != _PUBLIC:
-        raise _wrong(path, label)
+        raise _key_error(path, label)
     try:
         der = b64decode(b"".join(body.split()), validate=True)
     except ValueError as exc:
-        raise _wrong(path, f"invalid base64 ({exc})") from exc
+        raise _key_error(path, f"invalid base64 ({exc})") from exc
     if not is_ed25519(der):
-        raise _wrong(path, f"a public key of another type ({len(der)} bytes)")
+        raise _key_error(path, f"a public key of another type ({len(der)} bytes)")
     return der
 
 
-def _wrong(path: str, found: str) -> InvalidArgument:
+def _key_error(path: str, actual: str) -> InvalidArgument:
     return InvalidArgument(
-        f"the public key {path}: found {found}, expected a PEM {_PUBLIC} of Ed25519; {_MAKE}"
+        f"the public key {path}: found {actual}, expected a PEM {_PUBLIC} of Ed25519; {_MAKE}"
     )
 
 

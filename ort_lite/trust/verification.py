@@ -52,17 +52,17 @@ class Proof:
             )
         if listed.part == HEAD and head is None:
             raise self._mismatch(location, "it holds no digests", "the container that was signed")
-        found = signed_file_of(location, pieces, head if listed.part == HEAD else None)
-        if found != listed:
+        computed = signed_file_of(location, pieces, head if listed.part == HEAD else None)
+        if computed != listed:
             raise self._mismatch(
                 location,
-                f"{found.size} bytes, digest {found.blake3[:16]}...",
+                f"{computed.size} bytes, digest {computed.blake3[:16]}...",
                 f"{listed.size} bytes with {listed.blake3[:16]}... ({listed.part}), as signed",
             )
 
-    def _mismatch(self, location: str, found: str, expected: str) -> FormatError:
+    def _mismatch(self, location: str, actual: str, expected: str) -> FormatError:
         what = f"file '{location[:200]}' (signature of {self.record.key_id[:KEY_SHOWN]})"
-        return FormatError(what, found, expected, reason=Reason.UNTRUSTED)
+        return FormatError(what, actual, expected, reason=Reason.UNTRUSTED)
 
 
 def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
@@ -82,14 +82,14 @@ def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
     try:
         signed = read_signed(data.view)
     except FormatError as exc:
-        raise untrusted(str(exc.in_file(file))) from exc
+        raise untrusted_error(str(exc.in_file(file))) from exc
     known = [record for record in signed.records if record.public_key in keys]
     if not known:
-        found = (
+        signers = (
             f"signed by {describe_keys(signed.records)} alone" if signed.records else "not signed"
         )
-        raise untrusted(
-            f"{file}: {found}, expected a signature by {_key_names(tuple(keys.values()))}"
+        raise untrusted_error(
+            f"{file}: {signers}, expected a signature by {_key_names(tuple(keys.values()))}"
         )
     problems = []
     digest = signed.digest(data.pieces())
@@ -98,7 +98,7 @@ def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
         if not problem:
             return Proof(record, keys[record.public_key])
         problems.append(f"{record.key_id[:KEY_SHOWN]}: {problem}")
-    raise untrusted(f"{file}: wrongly signed: {'; '.join(problems)}")
+    raise untrusted_error(f"{file}: wrongly signed: {'; '.join(problems)}")
 
 
 def record_problem(record: SignatureRecord, signed: SignedModel, digest: str) -> str:
@@ -118,7 +118,7 @@ def record_problem(record: SignatureRecord, signed: SignedModel, digest: str) ->
     return ""
 
 
-def untrusted(message: str) -> InvalidGraph:
+def untrusted_error(message: str) -> InvalidGraph:
     """The error for a model that no trusted key has signed as it is."""
     return InvalidGraph(
         f"{message} (reason: {Reason.UNTRUSTED}). To fix this: {MEND}.",

@@ -38,13 +38,13 @@ from eps.opencl.compile.tilings import Problem, Tile, Tiling  # noqa: E402 - as 
 from eps.opencl.runtime.identity import read_identity  # noqa: E402 - as above
 from eps.opencl.trials import record as trial_record  # noqa: E402 - as above
 from eps.opencl.tuning.cache import TuningCache  # noqa: E402 - as above
-from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, write_cross  # noqa: E402 - as above
+from ort_lite.hw.cross_result import CrossCell, CrossResult, CrossRow, write_cross  # noqa: E402 - as above
 from ort_lite.hw.read_matrix import read_matrix  # noqa: E402 - as above
 from ort_lite.hw.report import REPORT_FILE, make_report  # noqa: E402 - as above
-from ort_lite.hw.result import Case, RowResult, write_result  # noqa: E402 - as above
+from ort_lite.hw.result import CaseResult, RowResult, write_result  # noqa: E402 - as above
 from ort_lite.model_cache.store import CacheStore  # noqa: E402 - as above
 from ort_lite.model_cache.transfer import export_entries  # noqa: E402 - as above
-from ort_lite.testing.context_file import undigested  # noqa: E402 - as above
+from ort_lite.testing.context_file import remove_digests  # noqa: E402 - as above
 from ort_lite.version import VERSION  # noqa: E402 - as above
 
 PROVIDERS: dict[str, tuple[str, dict[str, str]]] = {
@@ -149,7 +149,7 @@ class Release:
         (node,) = [n for n in proto.graph.node if n.op_type == "EPContext"]
         kept = [a for a in node.attribute if a.name != "notes"]
         (payload,) = [a for a in kept if a.name == "ep_cache_context"]
-        container = undigested((folder / payload.s.decode()).read_bytes())
+        container = remove_digests((folder / payload.s.decode()).read_bytes())
         payload.s = b"without_notes.bin"
         del node.attribute[:]
         node.attribute.extend(kept)
@@ -228,13 +228,15 @@ class Release:
         folder.mkdir()
         (folder / "hw_matrix.yaml").write_text(MATRIX, encoding="utf-8")
         started = "2026-11-22T10:00:00+00:00"
-        case = Case(suite="all", name="dense", outcome="passed", seconds=0.5, metrics={"run": 1.5})
+        case = CaseResult(
+            suite="all", name="dense", outcome="passed", seconds=0.5, metrics={"run": 1.5}
+        )
         result = RowResult(
             row="plain", status="passed", started=started, ep="CPUExecutionProvider",
             identity=IDENTITY, suites=("all",), cases=(case,),
         )  # fmt: skip
         write_result(result, folder)
-        cell = Cell(builder="plain", loader="plain", model="dense", verdict="optimal")
+        cell = CrossCell(builder="plain", loader="plain", model="dense", verdict="optimal")
         row = CrossRow(row="plain", status="ready", identity=IDENTITY)
         write_cross(CrossResult(started=started, rows=(row,), cells=(cell,)), folder)
         import msgspec  # noqa: PLC0415 - as ort_lite.cli.hw_report, which writes the file

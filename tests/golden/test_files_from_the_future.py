@@ -43,7 +43,7 @@ from ort_lite.hw.result import read_results
 from ort_lite.model_cache import source_digest
 from ort_lite.model_cache.entry import NewerEntryError, read_entry
 from ort_lite.model_cache.eviction import remove_leftovers
-from ort_lite.model_cache.source_digest import Source, SourceFile, SourceStamps
+from ort_lite.model_cache.source_digest import DigestedSource, SourceFile, SourceStamps
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import import_entries
 from ort_lite.model_cache.verification import problems
@@ -329,16 +329,18 @@ def test_a_digest_that_another_version_remembered_is_made_anew(
     (tmp_path / "stamps").mkdir()
     stamps = SourceStamps(tmp_path / "stamps")
     file = SourceFile.of(str(model))
-    stamps.remember(Source("ab", (file,)), "", now_ns=file.ctime_ns + 10 * source_digest.YOUNG_NS)
+    stamps.remember(
+        DigestedSource("ab", (file,)), "", now_ns=file.ctime_ns + 10 * source_digest.YOUNG_NS
+    )
     (stamp,) = (tmp_path / "stamps").iterdir()
-    assert stamps.known(model, "") is not None
+    assert stamps.find_digest(model, "") is not None
     content = json.loads(stamp.read_bytes())
     del content["check"]
     content["format"] += 1
     stamp.write_text(
         json.dumps({**content, "check": source_digest._check(content)}), encoding="utf-8"
     )
-    assert stamps.known(model, "") is None
+    assert stamps.find_digest(model, "") is None
 
 
 def test_an_adapter_of_another_version_is_refused(released: Released) -> None:

@@ -18,7 +18,7 @@ import pytest
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from ctx_formats.notes import read_notes
-from ort_lite.testing.context_file import ContextFile, undigested
+from ort_lite.testing.context_file import ContextFile, remove_digests
 
 HERE = Path(__file__).parent
 EP = "OpenVINOExecutionProvider"
@@ -61,7 +61,7 @@ def test_old_files_stay_readable(golden: Golden) -> None:
     notes = read_notes(node)
     assert notes is not None
     assert notes.identity.sdk_version == node.ep_sdk_version == golden.version
-    assert len(container.verified(node.partition_name)) == notes.payload_size
+    assert len(container.read_payload(node.partition_name)) == notes.payload_size
 
 
 def test_a_check_names_the_version_that_made_it(golden: Golden) -> None:
@@ -89,7 +89,7 @@ def test_it_computes_right_or_is_refused(golden: Golden) -> None:
 
 def test_one_that_lies_about_its_version_computes_right_or_is_refused(golden: Golden) -> None:
     """Without digests and notes, its node claims the OpenVINO at hand."""
-    golden.file.put_container(undigested(golden.file.container()))
+    golden.file.put_container(remove_digests(golden.file.container()))
     here = version("openvino")
     golden.file.edit(lambda node: replace(node, notes="", ep_sdk_version=here))
     found = answer_or_reason(golden.file)

@@ -24,7 +24,7 @@ from ort_lite.hw.cross_result import read_cross
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.report import make_report, read_report
 from ort_lite.hw.result import read_results
-from ort_lite.model_cache.entry import Entry
+from ort_lite.model_cache.entry import CacheEntry
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import import_entries
 from ort_lite.model_cache.verification import problems
@@ -104,7 +104,7 @@ def test_entries_of_the_model_cache_are_whole(released: Released) -> None:
     store = CacheStore(released.root / "cache")
     entries = list(store.entries())
     assert len(entries) == 3
-    assert all(isinstance(entry, Entry) for entry in entries)
+    assert all(isinstance(entry, CacheEntry) for entry in entries)
     assert list(problems(store)) == []
     assert sum(store.is_pinned(key) for key in store.entry_keys()) == 1
 
@@ -196,7 +196,7 @@ def test_results_of_the_hardware_matrix_make_a_report(released: Released) -> Non
     assert (result.row, result.status, result.cases[0].metrics) == ("plain", "passed", {"run": 1.5})
     cross = read_cross([folder])
     assert cross is not None
-    assert [cell.found for cell in cross.cells] == ["optimal"]
+    assert [cell.verdict_text for cell in cross.cells] == ["optimal"]
     assert [one.started for one in read_report(folder).history] == [result.started]
     made = make_report(read_matrix(folder / "hw_matrix.yaml"), [folder], folder)
     assert len(made.history) == 2

@@ -117,7 +117,7 @@ def test_ranks_that_go_up_and_down_are_not_added_up() -> None:
 def test_long_names_of_dimensions_are_not_repeated_in_every_shape() -> None:
     long = "d" * 5000
     data = model(chain("Sin", 50), (long, "short"))
-    found = loader.typed(read_model(memoryview(data)), {}).graph
+    found = loader.infer_model(read_model(memoryview(data)), {}).graph
     symbols = [dim for info in found.value_info.values() for dim in info.type.shape]  # type: ignore[union-attr] # tensors
     assert len(symbols) == 2 * 49
     assert max(map(len, map(str, symbols))) <= LONGEST
@@ -179,7 +179,7 @@ def test_elements_of_long_vectors_are_not_followed(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inference = _Inference(monkeypatch)
-    loader.typed(read_model(memoryview(data)), {})
+    loader.infer_model(read_model(memoryview(data)), {})
     assert inference.followed
     assert not any(inference.followed)
 
@@ -195,7 +195,7 @@ def test_elements_of_shapes_are_followed_where_that_finds_more(
     ]
     data = model(nodes, ("batch", 2, 2), first=np.int64([0]), four=np.int64([4]))
     inference = _Inference(monkeypatch)
-    found = loader.typed(read_model(memoryview(data)), {}).graph
+    found = loader.infer_model(read_model(memoryview(data)), {}).graph
     assert True in inference.followed
     assert found.outputs[0].type.shape == ("batch", 4)  # type: ignore[union-attr] # a tensor
 

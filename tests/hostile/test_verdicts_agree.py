@@ -45,7 +45,7 @@ def recorded(**fields: str) -> Change:
         node = replace(
             node, ep_sdk_version=identity.sdk_version, hardware_architecture=identity.architecture
         )
-        sealed = replace(notes, identity=identity).sealed_into(node)
+        sealed = replace(notes, identity=identity).seal_into(node)
         graph = replace(model.graph, nodes=(sealed.to_node(),))
         made.path.write_bytes(model_bytes(replace(model, graph=graph)))
 

@@ -14,7 +14,7 @@ from eps.opencl.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from eps.opencl.cl.objects import Buffer, Context
-    from eps.opencl.program_spec import ArenaSpan, Port
+    from eps.opencl.program_spec import ArenaSpan, ProgramPort
 
 FOREVER = 1 << 30
 
@@ -35,7 +35,7 @@ class SeparatedExecutable(Executable):
                     self._queue.fill(found, fill.value, 0, place.size)
         return found
 
-    def _copy(self, array: Any, port: Port, *, write: bool) -> None:
+    def _copy(self, array: Any, port: ProgramPort, *, write: bool) -> None:
         if not array.nbytes:
             return
         places = [p for p in self._parts if p.offset <= port.offset < p.offset + p.size]

@@ -61,11 +61,11 @@ def test_the_command_line_lists_its_device(installed: Site, tmp_path: Path) -> N
 
 def test_it_runs_a_model_with_the_reference_s_numbers(installed: Site) -> None:
     case = oracle_case("affine")
-    with ort.InferenceSession(case.encoded(), providers=[EXAMPLE]) as session:
+    with ort.InferenceSession(case.encode(), providers=[EXAMPLE]) as session:
         assert session.explain().node_counts() == {EXAMPLE: 3}
         for one in case.feeds:
             (found,) = session.run(None, dict(one))
-            np.testing.assert_allclose(found, case.expected(one)[0], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found, case.expected_outputs(one)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_its_options_are_checked_by_name_and_by_value(installed: Site) -> None:

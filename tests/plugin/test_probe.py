@@ -21,7 +21,7 @@ import ort_lite as ort
 from ctx_formats.notes import read_notes
 from ort_lite.context.signing import sign_file
 from ort_lite.providers import catalog
-from ort_lite.testing.context_file import ContextFile, undigested
+from ort_lite.testing.context_file import ContextFile, remove_digests
 from ort_lite.trust.private_keys import generate_key, read_signer
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def signed(own: Made, tmp_path: Path) -> Made:
 @pytest.fixture
 def foreign(own: Made) -> Made:
     """One of a producer without digests."""
-    own.file.put_container(undigested(own.file.container()))
+    own.file.put_container(remove_digests(own.file.container()))
     own.file.edit(lambda node: replace(node, notes=""))
     return own
 
@@ -209,7 +209,7 @@ def test_signed_for_a_device_that_is_not_named_is_tried(signed: Made) -> None:
     def moved(node: EpContextNode) -> EpContextNode:
         notes = read_notes(node)
         assert notes is not None
-        return replace(notes, identity=replace(notes.identity, device="")).sealed_into(node)
+        return replace(notes, identity=replace(notes.identity, device="")).seal_into(node)
 
     signed.file.edit(moved)
     signer = read_signer(signed.file.path.parents[1] / "own.key", None)
@@ -234,7 +234,7 @@ def test_never_is_the_default_and_leaves_nothing_behind(own: Made) -> None:
 
 
 def test_what_the_loader_refuses_is_no_crash(foreign: Made) -> None:
-    foreign.file.put_container(undigested(foreign.file.container(), lambda _: b"engine"))
+    foreign.file.put_container(remove_digests(foreign.file.container(), lambda _: b"engine"))
     with pytest.raises(ort.InvalidGraph) as found:
         foreign.load("auto")
     assert found.value.reason == "vendor_rejected"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def _kernels_in(name: str) -> tuple[KernelDef, ...]:
-    found: tuple[KernelDef, ...] = importlib.import_module(f"eps.cpu.kernels.{name}").KERNELS
-    return found
+    kernels: tuple[KernelDef, ...] = importlib.import_module(f"eps.cpu.kernels.{name}").KERNELS
+    return kernels
 
 
 class OwnKernels(KernelRegistry):
@@ -57,14 +57,14 @@ class OwnKernels(KernelRegistry):
         return super().search(call, resolver)
 
     def _import(self, domain: str, op_type: str) -> None:
-        wanted = (domain, op_type)
-        if wanted in self._registered:
+        operator = (domain, op_type)
+        if operator in self._registered:
             return
         with self._lock:
-            if wanted in self._registered:
+            if operator in self._registered:
                 return
-            for name in self._modules.get(wanted, ()):
+            for name in self._modules.get(operator, ()):
                 for definition in _kernels_in(name):
-                    if (definition.domain, definition.op_type) == wanted:
+                    if (definition.domain, definition.op_type) == operator:
                         self.register(definition)
-            self._registered.add(wanted)
+            self._registered.add(operator)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import widened
-from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, check_scores, combined
+from eps.cpu.arrays import widen_floats
+from eps.cpu.scaled_attention import Masks, Scoring, as_bias, attend, check_scores, combine_biases
 from ort_lite.ep import KernelDef, kernel, numpy_dtype
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class _Attention:
         if past_key is not None and past_value is not None:
             k, v = np.concatenate((past_key, k), 2), np.concatenate((past_value, v), 2)
         queries, keys, values = (
-            x.astype(np.float64) if self.double else widened(x) for x in (q, k, v)
+            x.astype(np.float64) if self.double else widen_floats(x) for x in (q, k, v)
         )
         check_scores(q, k)
         offset = self._offset(q, past_key, lengths)
@@ -97,20 +97,20 @@ class _Attention:
         lengths: Array | None,
         offset: Array | int,
     ) -> Array | None:
-        given = None
+        bias = None
         if mask is not None:
-            given = as_bias(mask, q) if mask.dtype == np.bool_ else mask.astype(q.dtype)
-            missing = total - given.shape[-1]
+            bias = as_bias(mask, q) if mask.dtype == np.bool_ else mask.astype(q.dtype)
+            missing = total - bias.shape[-1]
             if missing > 0:
-                width = [(0, 0)] * (given.ndim - 1) + [(0, missing)]
-                given = np.pad(given, width, constant_values=-np.inf)
-        allowed = self.masks.allowed(q.shape[2], total, offset)
+                width = [(0, 0)] * (bias.ndim - 1) + [(0, missing)]
+                bias = np.pad(bias, width, constant_values=-np.inf)
+        allowed = self.masks.allowed_keys(q.shape[2], total, offset)
         positions = None if allowed is None else as_bias(allowed, q)
         padding = None
         if lengths is not None:
             valid = np.arange(total) < lengths.reshape(-1, 1, 1, 1)
             padding = as_bias(valid, q)
-        return combined(given, positions, padding)
+        return combine_biases(bias, positions, padding)
 
 
 def _attention(info: KernelInfo) -> KernelFn:
@@ -129,12 +129,12 @@ def _attention(info: KernelInfo) -> KernelFn:
         q_heads=info.attr("q_num_heads"),
         kv_heads=info.attr("kv_num_heads"),
         double=precision is not None and numpy_dtype(precision) == np.float64,
-        keep=_STAGES[mode] if info.wants(3) else "",
+        keep=_STAGES[mode] if info.is_output_used(3) else "",
     )
     return attention.run
 
 
-def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
+def rotate_pairs(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:
     """Pairs of the last axis turned by angles.
 
     Args:
@@ -162,11 +162,11 @@ def _rotary_embedding(info: KernelInfo) -> KernelFn:
     size = info.attr("rotary_embedding_dim", 0)
 
     def run(x: Array, cos: Array, sin: Array, positions: Array | None = None) -> Array:
-        wide = widened(x)
+        wide = widen_floats(x)
         # Heads come after positions, as in the caches.
         rows = wide.transpose(0, 2, 1, 3) if x.ndim == 4 else _by_head(wide, heads)
         turned = size or rows.shape[3]
-        angles: Sequence[Array] = [widened(cos), widened(sin)]
+        angles: Sequence[Array] = [widen_floats(cos), widen_floats(sin)]
         if positions is not None:
             angles = [table[positions] for table in angles]
         if angles[0].shape[-1] != turned // 2 or angles[1].shape[-1] != turned // 2:
@@ -176,7 +176,7 @@ def _rotary_embedding(info: KernelInfo) -> KernelFn:
             )
         c, s = (table[:, :, None] for table in angles)
         result = rows.copy()
-        result[..., :turned] = rotated(rows[..., :turned], c, s, interleaved=interleaved)
+        result[..., :turned] = rotate_pairs(rows[..., :turned], c, s, interleaved=interleaved)
         back = result.transpose(0, 2, 1, 3) if x.ndim == 4 else result.reshape(x.shape)
         return back.astype(x.dtype, copy=False)
 

@@ -103,14 +103,14 @@ def _legacy_broadcast(info: KernelInfo, function: Function) -> KernelFn:
         return _with_memory(info, function)
     broadcast, axis = info.attr("broadcast", 0), info.attr("axis")
 
-    def aligned(a: Array, b: Array) -> Array:
+    def run_aligned(a: Array, b: Array) -> Array:
         if not broadcast and a.shape != b.shape and b.ndim:  # scalars went through, and do
             raise ValueError(f"shapes {a.shape} and {b.shape} differ and broadcast is 0")
         if axis is not None and b.ndim:
             b = b.reshape(b.shape + (1,) * (a.ndim - axis % max(a.ndim, 1) - b.ndim))
         return function(a, b)
 
-    return aligned
+    return run_aligned
 
 
 def _with_memory(info: KernelInfo, function: Function) -> KernelFn:

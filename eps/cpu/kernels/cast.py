@@ -37,11 +37,11 @@ def cast(x: Array, dtype: DType, *, saturate: bool = True, round_mode: str = "up
     if dtype == _E8M0:
         return to_e8m0(x, saturate=saturate, round_mode=round_mode)
     if saturate and dtype.name.startswith("float8"):
-        return saturated(x, dtype)
+        return saturate_to_float8(x, dtype)
     return x.astype(dtype)
 
 
-def saturated(x: Array, dtype: DType) -> Array:
+def saturate_to_float8(x: Array, dtype: DType) -> Array:
     """Floats rounded to a float8 type; what is too large, infinities too, to its largest."""
     largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 or not is_floating(x.dtype) else x

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import outer_checked, widened
+from eps.cpu.arrays import outer_checked, widen_floats
 from eps.cpu.kernels.attention import merge_heads, split_heads
 from eps.cpu.products import matmul
-from eps.cpu.scaled_attention import Scoring, attend, check_scores, combined
+from eps.cpu.scaled_attention import Scoring, attend, check_scores, combine_biases
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Heads:
         self, qkv: Sequence[Array], mask: Array | None, bias: Array | None
     ) -> tuple[Array, Array | None]:
         """Attention of heads [B, N, L, H]; the result [B, L, N * H], and the scores to keep."""
-        q, k, v = (widened(x) for x in qkv)
+        q, k, v = (widen_floats(x) for x in qkv)
         check_scores(q, k)
         batch, _, length, size = q.shape
         total = k.shape[2]
@@ -70,9 +70,9 @@ class _Heads:
             triangle = np.where(later, _LOWEST, np.float32(0))
             # Two of the lowest numbers would add to -infinity, and a row of them to NaN.
             masks = triangle if masks is None else np.maximum(masks + triangle, _LOWEST)
-        given = None if bias is None else widened(bias)
+        added = None if bias is None else widen_floats(bias)
         scale = 1 / math.sqrt(size) if not self.scale else self.scale
-        scores = attend(q, k, v, combined(masks, given), Scoring(scale=scale, keep=self.keep))
+        scores = attend(q, k, v, combine_biases(masks, added), Scoring(scale=scale, keep=self.keep))
         return merge_heads(scores.y).astype(qkv[0].dtype, copy=False), scores.kept
 
     def _mask(self, mask: Array, sizes: tuple[int, int, int]) -> Array:
@@ -86,8 +86,8 @@ class _Heads:
         if mask.ndim == 1 and mask.size in (batch, 2 * batch):
             ends = mask[:batch, None]
             starts = mask[batch:, None] if mask.size > batch else 0
-            seen = (keys < ends) & (keys >= starts)
-            return self._filter(seen[:, None, None])
+            is_visible = (keys < ends) & (keys >= starts)
+            return self._filter(is_visible[:, None, None])
         if mask.shape == (batch, total) or mask.shape == (1, total):
             return self._filter(mask[:, None, None] > 0)
         if mask.shape == (batch, length, total):
@@ -97,8 +97,8 @@ class _Heads:
             f"{total} keys"
         )
 
-    def _filter(self, seen: Array) -> Array:
-        return np.where(seen, np.float32(0), np.float32(self.filtered))
+    def _filter(self, is_visible: Array) -> Array:
+        return np.where(is_visible, np.float32(0), np.float32(self.filtered))
 
 
 def _is_unsupported(info: KernelInfo, *attributes: str) -> bool:
@@ -131,9 +131,9 @@ def _attention(info: KernelInfo) -> KernelFn | None:
         x, w, b, mask, past, bias = (*inputs, *(None,) * (6 - len(inputs)))[:6]
         assert x is not None
         assert w is not None
-        projected = matmul(widened(x), widened(w))
+        projected = matmul(widen_floats(x), widen_floats(w))
         if b is not None:
-            projected += widened(b)
+            projected += widen_floats(b)
         parts = sizes or [w.shape[1] // 3] * 3
         q, k, v = _project_packed(projected.astype(x.dtype, copy=False), parts, heads.count)
         k, v = _with_past(k, v, past)
@@ -150,8 +150,8 @@ def _q_attention(info: KernelInfo) -> KernelFn | None:
     heads = _Heads.of(info)
 
     def run(*inputs: Array | None) -> tuple[Array, ...]:
-        given = (*inputs, *(None,) * (9 - len(inputs)))
-        x, w, b, x_scale, w_scale, mask, x_zero, w_zero, past = given
+        operands = (*inputs, *(None,) * (9 - len(inputs)))
+        x, w, b, x_scale, w_scale, mask, x_zero, w_zero, past = operands
         assert x is not None
         assert w is not None
         assert x_scale is not None
@@ -177,11 +177,11 @@ def _multi_head(info: KernelInfo) -> KernelFn | None:
     """com.microsoft MultiHeadAttention-1; shared buffers and beams are declined."""
     if any(i < info.n_inputs and info.node.inputs[i] for i in (8, 9)):
         return None
-    heads = _Heads.of(info, "softmax" if info.wants(3) else "")
+    heads = _Heads.of(info, "softmax" if info.is_output_used(3) else "")
 
     def run(*inputs: Array | None) -> tuple[Array | None, ...]:
-        given = (*inputs, *(None,) * (8 - len(inputs)))
-        q, k, v, bias, mask, added, past_key, past_value = given[:8]
+        operands = (*inputs, *(None,) * (8 - len(inputs)))
+        q, k, v, bias, mask, added, past_key, past_value = operands[:8]
         assert q is not None
         q, k, v = _split_heads(q, k, v, bias, heads.count)
         if past_key is not None and past_value is not None:

@@ -10,7 +10,7 @@ from eps.cpu.kernels.conv import conv_kernel
 from eps.cpu.kernels.conv_integer import qlinear_conv
 from eps.cpu.kernels.matmul import gemm_kernel
 from eps.cpu.kernels.pool import along_axes, average_pool, lowest
-from eps.cpu.kernels.quantize import requantized
+from eps.cpu.kernels.quantize import requantize
 from eps.cpu.kernels.unary import relu, sigmoid
 from eps.cpu.windows import WindowAttributes
 from ort_lite.ep import KernelDef, kernel
@@ -65,8 +65,8 @@ def _fused_conv(info: KernelInfo) -> KernelFn:
 def _fused_gemm(info: KernelInfo) -> KernelFn:
     """Gemm through an activation: FusedGemm-1."""
     product = gemm_kernel(info)
-    given = (info.attr("activation_alpha", 0.0), info.attr("activation_beta", 0.0))
-    activate = _activation(info, given)
+    parameters = (info.attr("activation_alpha", 0.0), info.attr("activation_beta", 0.0))
+    activate = _activation(info, parameters)
     return lambda a, b, c=None: np.asarray(activate(product(a, b, c)))
 
 
@@ -111,7 +111,7 @@ def _qlinear_average_pool(info: KernelInfo) -> KernelFn:
         if x_zero is not None:
             steps -= x_zero.astype(np.float32)
         zero = np.zeros((), x.dtype) if y_zero is None else y_zero
-        y = requantized(pool(steps), np.asarray(x_scale / y_scale), zero)
+        y = requantize(pool(steps), np.asarray(x_scale / y_scale), zero)
         return channels_last(y) if last else y
 
     return run

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import axis_in, computing_wide, outer_checked, widened
+from eps.cpu.arrays import axis_in, computing_wide, outer_checked, widen_floats
 from eps.cpu.erf import erf
 from eps.cpu.kernels.norm import layer_norm
 from eps.cpu.kernels.unary import sigmoid
@@ -114,16 +114,16 @@ def _rms(x: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     return np.asarray(_multiply(wide * inverse, gamma), x.dtype), inverse
 
 
-def _simplified(info: KernelInfo) -> KernelFn:
+def _simplified_layer_norm(info: KernelInfo) -> KernelFn:
     """Root-mean-square normalisation from `axis` on, and the inverse root: ORT's own operator."""
     axis, epsilon = int(info.attr("axis", -1)), float(info.attr("epsilon", 1e-5))
 
     def run(x: Array, scale: Array) -> tuple[Array, ...]:
         split = axis_in(axis, x.ndim)
-        rows = widened(x).reshape(*x.shape[:split], -1)
+        rows = widen_floats(x).reshape(*x.shape[:split], -1)
         square = np.mean(rows * rows, -1, keepdims=True) + np.float32(epsilon)
         inverse = 1 / np.sqrt(square)
-        y = _multiply((rows * inverse).reshape(x.shape), widened(scale))
+        y = _multiply((rows * inverse).reshape(x.shape), widen_floats(scale))
         shape = (*x.shape[:split], *(1,) * (x.ndim - split))
         return (y.astype(scale.dtype, copy=False), inverse.reshape(shape))[: info.n_outputs]
 
@@ -136,8 +136,8 @@ def _embed_layer_norm(info: KernelInfo) -> KernelFn:
     masks = int(info.attr("mask_index_type", 0))
 
     def run(*inputs: Array | None) -> tuple[Array, ...]:
-        given = (*inputs, *(None,) * (9 - len(inputs)))
-        ids, segments, words, positions, kinds, gamma, beta, mask, places = given
+        operands = (*inputs, *(None,) * (9 - len(inputs)))
+        ids, segments, words, positions, kinds, gamma, beta, mask, places = operands
         assert ids is not None
         assert words is not None
         assert positions is not None
@@ -168,9 +168,9 @@ def _quantized_embed_layer_norm(info: KernelInfo) -> KernelFn:
     normalize = _embed_layer_norm(info)
 
     def run(*inputs: Array | None) -> tuple[Array, ...]:
-        given = (*inputs, *(None,) * (18 - len(inputs)))
-        ids, segments, mask = given[0], given[1], given[7]
-        tables = (_dequantize(given[2 + i], given[8 + i], given[13 + i]) for i in range(5))
+        operands = (*inputs, *(None,) * (18 - len(inputs)))
+        ids, segments, mask = operands[0], operands[1], operands[7]
+        tables = (_dequantize(operands[2 + i], operands[8 + i], operands[13 + i]) for i in range(5))
         words, positions, kinds, gamma, beta = tables
         result: tuple[Array, ...] = normalize(
             ids, segments, words, positions, kinds, gamma, beta, mask
@@ -191,6 +191,8 @@ KERNELS: tuple[KernelDef, ...] = (
     kernel("SkipSimplifiedLayerNormalization", domain=DOMAIN)(_skip_simplified),
     kernel("EmbedLayerNormalization", domain=DOMAIN)(_embed_layer_norm),
     kernel("QEmbedLayerNormalization", domain=DOMAIN)(_quantized_embed_layer_norm),
-    kernel("SimplifiedLayerNormalization", domain=DOMAIN)(_simplified),
-    kernel("SimplifiedLayerNormalization")(_simplified),  # ONNX Runtime puts it into ai.onnx
+    kernel("SimplifiedLayerNormalization", domain=DOMAIN)(_simplified_layer_norm),
+    kernel("SimplifiedLayerNormalization")(
+        _simplified_layer_norm
+    ),  # ONNX Runtime puts it into ai.onnx
 )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import check_allocation, widened
-from eps.cpu.kernels.attention import merge_heads, rotated, split_heads
+from eps.cpu.arrays import check_allocation, widen_floats
+from eps.cpu.kernels.attention import merge_heads, rotate_pairs, split_heads
 from eps.cpu.products import matmul
 from eps.cpu.scaled_attention import check_scores
 from ort_lite.ep import KernelDef, kernel
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 DOMAIN = "com.microsoft"
 
 
-def turned(x: Array, positions: Array, tables: tuple[Array, Array], *, interleaved: bool) -> Array:
+def rotate_heads(
+    x: Array, positions: Array, tables: tuple[Array, Array], *, interleaved: bool
+) -> Array:
     """Heads [B, N, L, H] turned by the angles of their positions [B, L].
 
     Tables [positions, n] of cosines and sines turn the first 2 * n columns of a head.
@@ -29,16 +31,16 @@ def turned(x: Array, positions: Array, tables: tuple[Array, Array], *, interleav
     Raises:
         ValueError: A position lies outside the tables, or a head is smaller than they are.
     """
-    cos, sin = (widened(table) for table in tables)
+    cos, sin = (widen_floats(table) for table in tables)
     size = 2 * cos.shape[1]
     if size > x.shape[3]:
         raise ValueError(f"caches of {cos.shape[1]} columns for heads of {x.shape[3]}")
     if positions.size and not 0 <= int(positions.min()) <= int(positions.max()) < len(cos):
         raise ValueError(f"positions up to {int(positions.max())} in caches of {len(cos)}")
-    wide = widened(x)
+    wide = widen_floats(x)
     angles = (cos[positions][:, None], sin[positions][:, None])
     result: Array = wide.copy()
-    result[..., :size] = rotated(wide[..., :size], *angles, interleaved=interleaved)
+    result[..., :size] = rotate_pairs(wide[..., :size], *angles, interleaved=interleaved)
     return np.asarray(result, x.dtype)
 
 
@@ -59,7 +61,7 @@ def _rotary_embedding(info: KernelInfo) -> KernelFn | None:
             places = np.broadcast_to(
                 places.reshape(1, 1) + np.arange(x.shape[2]), (x.shape[0], x.shape[2])
             )
-        result = turned(x, places, (cos, sin), interleaved=interleaved)
+        result = rotate_heads(x, places, (cos, sin), interleaved=interleaved)
         return merge_heads(result) if flat else result
 
     return run
@@ -88,9 +90,9 @@ class _GroupAttention:
 
     def run(self, *inputs: Array | None) -> tuple[Array | None, ...]:
         """Output, present key, present value, and scores if asked for."""
-        given = (*inputs, *(None,) * (12 - len(inputs)))
-        query, key, value, past_key, past_value, lasts, total = given[:7]
-        cos, sin, positions, bias, sink = given[7:12]
+        operands = (*inputs, *(None,) * (12 - len(inputs)))
+        query, key, value, past_key, past_value, lasts, total = operands[:7]
+        cos, sin, positions, bias, sink = operands[7:12]
         assert query is not None
         assert lasts is not None
         assert total is not None
@@ -104,13 +106,15 @@ class _GroupAttention:
             places = before[:, None] + np.arange(q.shape[2])
             if positions is not None and not prompt:
                 places = positions
-            q, k = (turned(x, places, (cos, sin), interleaved=self.interleaved) for x in (q, k))
+            q, k = (
+                rotate_heads(x, places, (cos, sin), interleaved=self.interleaved) for x in (q, k)
+            )
         room = max(int(total.reshape(-1)[0]), 0 if past_key is None else past_key.shape[2])
         keys = _append_to_cache(k, past_key, before, room)
         values = _append_to_cache(v, past_value, before, room)
         total_seen = int(totals.max(initial=0))
-        seen = (keys[:, :, :total_seen], values[:, :, :total_seen])
-        y, kept = self._attend(q, seen, before, bias, sink)
+        cached = (keys[:, :, :total_seen], values[:, :, :total_seen])
+        y, kept = self._attend(q, cached, before, bias, sink)
         return merge_heads(y).astype(query.dtype, copy=False), keys, values, kept
 
     def _split_packed(
@@ -137,38 +141,38 @@ class _GroupAttention:
         """Attention of q [B, N, L, H] to keys and values [B, G, T, H]."""
         check_scores(q, cache[0])
         batch, heads, length, size = q.shape
-        k, v = widened(cache[0]), widened(cache[1])
+        k, v = widen_floats(cache[0]), widen_floats(cache[1])
         groups, total = k.shape[1:3]
-        wide = widened(q) * np.float32(self.scale or 1 / math.sqrt(size))
+        wide = widen_floats(q) * np.float32(self.scale or 1 / math.sqrt(size))
         rows = heads // groups * length
         scores = matmul(wide.reshape(batch, groups, rows, size), k.swapaxes(2, 3))
         scores = scores.reshape(batch, heads, length, total)
         if self.softcap:
             scores = np.tanh(scores / np.float32(self.softcap)) * np.float32(self.softcap)
         if bias is not None:
-            scores = scores + widened(bias[..., :total])
-        seen = self._seen(before, length, total)
-        raw = np.where(seen, scores, np.float32(0)) if self.keep == 1 else None
-        scores = np.where(seen, scores, np.float32(-np.inf))
+            scores = scores + widen_floats(bias[..., :total])
+        is_visible = self._visible_keys(before, length, total)
+        raw = np.where(is_visible, scores, np.float32(0)) if self.keep == 1 else None
+        scores = np.where(is_visible, scores, np.float32(-np.inf))
         weights = self._softmax(scores, sink)
         mixed = matmul(weights.reshape(batch, groups, rows, total), v)
         kept = weights if self.keep == 2 else raw
         return mixed.reshape(batch, heads, length, size), kept
 
-    def _seen(self, before: Array, length: int, total: int) -> Array:
+    def _visible_keys(self, before: Array, length: int, total: int) -> Array:
         """Boolean [B, 1, L, T]: which keys a query attends to."""
         own = (before[:, None] + np.arange(length))[:, None, :, None]
         keys = np.arange(total)
-        seen = keys <= own if self.causal else keys < (before + length)[:, None, None, None]
+        is_visible = keys <= own if self.causal else keys < (before + length)[:, None, None, None]
         if self.window >= 0:
-            seen = seen & (keys > own - self.window)
-        return seen
+            is_visible = is_visible & (keys > own - self.window)
+        return is_visible
 
     def _softmax(self, scores: Array, sink: Array | None) -> Array:
         peak = np.maximum.reduce(scores, -1, keepdims=True)
         extra = None
         if sink is not None:
-            extra = widened(sink).reshape(1, -1, 1, 1)
+            extra = widen_floats(sink).reshape(1, -1, 1, 1)
         elif self.smooth:
             extra = np.zeros((1, 1, 1, 1), np.float32)
         if extra is not None:
@@ -212,7 +216,7 @@ def _group_attention(info: KernelInfo) -> KernelFn | None:
         rotary=bool(info.attr("do_rotary", 0)),
         interleaved=bool(info.attr("rotary_interleaved", 0)),
         smooth=info.attr("smooth_softmax", -1) == 1,
-        keep=int(info.attr("qk_output", 0)) if info.wants(3) else 0,
+        keep=int(info.attr("qk_output", 0)) if info.is_output_used(3) else 0,
     )
     return lambda *inputs: attention.run(*inputs)[: info.n_outputs]
 

@@ -54,8 +54,8 @@ def _murmur_hash(info: KernelInfo) -> KernelFn:
         else:
             data, size = np.ascontiguousarray(x).tobytes(), x.dtype.itemsize
             pieces = [data[i : i + size] for i in range(0, len(data), size)]
-        found = np.array([murmur3(piece, seed) for piece in pieces], np.uint32)
-        return found.astype(kind).reshape(x.shape)
+        hashes = np.array([murmur3(piece, seed) for piece in pieces], np.uint32)
+        return hashes.astype(kind).reshape(x.shape)
 
     return run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.dynamic_quantization import RowQuantizer, quantized_steps
+from eps.cpu.dynamic_quantization import RowQuantizer, quantize_dynamically
 from eps.cpu.recurrent import Recurrence, default_activations, walk
 from eps.cpu.recurrent_cells import LstmGates, lstm_bias, lstm_weights, project_all
 from ort_lite.ep import KernelDef, kernel
@@ -54,7 +54,7 @@ class _Cell:
 
     def project(self, x: Array) -> Array:
         """See StackedCell."""
-        steps, scale = quantized_steps(x)
+        steps, scale = quantize_dynamically(x)
         steps *= scale
         return project_all(steps, self.w, self.bias)
 
@@ -91,8 +91,8 @@ def _dynamic_quantize_lstm(info: KernelInfo) -> KernelFn | None:
         return None
     recurrence = Recurrence.of(info)
     prepared = None
-    given = [i for i in WEIGHTS if i < info.n_inputs and info.node.inputs[i]]
-    if all(info.constant(i) is not None for i in given):
+    present = [i for i in WEIGHTS if i < info.n_inputs and info.node.inputs[i]]
+    if all(info.constant(i) is not None for i in present):
         prepared = _Cell.of([info.constant(i) for i in WEIGHTS])
 
     def run(*inputs: Array | None) -> tuple[Array, ...]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.dynamic_quantization import quantized_steps
+from eps.cpu.dynamic_quantization import quantize_dynamically
 from eps.cpu.kernels.matmul_integer import constant_weights, integer_matmul
-from eps.cpu.kernels.quantize import requantized
+from eps.cpu.kernels.quantize import requantize
 from eps.cpu.products import matmul, to_int32
 from ort_lite.ep import KernelDef, kernel
 
@@ -26,7 +26,7 @@ def _dynamic_matmul(info: KernelInfo) -> KernelFn:
     def run(
         a: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
     ) -> Array:
-        steps, scale = quantized_steps(a)
+        steps, scale = quantize_dynamically(a)
         if prepared is not None:
             right = prepared.values
         else:
@@ -69,8 +69,8 @@ def _qgemm(info: KernelInfo) -> KernelFn:
     multiply = None if turn_b else integer_matmul(info, 3, 5)
 
     def run(*inputs: Array | None) -> Array:
-        given = (*inputs, *(None,) * (9 - len(inputs)))
-        a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = given
+        operands = (*inputs, *(None,) * (9 - len(inputs)))
+        a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = operands
         assert a is not None
         assert b is not None
         assert a_scale is not None
@@ -86,7 +86,7 @@ def _qgemm(info: KernelInfo) -> KernelFn:
         if y_scale is None:
             return np.asarray(total.astype(np.float32) * factor)
         zero = np.zeros((), a.dtype) if y_zero is None else y_zero
-        return requantized(total, np.asarray(factor / y_scale), zero)
+        return requantize(total, np.asarray(factor / y_scale), zero)
 
     # B is an input of its own where it must be turned, so nothing of it is prepared.
     turned_b = integer_matmul(info, info.n_inputs, info.n_inputs)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import FLOAT32, axis_in, check_allocation, widened
-from eps.cpu.kernels.quantize import repeated
+from eps.cpu.arrays import FLOAT32, axis_in, check_allocation, widen_floats
+from eps.cpu.kernels.quantize import repeat_elements
 from eps.cpu.products import matmul
 from ort_lite.ep import KernelDef, kernel
 
@@ -36,7 +36,7 @@ _BNB4: Mapping[int, tuple[float, ...]] = MappingProxyType(
 """Values of the 16 codes, by quant_type: contrib_ops/cpu/quantization/blockwise_quant_*."""
 
 
-def unpacked(packed: Array, bits: int) -> Array:
+def unpack_bits(packed: Array, bits: int) -> Array:
     """Steps of `bits` bits, those in a byte's low bits first, along the last axis."""
     if bits == 8:
         return packed
@@ -61,10 +61,10 @@ def _matmul_nbits(info: KernelInfo) -> KernelFn:
 
     def weights(b: Array, scales: Array, zeros: Array | None, groups: Array | None) -> Array:
         """B as float32 [K, N]."""
-        steps = unpacked(b.reshape(width, -1, b.shape[-1]), bits).astype(np.float32)
+        steps = unpack_bits(b.reshape(width, -1, b.shape[-1]), bits).astype(np.float32)
         blocks = steps.shape[1]
         shift = _block_zeros(zeros, (width, blocks), bits)
-        factor = widened(scales).reshape(width, blocks, 1)
+        factor = widen_floats(scales).reshape(width, blocks, 1)
         if groups is None:
             steps -= shift
             steps *= factor
@@ -75,10 +75,10 @@ def _matmul_nbits(info: KernelInfo) -> KernelFn:
         return np.asarray(((rows - shift) * factor[:, places, 0]).T)
 
     fixed = [info.constant(i) for i in range(1, 5)]
-    given = [i for i in range(1, 5) if i < info.n_inputs and info.node.inputs[i]]
+    present = [i for i in range(1, 5) if i < info.n_inputs and info.node.inputs[i]]
     prepared = None
     small = width * depth * 4 <= PREPARED_BYTES
-    if small and all(info.constant(i) is not None for i in given):
+    if small and all(info.constant(i) is not None for i in present):
         prepared = weights(*fixed)
 
     def run(a: Array, *rest: Array | None) -> Array:
@@ -87,10 +87,10 @@ def _matmul_nbits(info: KernelInfo) -> KernelFn:
         assert b is not None
         assert scales is not None
         right = weights(b, scales, zeros, groups) if prepared is None else prepared
-        rows = widened(a).reshape(-1, a.shape[-1])
+        rows = widen_floats(a).reshape(-1, a.shape[-1])
         result = matmul(rows, right, info.empty).reshape(*a.shape[:-1], width)
         if bias is not None:
-            result += widened(bias)
+            result += widen_floats(bias)
         return np.asarray(result, a.dtype)
 
     return run
@@ -102,8 +102,8 @@ def _block_zeros(zeros: Array | None, shape: tuple[int, int], bits: int) -> Arra
     if zeros is None:
         return np.full((1, 1, 1), 1 << (bits - 1), np.float32)
     if zeros.dtype != np.uint8:
-        return np.asarray(widened(zeros).reshape(width, blocks, 1))
-    steps = unpacked(zeros.reshape(width, -1), bits)
+        return np.asarray(widen_floats(zeros).reshape(width, blocks, 1))
+    steps = unpack_bits(zeros.reshape(width, -1), bits)
     return steps[:, :blocks, None].astype(np.float32)
 
 
@@ -120,9 +120,9 @@ def _matmul_bnb4(info: KernelInfo) -> KernelFn:
         codes = np.empty((b.size, 2), np.uint8)
         codes[:, 0], codes[:, 1] = b.reshape(-1) >> 4, b.reshape(-1) & 15
         flat = values[codes.reshape(-1)[: depth * width]]
-        flat *= repeated(widened(largest).reshape(-1), size, 0)[: flat.size]
+        flat *= repeat_elements(widen_floats(largest).reshape(-1), size, 0)[: flat.size]
         right = flat.reshape(width, depth)
-        return np.asarray(matmul(widened(a), right.T if turn else right, info.empty), a.dtype)
+        return np.asarray(matmul(widen_floats(a), right.T if turn else right, info.empty), a.dtype)
 
     return run
 
@@ -142,7 +142,7 @@ def _gather_block_quantized(info: KernelInfo) -> KernelFn:
         steps = np.take(data, places, axis)
         shift: Array | None = None
         if packed:
-            steps = unpacked(steps, bits)
+            steps = unpack_bits(steps, bits)
             shift = np.array(1 << (bits - 1), np.float32)
         # The quantised axis, counted from behind where gathering adds axes before it.
         axis_now = blocked if blocked < axis else blocked + indices.ndim - 1
@@ -150,12 +150,12 @@ def _gather_block_quantized(info: KernelInfo) -> KernelFn:
 
         def spread(values: Array) -> Array:
             picked = np.take(values, places, axis)
-            wide = repeated(picked.astype(np.float32), size, axis_now)
+            wide = repeat_elements(picked.astype(np.float32), size, axis_now)
             return np.take(wide, np.arange(length), axis_now)
 
         if zeros is not None:
             blocks = scales.shape[blocked]
-            whole = unpacked(zeros, bits) if packed else zeros
+            whole = unpack_bits(zeros, bits) if packed else zeros
             shift = spread(np.take(whole, np.arange(blocks), blocked) if packed else whole)
         wide = steps.astype(np.float32)
         if shift is not None:

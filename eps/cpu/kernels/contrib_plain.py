@@ -25,10 +25,12 @@ def _as_onnx(
     definitions: Sequence[KernelDef], version: int, op_type: str, **defaults: str | int
 ) -> KernelDef:
     """The kernel for `version` of ONNX's operator of that name, for version 1 of Microsoft's."""
-    found = next(d for d in definitions if d.op_type == op_type and d.serves(version))
+    definition = next(d for d in definitions if d.op_type == op_type and d.serves(version))
 
     def factory(info: KernelInfo) -> KernelFn | None:
-        return found.factory(replace(info, domain="", since_version=version, defaults=defaults))
+        return definition.factory(
+            replace(info, domain="", since_version=version, defaults=defaults)
+        )
 
     return kernel(op_type, domain=DOMAIN)(factory)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOMAIN = "com.microsoft"
 
 
-def dequantized(x: Array, scale: Array, zero: Array | None) -> Array:
+def dequantize_linear(x: Array, scale: Array, zero: Array | None) -> Array:
     """(x - zero) * scale in float32; scalars or one value a row of the last axis."""
     steps = x.astype(np.float32)
     if zero is not None:
@@ -27,7 +27,7 @@ def dequantized(x: Array, scale: Array, zero: Array | None) -> Array:
     return np.asarray(steps * scale)
 
 
-def requantized(x: Array, scale: Array, zero: Array) -> Array:
+def requantize(x: Array, scale: Array, zero: Array) -> Array:
     """x / scale + zero, rounded to even and saturated to the type of `zero`."""
     bounds = np.iinfo(zero.dtype)
     steps = np.rint(x / scale) + zero.astype(np.float32)
@@ -51,8 +51,10 @@ def _binary(operation: Callable[[Array, Array], Array]) -> Callable[[KernelInfo]
             assert b_scale is not None
             assert c_scale is not None
             c_zero = _zero(inputs[7] if len(inputs) > 7 else None, a)
-            result = checked(dequantized(a, a_scale, a_zero), dequantized(b, b_scale, b_zero))
-            return requantized(result, c_scale, c_zero)
+            result = checked(
+                dequantize_linear(a, a_scale, a_zero), dequantize_linear(b, b_scale, b_zero)
+            )
+            return requantize(result, c_scale, c_zero)
 
         return run
 
@@ -70,8 +72,8 @@ def _unary(function: Callable[[KernelInfo, Array], Array]) -> Callable[[KernelIn
             y_scale: Array,
             y_zero: Array | None = None,
         ) -> Array:
-            result = function(info, dequantized(x, x_scale, x_zero))
-            return requantized(result, y_scale, _zero(y_zero, x))
+            result = function(info, dequantize_linear(x, x_scale, x_zero))
+            return requantize(result, y_scale, _zero(y_zero, x))
 
         return run
 
@@ -96,13 +98,13 @@ def _softmax(info: KernelInfo) -> KernelFn:
     def run(
         x: Array, x_scale: Array, x_zero: Array | None, y_scale: Array, y_zero: Array | None = None
     ) -> Array:
-        wide = dequantized(x, x_scale, x_zero)
+        wide = dequantize_linear(x, x_scale, x_zero)
         at = axis % wide.ndim
         axes = (at,) if opset >= 13 else tuple(range(at, wide.ndim))
         wide -= wide.max(axes, keepdims=True)
         np.exp(wide, out=wide)
         wide /= wide.sum(axes, keepdims=True)
-        return requantized(wide, y_scale, _zero(y_zero, x))
+        return requantize(wide, y_scale, _zero(y_zero, x))
 
     return run
 
@@ -113,7 +115,7 @@ def _concat(info: KernelInfo) -> KernelFn:
 
     def run(y_scale: Array, y_zero: Array, *inputs: Array) -> Array:
         parts = [
-            requantized(dequantized(*inputs[i : i + 3]), y_scale, y_zero)
+            requantize(dequantize_linear(*inputs[i : i + 3]), y_scale, y_zero)
             for i in range(0, len(inputs), 3)
         ]
         return np.concatenate(parts, axis)
@@ -126,8 +128,8 @@ def _where(_: KernelInfo) -> KernelFn:
 
     def run(condition: Array, *inputs: Array) -> Array:
         x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero = inputs
-        left = requantized(dequantized(x, x_scale, x_zero), z_scale, z_zero)
-        right = requantized(dequantized(y, y_scale, y_zero), z_scale, z_zero)
+        left = requantize(dequantize_linear(x, x_scale, x_zero), z_scale, z_zero)
+        right = requantize(dequantize_linear(y, y_scale, y_zero), z_scale, z_zero)
         return np.where(condition, left, right)
 
     return run

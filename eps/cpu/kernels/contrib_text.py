@@ -55,14 +55,14 @@ def _splitter(info: KernelInfo, least: int) -> Splitter:
             raise ValueError(f"Tokenizer: mincharnum is {least}, and tokens are single characters")
         return list
     if separators:
-        return _between(separators)
+        return _split_by_each(separators)
     if not expression:
         raise ValueError("Tokenizer: it has neither separators nor tokenexp")
     find = _finder(expression)
     return lambda text: [text[begin:end] for begin, end in find(text)]
 
 
-def _between(separators: Sequence[str]) -> Splitter:
+def _split_by_each(separators: Sequence[str]) -> Splitter:
     """Split by one separator after the other."""
     finders = [_finder(separator) for separator in separators]
 

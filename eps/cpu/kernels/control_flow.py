@@ -23,7 +23,7 @@ _OVERHEAD = 128
 """Bytes of an array besides its elements."""
 
 
-def stacked(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -> Array:
+def stack_iterations(items: Sequence[Array], declared: ValueType | None, axis: int = 0) -> Array:
     """Results of iterations, stacked along a new axis; an empty tensor without iterations.
 
     The empty tensor has the dimensions that the body declares, 0 for unknown ones.
@@ -44,7 +44,7 @@ class ScanOutputs:
         """Start without iterations, for `count` outputs."""
         self.items: list[list[Array]] = [[] for _ in range(count)]
         self._bytes = 0
-        self._asked = NO_QUESTION_BYTES
+        self._checked_bytes = NO_QUESTION_BYTES
 
     def add(self, results: Sequence[Array]) -> None:
         """Keep what one iteration gave.
@@ -55,9 +55,9 @@ class ScanOutputs:
         for kept, item in zip(self.items, results, strict=True):
             kept.append(item)
             self._bytes += item.nbytes + _OVERHEAD
-        if self._bytes > self._asked:
+        if self._bytes > self._checked_bytes:
             check_allocation((self._bytes,), np.dtype(np.uint8))
-            self._asked = self._bytes + NO_QUESTION_BYTES
+            self._checked_bytes = self._bytes + NO_QUESTION_BYTES
 
 
 def is_true(condition: Array) -> bool:
@@ -110,7 +110,7 @@ def _loop(info: KernelInfo) -> KernelFn:
             going = results[0]
             states = list(results[1 : 1 + n_states])
             scans.add(results[1 + n_states :])
-        ends = (stacked(s, t) for s, t in zip(scans.items, scan_types, strict=True))
+        ends = (stack_iterations(s, t) for s, t in zip(scans.items, scan_types, strict=True))
         return (*states, *ends)
 
     return loop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.cpu.arrays import computing_wide, widened
+from eps.cpu.arrays import computing_wide, widen_floats
 from eps.cpu.convolution import convolution
 from eps.cpu.windows import WindowAttributes
 from ort_lite.ep import KernelDef, kernel
@@ -23,7 +23,7 @@ def add_bias(y: Array, bias: Array | None) -> Array:
 
 def conv_kernel(info: KernelInfo) -> KernelFn:
     """ONNX Conv, all versions."""
-    fixed = widened(info.constant(1))
+    fixed = widen_floats(info.constant(1))
     convolve = convolution(WindowAttributes.of(info), info.attr("group", 1), info.empty, fixed)
 
     def conv(x: Array, w: Array, bias: Array | None = None) -> Array:

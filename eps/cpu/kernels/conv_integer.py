@@ -12,8 +12,8 @@ from eps.cpu.arrays import SIZES
 from eps.cpu.convolution import convolution, convolve
 from eps.cpu.kernels.conv import add_bias
 from eps.cpu.kernels.matmul_integer import Weights
-from eps.cpu.kernels.quantize import requantized
-from eps.cpu.products import FLOAT32_EXACT, largest_shifted, shifted, to_int32
+from eps.cpu.kernels.quantize import requantize
+from eps.cpu.products import FLOAT32_EXACT, largest_shifted, subtract_zero_point, to_int32
 from eps.cpu.windows import WindowAttributes
 from ort_lite.ep import KernelDef, kernel
 
@@ -47,9 +47,9 @@ def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[...
     attributes, group = WindowAttributes.of(info), info.attr("group", 1)
     windows, empty = lru_cache(maxsize=SIZES)(attributes.axes), info.empty
     fixed, fixed_zero = info.constant(at), info.constant(zero_at)
-    given = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
+    has_zero_point = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
     prepared = None
-    if fixed is not None and not (given and fixed_zero is None):
+    if fixed is not None and not (has_zero_point and fixed_zero is None):
         prepared = _filters(fixed, fixed_zero)
     in_float32 = convolution(
         attributes, group, empty, None if prepared is None else prepared.values
@@ -60,7 +60,7 @@ def integer_convolution(info: KernelInfo, at: int, zero_at: int) -> Callable[...
             raise ValueError(f"x of shape {x.shape} and w of shape {w.shape} do not fit")
         filters = prepared or _filters(w, w_zero)
         bound = largest_shifted(x, x_zero) * filters.bound
-        left = shifted(x, x_zero, empty)
+        left = subtract_zero_point(x, x_zero, empty)
         depth = math.prod(w.shape[1:])
         each = depth // max(w.shape[1], 1)
         part = max(FLOAT32_EXACT // max(bound * each, 1), 1)
@@ -102,7 +102,7 @@ def qlinear_conv(info: KernelInfo) -> KernelFn:
         if bias and bias[0] is not None:
             total = add_bias(to_int32(total), bias[0])
         factor = x_scale * by_channel(w_scale, x.ndim) / y_scale
-        return requantized(total, factor, y_zero)
+        return requantize(total, factor, y_zero)
 
     return run
 

@@ -39,21 +39,21 @@ class _Geometry:
         steps, spreads = self.steps(rank)
         extra = self.extra or [0] * rank
         pads = self.pads or [0] * (2 * rank)
-        found = []
+        cuts = []
         for d in range(rank):
             full = steps[d] * (space[d] - 1) + extra[d] + (kernel[d] - 1) * spreads[d] + 1
             before, after = pads[d], pads[rank + d]
             if self.output_shape or self.auto_pad.startswith("SAME"):
-                wanted = self.output_shape[d - rank] if self.output_shape else space[d] * steps[d]
-                total = max(full - wanted, 0)
+                length = self.output_shape[d - rank] if self.output_shape else space[d] * steps[d]
+                total = max(full - length, 0)
                 upper = self.auto_pad == "SAME_UPPER"
                 before = total // 2 if upper else total - total // 2
-                found.append((before, wanted))
+                cuts.append((before, length))
                 continue
             if self.auto_pad == "VALID":
                 before = after = 0
-            found.append((before, full - before - after))
-        return found
+            cuts.append((before, full - before - after))
+        return cuts
 
 
 def _spread(parts: Array, result: Array, steps: Sequence[int], spreads: Sequence[int]) -> None:

@@ -45,7 +45,7 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
     while order.size and len(kept) < limit:
         # A block at a time: the best ones among themselves, then all others against the kept.
         head = slice(0, _BLOCK)
-        among = _overlapping(
+        among = _overlap_mask(
             (low[:, head], high[:, head], area[head]), (low, high, area), threshold
         )
         chosen = _first_free(among[:, head])[: limit - len(kept)]
@@ -58,7 +58,7 @@ def kept_boxes(low: Array, high: Array, scores: Array, limit: int, threshold: fl
 _BLOCK = 64
 
 
-def _overlapping(
+def _overlap_mask(
     some: tuple[Array, Array, Array], others: tuple[Array, Array, Array], threshold: float
 ) -> Array:
     """Boolean [n, m]: whether boxes share more than `threshold` of their union.
@@ -119,9 +119,9 @@ def _non_max_suppression(info: KernelInfo) -> KernelFn:
                 if least is not None and least.size:
                     good = np.flatnonzero(row > least.reshape(-1)[0])
                 kept = kept_boxes(low[:, good], high[:, good], row[good], most, threshold)
-                found = np.empty((kept.size, 3), np.int64)
-                found[:, 0], found[:, 1], found[:, 2] = n, c, good[kept]
-                rows.append(found)
+                selected = np.empty((kept.size, 3), np.int64)
+                selected[:, 0], selected[:, 1], selected[:, 2] = n, c, good[kept]
+                rows.append(selected)
         return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)
 
     return run
@@ -151,7 +151,7 @@ class _RoiAlign:
             x1, y1, x2, y2 = roi * kind(self.scale) - kind(self.shift)
             rows = self._samples(y1, y2, self.height, x.shape[2])
             columns = self._samples(x1, x2, self.width, x.shape[3])
-            result[i] = (_largest if self.largest else _mean)(x[n], rows, columns)
+            result[i] = (_max_neighbour if self.largest else _mean)(x[n], rows, columns)
         return result
 
     def _samples(self, start: Any, end: Any, bins: int, size: int) -> _Samples:  # noqa: ANN401 - scalars of x's type
@@ -201,7 +201,7 @@ def _mean(x: Array, rows: _Samples, columns: _Samples) -> Array:
     return np.asarray(rows.mean_matrix() @ x @ columns.mean_matrix().T)
 
 
-def _largest(x: Array, rows: _Samples, columns: _Samples) -> Array:
+def _max_neighbour(x: Array, rows: _Samples, columns: _Samples) -> Array:
     """The largest weighted neighbour of all samples of a bin, as the reference has it."""
     shape = (x.shape[0], *rows.below.shape, *columns.below.shape)
     if 0 in shape:

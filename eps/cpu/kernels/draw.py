@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import FLOAT32, check_allocation, widened
+from eps.cpu.arrays import FLOAT32, check_allocation, widen_floats
 from ort_lite.ep import KernelDef, kernel, new_generator, numpy_dtype
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _uniform(info: KernelInfo) -> Draw:
     return lambda rng, shape: rng.uniform(low, high, tuple(shape))
 
 
-def _filled(distribution: Callable[[KernelInfo], Draw]) -> KernelFactory:
+def _random_of_shape(distribution: Callable[[KernelInfo], Draw]) -> KernelFactory:
     """RandomNormal and RandomUniform: of a given shape."""
 
     def factory(info: KernelInfo) -> KernelFn:
@@ -58,10 +58,10 @@ def _like(distribution: Callable[[KernelInfo], Draw]) -> KernelFactory:
     """RandomNormalLike and RandomUniformLike: of an input's shape."""
 
     def factory(info: KernelInfo) -> KernelFn:
-        draw, wanted = distribution(info), info.attr("dtype")
+        draw, data_type = distribution(info), info.attr("dtype")
 
         def run(x: Array) -> Array:
-            dtype = x.dtype if wanted is None else numpy_dtype(wanted)
+            dtype = x.dtype if data_type is None else numpy_dtype(data_type)
             return draw(generator(info), x.shape).astype(dtype)
 
         return run
@@ -70,13 +70,13 @@ def _like(distribution: Callable[[KernelInfo], Draw]) -> KernelFactory:
 
 
 def _element_dtype(info: KernelInfo, x: Array) -> DType:
-    wanted = info.attr("dtype")
-    return numpy_dtype(wanted) if wanted else x.dtype
+    data_type = info.attr("dtype")
+    return numpy_dtype(data_type) if data_type else x.dtype
 
 
 def _bernoulli(info: KernelInfo) -> KernelFn:
     def bernoulli(x: Array) -> Array:
-        drawn: Array = generator(info).random(x.shape) < widened(x)
+        drawn: Array = generator(info).random(x.shape) < widen_floats(x)
         return drawn.astype(_element_dtype(info, x))
 
     return bernoulli
@@ -88,7 +88,7 @@ def _multinomial(info: KernelInfo) -> KernelFn:
 
     def multinomial(x: Array) -> Array:
         check_allocation((x.shape[0], count), dtype)
-        scores = widened(x).astype(np.float64)
+        scores = widen_floats(x).astype(np.float64)
         weights = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
         edges = np.cumsum(weights, 1)
         drawn = generator(info).random((x.shape[0], count)) * edges[:, -1:]
@@ -103,7 +103,7 @@ def _training_dropout(x: Array, ratio: float, seed: int | None) -> tuple[Array, 
     drawn = np.random.RandomState(seed).uniform(0, 1, x.shape)
     mask = np.asarray(drawn >= ratio)
     scale = 0.0 if ratio >= 1 else 1 / (1 - ratio)
-    return (mask * widened(x) * FLOAT32.type(scale)).astype(x.dtype), mask
+    return (mask * widen_floats(x) * FLOAT32.type(scale)).astype(x.dtype), mask
 
 
 def _dropout(info: KernelInfo) -> KernelFn:
@@ -116,9 +116,9 @@ def _dropout(info: KernelInfo) -> KernelFn:
     def dropout(
         x: Array, ratio: Array | None = None, training: Array | None = None
     ) -> Array | tuple[Array, Array]:
-        asked = always or (training is not None and bool(training.reshape(-1)[0]))
+        is_training = always or (training is not None and bool(training.reshape(-1)[0]))
         share = fixed_ratio if ratio is None else float(ratio.reshape(-1)[0])
-        if asked and share != 0:
+        if is_training and share != 0:
             y, mask = _training_dropout(x, share, seed)
         else:
             y, mask = x, np.ones(x.shape, np.bool_)
@@ -130,8 +130,8 @@ def _dropout(info: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    kernel("RandomNormal", since=(1, 22))(_filled(_normal)),
-    kernel("RandomUniform", since=(1, 22))(_filled(_uniform)),
+    kernel("RandomNormal", since=(1, 22))(_random_of_shape(_normal)),
+    kernel("RandomUniform", since=(1, 22))(_random_of_shape(_uniform)),
     kernel("RandomNormalLike", since=(1, 22))(_like(_normal)),
     kernel("RandomUniformLike", since=(1, 22))(_like(_uniform)),
     kernel("Bernoulli", since=(15, 22))(_bernoulli),

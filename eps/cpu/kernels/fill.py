@@ -94,12 +94,12 @@ def _range_kernel(info: KernelInfo) -> KernelFn:
 
 
 def _eye_like(info: KernelInfo) -> KernelFn:
-    wanted, offset = info.attr("dtype"), info.attr("k", 0)
+    data_type, offset = info.attr("dtype"), info.attr("k", 0)
 
     def eye_like(x: Array) -> Array:
         if x.ndim != 2:
             raise ValueError(f"EyeLike : Input tensor dimension is not 2, it is {x.ndim}")
-        dtype = x.dtype if wanted is None else numpy_dtype(wanted)
+        dtype = x.dtype if data_type is None else numpy_dtype(data_type)
         return np.eye(x.shape[0], x.shape[1], offset).astype(dtype)
 
     return eye_like

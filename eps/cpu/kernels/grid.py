@@ -53,7 +53,8 @@ class Sampler:
         space = x.shape[1:]
         flat = x.reshape(x.shape[0], -1)
         taps = [
-            self._taps(self._inside(at, size), size) for at, size in zip(places, space, strict=True)
+            self._taps(self._reflect(at, size), size)
+            for at, size in zip(places, space, strict=True)
         ]
         result = np.zeros((x.shape[0], places[0].size), x.dtype)
         for chosen in itertools.product(*(range(len(axis[0])) for axis in taps)):
@@ -71,7 +72,7 @@ class Sampler:
     def _edges(self, size: int) -> tuple[float, float]:
         return (0.0, size - 1.0) if self.corners else (-0.5, size - 0.5)
 
-    def _inside(self, at: Array, size: int) -> Array:
+    def _reflect(self, at: Array, size: int) -> Array:
         """Places beyond the edges mirrored, where the padding is reflection.
 
         At a border the neighbours are moved, not the place: PyTorch and ONNX Runtime do so,

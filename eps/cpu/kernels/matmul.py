@@ -46,10 +46,10 @@ def gemm_kernel(info: KernelInfo) -> KernelFn:
         wide = None if c is None else c.astype(np.float64)
         return gemm(a.astype(np.float64), b.astype(np.float64), wide).astype(a.dtype)
 
-    def either(a: Array, b: Array, c: Array | None = None) -> Array:
+    def multiply_add(a: Array, b: Array, c: Array | None = None) -> Array:
         return (gemm if is_floating(a.dtype) else gemm_integer)(a, b, c)
 
-    return computing_wide(info, either)
+    return computing_wide(info, multiply_add)
 
 
 def _det(info: KernelInfo) -> KernelFn:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.kernels.quantize import requantized
-from eps.cpu.products import exact_matmul, largest_shifted, shifted, to_int32
+from eps.cpu.kernels.quantize import requantize
+from eps.cpu.products import exact_matmul, largest_shifted, subtract_zero_point, to_int32
 from ort_lite.ep import KernelDef, kernel
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class Weights:
     @classmethod
     def of(cls, b: Array, zero: Array | None) -> Weights:
         """Zero points are for the matrix, or for its columns."""
-        return cls(shifted(b, zero), largest_shifted(b, zero))
+        return cls(subtract_zero_point(b, zero), largest_shifted(b, zero))
 
 
 def constant_weights(info: KernelInfo, at: int, zero_at: int) -> Weights | None:
     """Input `at` ready to be multiplied, if it and its zero point are constants."""
     b, zero = info.constant(at), info.constant(zero_at)
-    given = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
-    return None if b is None or (given and zero is None) else Weights.of(b, zero)
+    has_zero_point = zero_at < info.n_inputs and bool(info.node.inputs[zero_at])
+    return None if b is None or (has_zero_point and zero is None) else Weights.of(b, zero)
 
 
 def integer_matmul(
@@ -54,7 +54,7 @@ def integer_matmul(
         zero = None if a_zero is None else by_row(a_zero, a)
         weights = prepared or Weights.of(b, b_zero)
         bound = largest_shifted(a, zero) * weights.bound
-        left = shifted(a, zero, empty)
+        left = subtract_zero_point(a, zero, empty)
         return exact_matmul(left, weights.values, bound, empty)
 
     return multiply
@@ -83,7 +83,7 @@ def _qlinear_matmul(info: KernelInfo) -> KernelFn:
         b, b_scale, b_zero, y_scale, y_zero = rest
         product = multiply(a, a_zero, b, b_zero)
         wide = [s.astype(np.float32) for s in (by_row(a_scale, a), b_scale, y_scale)]
-        return requantized(product, wide[0] * wide[1] / wide[2], y_zero)
+        return requantize(product, wide[0] * wide[1] / wide[2], y_zero)
 
     return run
 

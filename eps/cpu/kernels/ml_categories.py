@@ -39,8 +39,8 @@ class _Table:
         """Of each element its place among the keys, or ABSENT; in the shape of `x`."""
         if self._texts is not None:
             texts = self._texts
-            found = [texts.get(item, ABSENT) for item in x.reshape(-1).tolist()]
-            return np.array(found, np.intp).reshape(x.shape)
+            rows = [texts.get(item, ABSENT) for item in x.reshape(-1).tolist()]
+            return np.array(rows, np.intp).reshape(x.shape)
         if not self._sorted.size:
             return np.full(x.shape, ABSENT, np.intp)
         x = x.astype(self._sorted.dtype, copy=False)
@@ -52,7 +52,7 @@ class _Table:
         return np.where(same, self._order[at], ABSENT)
 
 
-def _given(info: KernelInfo, prefix: str) -> Array:
+def _present_attribute(info: KernelInfo, prefix: str) -> Array:
     """The attribute `prefix`_* that the node has, as an array.
 
     Raises:
@@ -94,7 +94,7 @@ def _default(info: KernelInfo, values: Array) -> object:
 
 def _label_encoder(info: KernelInfo) -> KernelFn:
     """ai.onnx.ml LabelEncoder-2 and 4."""
-    keys, values = _given(info, "keys"), _given(info, "values")
+    keys, values = _present_attribute(info, "keys"), _present_attribute(info, "values")
     if keys.size != values.size:
         raise ValueError(f"LabelEncoder: {keys.size} keys for {values.size} values")
     table = _Table(keys, nan_is_key=info.since_version >= NAN_IS_KEY)
@@ -124,7 +124,7 @@ def _first_label_encoder(info: KernelInfo) -> KernelFn:
 
 def _one_hot_encoder(info: KernelInfo) -> KernelFn:
     """ai.onnx.ml OneHotEncoder-1: 1 at the element's category along a new last axis."""
-    categories = _given(info, "cats")
+    categories = _present_attribute(info, "cats")
     table, zeros = _Table(categories), bool(info.attr("zeros", 1))
 
     def encode(x: Array) -> Array:

@@ -104,8 +104,8 @@ class _Machine:
         coefficients = _floats(info, "coefficients")
         vectors = _floats(info, "support_vectors")
         sizes = (coefficients.size, rho.size, vectors.size % total)
-        wanted = ((classes - 1) * total, classes * (classes - 1) // 2, 0)
-        if min(per_class) < 0 or sizes != wanted:
+        expected = ((classes - 1) * total, classes * (classes - 1) // 2, 0)
+        if min(per_class) < 0 or sizes != expected:
             raise ValueError(
                 f"SVMClassifier: {coefficients.size} coefficients, {rho.size} rho and "
                 f"{vectors.size} numbers of vectors do not fit {per_class} vectors per class"
@@ -133,12 +133,12 @@ class _Machine:
 
     def votes(self, decisions: Array) -> Array:
         """Votes of the class pairs for each class, [N, classes]."""
-        found = np.zeros((len(decisions), self.classes), np.int64)
+        counts = np.zeros((len(decisions), self.classes), np.int64)
         for column, (i, j) in enumerate(self.pairs):
             first = decisions[:, column] > 0
-            found[:, i] += first
-            found[:, j] += ~first
-        return found
+            counts[:, i] += first
+            counts[:, j] += ~first
+        return counts
 
     def probabilities(self, decisions: Array, a: Array, b: Array) -> Array:
         """[N, classes]: Platt's sigmoids, coupled as by Wu, Lin and Weng (libsvm)."""

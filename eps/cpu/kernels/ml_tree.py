@@ -79,7 +79,7 @@ class _Ensemble:
         """
         modes, weights = np.asarray(info.attr("nodes_modes")), np.asarray(info.attr("leaf_weights"))
         targets = np.array(info.attr("leaf_targetids"), np.int64)
-        found = cls(
+        ensemble = cls(
             modes=modes,
             splits=np.asarray(info.attr("nodes_splits")),
             features=_per_node(info, "nodes_featureids", modes.size),
@@ -91,8 +91,8 @@ class _Ensemble:
             weights=weights,
             n_targets=int(info.attr("n_targets") or targets.max(initial=0) + 1),
         )
-        found._check()
-        return found
+        ensemble._check()
+        return ensemble
 
     def _check(self) -> None:
         nodes, leaves = self.modes.size, self.weights.size
@@ -102,11 +102,11 @@ class _Ensemble:
                 f"{self.splits.size} splits of {nodes} nodes"
             )
         for ids, leaf in zip(self.child, self.to_leaf, strict=True):
-            _within(ids[leaf], leaves, "leaf")
-            _within(ids[~leaf], nodes, "node")
-        _within(self.targets, self.n_targets, "target")
-        _within(self.roots, nodes, "root node")
-        _within(self.modes, _MEMBER + 1, "node mode")
+            _check_ids(ids[leaf], leaves, "leaf")
+            _check_ids(ids[~leaf], nodes, "node")
+        _check_ids(self.targets, self.n_targets, "target")
+        _check_ids(self.roots, nodes, "root node")
+        _check_ids(self.modes, _MEMBER + 1, "node mode")
 
 
 def _forest(info: KernelInfo) -> Forest:
@@ -115,31 +115,31 @@ def _forest(info: KernelInfo) -> Forest:
     Raises:
         ValueError: The attributes contradict each other, or trees make a circle.
     """
-    given = _Ensemble.of(info)
-    sets = _sets(info, int(np.count_nonzero(given.modes == _MEMBER)))
-    chained = _Chains(given.modes, given.splits, sets)
-    inner, leaves = chained.mode.size, given.weights.size
-    sides = zip(given.child, given.to_leaf, strict=True)
+    ensemble = _Ensemble.of(info)
+    sets = _sets(info, int(np.count_nonzero(ensemble.modes == _MEMBER)))
+    chained = _Chains(ensemble.modes, ensemble.splits, sets)
+    inner, leaves = chained.mode.size, ensemble.weights.size
+    sides = zip(ensemble.child, ensemble.to_leaf, strict=True)
     on_true, on_false = (np.where(leaf, ids + inner, ids) for ids, leaf in sides)
     own = np.arange(inner + leaves)
     when_true, when_false = own.copy(), own.copy()
     when_true[:inner] = on_true[chained.origin]
     when_false[:inner] = np.where(chained.next >= 0, chained.next, on_false[chained.origin])
-    shape = check_allocation((own.size, given.n_targets), given.weights.dtype)
-    table, named = np.zeros(shape, given.weights.dtype), np.zeros(shape, np.bool_)
-    table[own[inner:], given.targets] = given.weights
-    named[own[inner:], given.targets] = True
+    shape = check_allocation((own.size, ensemble.n_targets), ensemble.weights.dtype)
+    table, named = np.zeros(shape, ensemble.weights.dtype), np.zeros(shape, np.bool_)
+    table[own[inner:], ensemble.targets] = ensemble.weights
+    named[own[inner:], ensemble.targets] = True
     return Forest(
-        roots=given.roots,
-        feature=_pad_rows(given.features[chained.origin], own.size),
+        roots=ensemble.roots,
+        feature=_pad_rows(ensemble.features[chained.origin], own.size),
         threshold=_pad_rows(chained.split, own.size),
         when_true=when_true,
         when_false=when_false,
-        missing_is_true=_pad_rows(given.missing[chained.origin], own.size),
+        missing_is_true=_pad_rows(ensemble.missing[chained.origin], own.size),
         modes=modes_of([_MODES[m] for m in chained.mode] + ["LEAF"] * leaves),
-        depth=steps_to_leaves((when_true, when_false), given.roots, own >= inner),
+        depth=steps_to_leaves((when_true, when_false), ensemble.roots, own >= inner),
         weights=table,
-        given=named,
+        has_weight=named,
     )
 
 
@@ -150,7 +150,7 @@ def _per_node(info: KernelInfo, name: str, count: int) -> Array:
     return values
 
 
-def _within(ids: Array, count: int, what: str) -> None:
+def _check_ids(ids: Array, count: int, what: str) -> None:
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
         wrong = ids[(ids < 0) | (ids >= count)][0]
         raise ValueError(f"TreeEnsemble: there is no {what} {wrong}, there are {count}")
@@ -163,13 +163,13 @@ def _pad_rows(values: Array, size: int) -> Array:
     return result
 
 
-def _sets(info: KernelInfo, wanted: int) -> list[Array]:
+def _sets(info: KernelInfo, count: int) -> list[Array]:
     """The members of each BRANCH_MEMBER node; NaN ends a set."""
-    given = info.attr("membership_values")
-    values = np.asarray(given if given is not None else [])
+    attribute = info.attr("membership_values")
+    values = np.asarray(attribute if attribute is not None else [])
     ends = np.flatnonzero(np.isnan(values)) if values.size else np.array([], np.int64)
-    if ends.size != wanted:
-        raise ValueError(f"TreeEnsemble: {ends.size} sets of members for {wanted} nodes that test")
+    if ends.size != count:
+        raise ValueError(f"TreeEnsemble: {ends.size} sets of members for {count} nodes that test")
     starts = [0, *(ends[:-1] + 1)]
     return [values[start:end] for start, end in zip(starts, ends, strict=False)]
 

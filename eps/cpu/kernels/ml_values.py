@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOMAIN = "ai.onnx.ml"
 
 
-def _looked_up(x: Array, table: Mapping[Any, Any], default: object, dtype: Any) -> Array:  # noqa: ANN401 - of numpy
+def _look_up(x: Array, table: Mapping[Any, Any], default: object, dtype: Any) -> Array:  # noqa: ANN401 - of numpy
     values = [table.get(item, default) for item in x.reshape(-1).tolist()]
     result = np.empty(x.shape, dtype)
     result.reshape(-1)[:] = values
@@ -39,8 +39,8 @@ def _category_mapper(info: KernelInfo) -> KernelFn:
 
     def run(x: Array) -> Array:
         if x.dtype == object:
-            return _looked_up(x, to_number, number, np.int64)
-        return _looked_up(x, to_text, text, object)
+            return _look_up(x, to_number, number, np.int64)
+        return _look_up(x, to_text, text, object)
 
     return run
 
@@ -86,16 +86,16 @@ def _zip_map(info: KernelInfo) -> KernelFn:
 
 def _cast_map(info: KernelInfo) -> KernelFn:
     """The values of a map in the order of its keys, one row: ai.onnx.ml CastMap-1."""
-    wanted = info.attr("cast_to", "TO_FLOAT")
+    cast_to = info.attr("cast_to", "TO_FLOAT")
     kinds: dict[str, tuple[type, Callable[[Any], object]]] = {
         "TO_FLOAT": (np.float32, float),
         "TO_INT64": (np.int64, lambda value: int(float(value))),
         "TO_STRING": (object, str),
     }
-    if wanted not in kinds:
-        raise ValueError(f"CastMap: cast_to is '{wanted}', expected one of {sorted(kinds)}")
+    if cast_to not in kinds:
+        raise ValueError(f"CastMap: cast_to is '{cast_to}', expected one of {sorted(kinds)}")
     sparse, width = info.attr("map_form", "DENSE") == "SPARSE", int(info.attr("max_map", 1))
-    dtype, convert = kinds[wanted]
+    dtype, convert = kinds[cast_to]
 
     def run(x: Mapping[int, object]) -> Array:
         if not sparse:

@@ -39,7 +39,7 @@ class _Pool:
             raise ValueError(f"TfIdfVectorizer: n-grams of {least} to {most} elements")
         if any(not 0 <= start <= len(pool) for start in starts) or min(columns, default=0) < 0:
             raise ValueError(f"TfIdfVectorizer: ngram_counts {starts} of a pool of {len(pool)}")
-        found: dict[int, dict[tuple[Any, ...], int]] = {}
+        columns_of: dict[int, dict[tuple[Any, ...], int]] = {}
         place = 0
         for length, start in enumerate(starts, 1):
             end = starts[length] if length < len(starts) else len(pool)
@@ -47,10 +47,10 @@ class _Pool:
             if place + len(grams) > len(columns):
                 raise ValueError(f"TfIdfVectorizer: {len(columns)} ngram_indexes for more n-grams")
             if least <= length <= most:
-                found[length] = dict(zip(grams, columns[place:], strict=False))
+                columns_of[length] = dict(zip(grams, columns[place:], strict=False))
             place += len(grams)
         (width,) = check_allocation((max(columns, default=-1) + 1,), FLOAT32)
-        return cls(found, int(info.attr("max_skip_count")), width)
+        return cls(columns_of, int(info.attr("max_skip_count")), width)
 
     def count(self, row: Sequence[Any]) -> Array:
         """How often each column's n-gram occurs in `row`, elements left out between counted."""
@@ -71,10 +71,10 @@ def _tf_idf(info: KernelInfo) -> KernelFn:
     pool, mode = _Pool.of(info), info.attr("mode")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise ValueError(f"TfIdfVectorizer: mode is '{mode}', expected TF, IDF or TFIDF")
-    given = info.attr("weights")
+    attribute = info.attr("weights")
     weights = np.ones(pool.width, np.float32)
-    if given and mode != "TF":
-        listed = np.array(given, np.float32)
+    if attribute and mode != "TF":
+        listed = np.array(attribute, np.float32)
         columns = np.array(info.attr("ngram_indexes"))
         weights[columns] = listed[: columns.size]
 

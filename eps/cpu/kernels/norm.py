@@ -14,7 +14,7 @@ from eps.cpu.arrays import (
     computing_wide,
     is_narrow_float,
     outer_checked,
-    widened,
+    widen_floats,
 )
 from ort_lite.ep import KernelDef, kernel
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ort_lite.ep import KernelFn, KernelInfo
 
 
-def standardized(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
+def standardize_rows(rows: Array, epsilon: float) -> tuple[Array, Array, Array]:
     """Rows of [n, m] shifted and scaled to mean 0 and variance 1.
 
     Returns:
@@ -50,8 +50,8 @@ def layer_norm(
     x: Array, scale: Array, bias: Array | None, axis: int, epsilon: float
 ) -> tuple[Array, Array, Array]:
     """ONNX LayerNormalization-17; mean and inverse deviation keep the reduced axes as 1."""
-    wide = widened(x)
-    result, mean, inverse = standardized(_rows(wide, axis), epsilon)
+    wide = widen_floats(x)
+    result, mean, inverse = standardize_rows(_rows(wide, axis), epsilon)
     y = result.reshape(x.shape)
     y = _scale_and_shift(y, scale, bias)
     kept = x.shape[: axis_in(axis, x.ndim)] + (1,) * (x.ndim - axis_in(axis, x.ndim))
@@ -61,24 +61,24 @@ def layer_norm(
 def _scale_and_shift(y: Array, scale: Array, bias: Array | None) -> Array:
     """y * scale + bias, in place of `y` where the shapes allow it."""
     if np.broadcast_shapes(y.shape, scale.shape) == y.shape:
-        y *= widened(scale)
+        y *= widen_floats(scale)
     else:
-        y = outer_checked(np.multiply)(y, widened(scale))
+        y = outer_checked(np.multiply)(y, widen_floats(scale))
     if bias is not None:
-        y += widened(bias)
+        y += widen_floats(bias)
     return y
 
 
 def _layer_norm(info: KernelInfo) -> KernelFn:
     axis, epsilon = info.attr("axis", -1), float(info.attr("epsilon", 1e-5))
-    if not (info.wants(1) or info.wants(2)):
+    if not (info.is_output_used(1) or info.is_output_used(2)):
         return lambda x, scale, bias=None: layer_norm(x, scale, bias, axis, epsilon)[0]
     return lambda x, scale, bias=None: layer_norm(x, scale, bias, axis, epsilon)
 
 
 def rms_norm(x: Array, scale: Array, axis: int, epsilon: float) -> Array:
     """x / sqrt(mean(x^2) + epsilon) * scale: ONNX RMSNormalization-23."""
-    rows = _rows(widened(x), axis)
+    rows = _rows(widen_floats(x), axis)
     square = np.vecdot(rows, rows)[:, None]
     square /= rows.shape[1]
     square += epsilon
@@ -106,7 +106,7 @@ def group_norm(x: Array, groups: int, scale: Array, bias: Array, epsilon: float)
         raise ValueError(f"{channels} channels cannot be parted into {groups} groups")
     size = math.prod(x.shape[2:])
     rows = x.reshape(batch * groups, channels // groups * size)
-    result, _, _ = standardized(rows, epsilon)
+    result, _, _ = standardize_rows(rows, epsilon)
     result = result.reshape(batch, channels, size)
     result *= scale[:, None]
     result += bias[:, None]
@@ -203,7 +203,7 @@ def _batch_norm(info: KernelInfo) -> KernelFn:
         training = info.n_outputs > 1 and not info.attr("is_test", 0)
     spatial = bool(info.attr("spatial", 1))
 
-    def folded(stats: tuple[Array, ...], rank: int) -> tuple[Array, Array]:
+    def fold_statistics(stats: tuple[Array, ...], rank: int) -> tuple[Array, Array]:
         """y = x * factor + offset, shaped to broadcast along the channels."""
         scale, bias, mean, variance = (s.astype(FLOAT64) for s in stats)
         factor = scale / np.sqrt(variance + epsilon)
@@ -215,17 +215,17 @@ def _batch_norm(info: KernelInfo) -> KernelFn:
     prepared: dict[int, tuple[Array, Array]] = {}
     if not training and all(c is not None for c in constants):
         with np.errstate(all="ignore"):  # what a run would give: infinities are not errors
-            prepared = {rank: folded(constants, rank) for rank in range(2, 7)}
+            prepared = {rank: fold_statistics(constants, rank) for rank in range(2, 7)}
 
     def infer(x: Array, *stats: Array) -> Array:
-        factor, offset = prepared.get(x.ndim) or folded(stats, x.ndim)
+        factor, offset = prepared.get(x.ndim) or fold_statistics(stats, x.ndim)
         kind = np.float32 if is_narrow_float(x.dtype) else x.dtype.type
-        result = np.multiply(widened(x), factor.astype(kind), out=info.empty(x.shape, kind))
+        result = np.multiply(widen_floats(x), factor.astype(kind), out=info.empty(x.shape, kind))
         result += offset.astype(kind)
         return np.asarray(result).astype(x.dtype, copy=False)
 
     def train(x: Array, *stats: Array) -> tuple[Array, ...]:
-        wide = widened(x)
+        wide = widen_floats(x)
         axes = tuple(a for a in range(x.ndim) if a != 1) if spatial else (0,)
         mean, variance = np.mean(wide, axes), np.var(wide, axes)
         y = infer(x, stats[0], stats[1], mean, variance)

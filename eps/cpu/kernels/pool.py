@@ -11,8 +11,8 @@ from eps.cpu.arrays import check_allocation, computing_wide, is_floating
 from eps.cpu.windows import (
     AxisWindow,
     WindowAttributes,
-    padded_axis,
-    padded_space,
+    pad_axis,
+    pad_space,
     window_view,
 )
 from ort_lite.ep import KernelDef, kernel
@@ -40,7 +40,7 @@ def along_axes(
     result = x
     for d, axis in enumerate(axes):
         at = x.ndim - len(axes) + d
-        source = padded_axis(result, at, axis, fill, empty)
+        source = pad_axis(result, at, axis, fill, empty)
         result = _accumulate(source, at, axis, function, empty)
     return result
 
@@ -79,7 +79,7 @@ def _max_pool(info: KernelInfo) -> KernelFn:
         axes = attributes.axes(x.shape[2:])
         return max_with_places(x, axes, column_major=column_major)
 
-    if info.n_outputs > 1 and info.wants(1):
+    if info.n_outputs > 1 and info.is_output_used(1):
         return pool_with_indices
     return computing_wide(info, pool)
 
@@ -96,11 +96,11 @@ def max_with_places(
     """
     rank = len(axes)
     space = x.shape[2:]
-    windows = window_view(padded_space(x, axes, lowest(x)), axes)
+    windows = window_view(pad_space(x, axes, lowest(x)), axes)
     order = np.arange(int(np.prod(space, dtype=np.int64)))
     if column_major:
         order = order.reshape(space[::-1]).transpose(range(rank)[::-1])
-    numbers = padded_space(order.reshape(1, 1, *space), axes, -1)
+    numbers = pad_space(order.reshape(1, 1, *space), axes, -1)
     number_windows = window_view(numbers, axes)[0, 0]
     counts = windows.shape[2 + rank :]
     taps = math.prod(number_windows.shape[:rank])
@@ -203,8 +203,8 @@ def _max_unpool(info: KernelInfo) -> KernelFn:
             flat[places.reshape(-1)] = x.reshape(-1)
             return flat.reshape(*x.shape[:2], *space)
         # Places count in the tensor before pooling, which may be smaller than the result.
-        wanted = check_allocation(output_shape.reshape(-1).tolist(), x.dtype)
-        result = np.zeros(wanted, x.dtype)
+        shape = check_allocation(output_shape.reshape(-1).tolist(), x.dtype)
+        result = np.zeros(shape, x.dtype)
         where = np.unravel_index(places.reshape(-1), (*x.shape[:2], *space))
         result[where] = x.reshape(-1)
         return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import check_allocation, checked_empty, widened
+from eps.cpu.arrays import allocate_checked, check_allocation, widen_floats
 from eps.cpu.convolution import convolve
 from eps.cpu.kernels.activation import swish
 from eps.cpu.kernels.attention import merge_heads, split_heads
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _RULES = ("linear", "gated", "delta", "gated_delta")
 
 
-def _optional(name: str, rule: str, given: Array | None, *, needed: bool) -> None:
-    if needed != (given is not None):
+def _optional(name: str, rule: str, value: Array | None, *, needed: bool) -> None:
+    if needed != (value is not None):
         verb = "requires" if needed else "forbids"
         raise ValueError(f"update_rule '{rule}' {verb} input {name}")
 
@@ -43,17 +43,20 @@ def _linear_attention(info: KernelInfo) -> KernelFn:
         past, decay, beta = optional
         _optional("decay", rule, decay, needed="gated" in rule)
         _optional("beta", rule, beta, needed="delta" in rule)
-        queries = split_heads(widened(q), q_heads)
-        keys, values = split_heads(widened(k), kv_heads), split_heads(widened(v), kv_heads)
+        queries = split_heads(widen_floats(q), q_heads)
+        keys, values = (
+            split_heads(widen_floats(k), kv_heads),
+            split_heads(widen_floats(v), kv_heads),
+        )
         batch, _, steps, depth = queries.shape
         shape = (batch, kv_heads, depth, values.shape[3])
         if past is not None and past.shape != shape:
             raise ValueError(f"past_state has shape {past.shape}, expected {shape}")
         check_allocation(shape, queries.dtype)
-        state = np.zeros(shape, queries.dtype) if past is None else widened(past).copy()
+        state = np.zeros(shape, queries.dtype) if past is None else widen_floats(past).copy()
         fades = None if decay is None else np.exp(_per_head(decay, kv_heads))
         gains = None if beta is None else _per_head(beta, beta.shape[2])
-        result = checked_empty((*queries.shape[:3], shape[3]), queries.dtype)
+        result = allocate_checked((*queries.shape[:3], shape[3]), queries.dtype)
         for t in range(steps):
             if fades is not None:
                 state *= fades[:, :, t, :, None]
@@ -72,7 +75,7 @@ def _linear_attention(info: KernelInfo) -> KernelFn:
 
 def _per_head(x: Array, heads: int) -> Array:
     """[B, T, heads * n] as [B, heads, T, n]."""
-    return split_heads(widened(x), heads)
+    return split_heads(widen_floats(x), heads)
 
 
 def _causal_conv(info: KernelInfo) -> KernelFn:
@@ -90,10 +93,10 @@ def _causal_conv(info: KernelInfo) -> KernelFn:
         before = np.zeros((*x.shape[:2], taps - 1), x.dtype) if past is None else past
         whole = np.concatenate((before, x), 2)
         axis = AxisWindow(taps, 1, 1, 0, 0, whole.shape[2], whole.shape[2] - taps + 1)
-        y = convolve(widened(whole), widened(w), (axis,), x.shape[1])
-        y = add_bias(y, None if bias is None else widened(bias)).astype(x.dtype, copy=False)
+        y = convolve(widen_floats(whole), widen_floats(w), (axis,), x.shape[1])
+        y = add_bias(y, None if bias is None else widen_floats(bias)).astype(x.dtype, copy=False)
         if activation != "none":
-            y = swish(widened(y), 1.0).astype(x.dtype, copy=False)
+            y = swish(widen_floats(y), 1.0).astype(x.dtype, copy=False)
         return y, whole[:, :, whole.shape[2] - (taps - 1) :]
 
     return run

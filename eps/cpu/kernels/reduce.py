@@ -111,11 +111,11 @@ _REDUCTIONS: Mapping[str, Reduce] = MappingProxyType(
 )
 
 
-def _axes(given: list[int] | None, rank: int) -> tuple[int, ...]:
+def _axes(axes: list[int] | None, rank: int) -> tuple[int, ...]:
     """The axes from the front; all of them if none are given."""
-    if not given:
+    if not axes:
         return tuple(range(rank))
-    return tuple(axis_in(axis, rank) for axis in given)
+    return tuple(axis_in(axis, rank) for axis in axes)
 
 
 def _reduction(function: Reduce) -> KernelFactory:
@@ -155,8 +155,8 @@ def _arg(function: Callable[..., Array]) -> KernelFactory:
             at = axis_in(axis, x.ndim)
             if not last:
                 return np.asarray(function(x, at, keepdims=keep)).astype(np.int64, copy=False)
-            found = function(np.flip(x, at), at, keepdims=keep)
-            return np.asarray(x.shape[at] - 1 - found).astype(np.int64, copy=False)
+            from_end = function(np.flip(x, at), at, keepdims=keep)
+            return np.asarray(x.shape[at] - 1 - from_end).astype(np.int64, copy=False)
 
         return arg
 

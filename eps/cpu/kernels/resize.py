@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import Array, axis_in, check_allocation, is_floating, widened
+from eps.cpu.arrays import Array, axis_in, check_allocation, is_floating, widen_floats
 from eps.cpu.interpolation import AxisResize, Interpolation, source_places
 from eps.cpu.kernels.shape import integers
 from ort_lite.ep import KernelDef, kernel
@@ -59,7 +59,7 @@ class _Resizer:
     def _resize_axes(self, x: Array, plan: dict[int, AxisResize]) -> Array:
         cropping = self.interpolation.transformation == "tf_crop_and_resize"
         nearest = self.interpolation.mode == "nearest"
-        result = x if nearest else _computable(x)
+        result = x if nearest else _as_float(x)
         for at, axis in sorted(plan.items(), key=lambda item: item[1].scale):
             if axis.length != axis.size or axis.scale != 1 or cropping:
                 result = self.interpolation.resize(result, at, axis, self.empty)
@@ -72,12 +72,12 @@ class _Resizer:
     ) -> list[tuple[int, float]]:
         """New length and scale for each axis."""
         if sizes is not None and sizes.size:
-            wanted = integers(sizes)
-            if len(wanted) != len(dims):
-                raise ValueError(f"{len(wanted)} sizes for {len(dims)} axes")
-            ratios = [w / d if d else 0.0 for w, d in zip(wanted, dims, strict=True)]
+            lengths = integers(sizes)
+            if len(lengths) != len(dims):
+                raise ValueError(f"{len(lengths)} sizes for {len(dims)} axes")
+            ratios = [w / d if d else 0.0 for w, d in zip(lengths, dims, strict=True)]
             if self.policy == "stretch":
-                return list(zip(wanted, ratios, strict=True))
+                return list(zip(lengths, ratios, strict=True))
             ratio = min(ratios) if self.policy == "not_larger" else max(ratios)
             return [(math.floor(ratio * d + 0.5), ratio) for d in dims]
         if scales is None or not scales.size:
@@ -107,9 +107,9 @@ def _regions(roi: Array, count: int) -> list[tuple[float, float]]:
     return list(zip(edges[:count], edges[count:], strict=True))
 
 
-def _computable(x: Array) -> Array:
+def _as_float(x: Array) -> Array:
     """`x` in float32, or float64 where it is that."""
-    wide: Array = widened(x)
+    wide: Array = widen_floats(x)
     return wide if is_floating(wide.dtype) else wide.astype(np.float32)
 
 
@@ -156,13 +156,13 @@ def _legacy(info: KernelInfo) -> _Resizer:
     )
 
 
-def _scaled(info: KernelInfo) -> KernelFn:
+def _scales_from_input(info: KernelInfo) -> KernelFn:
     """ONNX Resize-10 and Upsample-9: scales are an input."""
     resizer = _legacy(info)
     return lambda x, scales: resizer.run(x, None, scales, None)
 
 
-def _scaled_by_attribute(info: KernelInfo) -> KernelFn:
+def _scales_from_attribute(info: KernelInfo) -> KernelFn:
     """ONNX Upsample-7 (`scales`), and 1 (`height_scale`, `width_scale`)."""
     resizer = _legacy(info)
     if info.since_version >= 7:
@@ -173,8 +173,8 @@ def _scaled_by_attribute(info: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    kernel("Resize", since=(10, 10))(_scaled),
+    kernel("Resize", since=(10, 10))(_scales_from_input),
     kernel("Resize", since=(11, 19))(_resize),
-    kernel("Upsample", since=(1, 7))(_scaled_by_attribute),
-    kernel("Upsample", since=(9, 10))(_scaled),
+    kernel("Upsample", since=(1, 7))(_scales_from_attribute),
+    kernel("Upsample", since=(9, 10))(_scales_from_input),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.cpu.arrays import computing_wide, widened
+from eps.cpu.arrays import computing_wide, widen_floats
 from eps.cpu.products import matmul
 from eps.cpu.recurrent import Recurrence, activations_of, default_activations, part, walk
 from eps.cpu.recurrent_cells import PlainGru, PlainLstm, PlainRnn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from eps.cpu.arrays import Array
-    from eps.cpu.recurrent import Activation, Cell, StackedCell
+    from eps.cpu.recurrent import Activation, RecurrentCell, StackedCell
     from ort_lite.ep import KernelFn, KernelInfo
 
 
@@ -66,7 +66,7 @@ def _rnn(info: KernelInfo) -> KernelFn:
     recurrence, clip = Recurrence.of(info), _clipper(info)
     functions = activations_of(info, ["Tanh"], len(recurrence.backwards))
     if default_activations(info, ["Tanh"]) and clip is _no_clip:
-        return _stacked(info, recurrence, PlainRnn.of)
+        return _stack_cells(info, recurrence, PlainRnn.of)
 
     def cell(weights: Sequence[Array | None], d: int) -> _RnnCell:
         w, r, b, _ = (part(values, d) for values in weights)
@@ -110,7 +110,7 @@ def _gru(info: KernelInfo) -> KernelFn:
     functions = activations_of(info, ["Sigmoid", "Tanh"], len(recurrence.backwards))
     reset_last = bool(info.attr("linear_before_reset", 0))
     if default_activations(info, ["Sigmoid", "Tanh"]) and clip is _no_clip:
-        return _stacked(info, recurrence, partial(PlainGru.of, reset_last=reset_last))
+        return _stack_cells(info, recurrence, partial(PlainGru.of, reset_last=reset_last))
 
     def cell(weights: Sequence[Array | None], d: int) -> _GruCell:
         w, r, b, _ = (part(values, d) for values in weights)
@@ -167,7 +167,7 @@ def _lstm(info: KernelInfo) -> KernelFn:
     coupled = bool(info.attr("input_forget", 0))
     plain = default_activations(info, defaults) and clip is _no_clip and not coupled
     if plain and not any(info.node.inputs[7:8]):
-        return _stacked(info, recurrence, PlainLstm.of)
+        return _stack_cells(info, recurrence, PlainLstm.of)
 
     def cell(weights: Sequence[Array | None], d: int) -> _LstmCell:
         w, r, b, p = (part(values, d) for values in weights)
@@ -191,7 +191,7 @@ def _lstm(info: KernelInfo) -> KernelFn:
 def _by_direction(
     info: KernelInfo,
     recurrence: Recurrence,
-    cell: Callable[[Sequence[Array | None], int], Cell],
+    cell: Callable[[Sequence[Array | None], int], RecurrentCell],
 ) -> KernelFn:
     """A node of any cells, made anew for each direction of each run from (W, R, B, P)."""
 
@@ -205,14 +205,14 @@ def _by_direction(
     return computing_wide(info, run)
 
 
-def _stacked(
+def _stack_cells(
     info: KernelInfo, recurrence: Recurrence, cell: Callable[..., StackedCell]
 ) -> KernelFn:
     """A node of plain cells, made once where weights and bias are constants."""
-    given = [i for i in (1, 2, 3) if i < info.n_inputs and info.node.inputs[i]]
+    present = [i for i in (1, 2, 3) if i < info.n_inputs and info.node.inputs[i]]
     prepared = None
-    if all(info.constant(i) is not None for i in given):
-        prepared = cell(*(widened(info.constant(i)) for i in (1, 2, 3)))
+    if all(info.constant(i) is not None for i in present):
+        prepared = cell(*(widen_floats(info.constant(i)) for i in (1, 2, 3)))
 
     def run(x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
         optional: list[Array | None] = [*rest, *[None] * (5 - len(rest))]

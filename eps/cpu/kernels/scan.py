@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.cpu.arrays import axis_in
-from eps.cpu.kernels.control_flow import ScanOutputs, stacked
+from eps.cpu.kernels.control_flow import ScanOutputs, stack_iterations
 from eps.cpu.kernels.shape import integers
 from ort_lite.ep import KernelDef, kernel
 
@@ -50,7 +50,7 @@ class _Scanner:
             outputs.add(results[self.n_states :])
         types = self.body.output_types[self.n_states :]
         ends = [
-            stacked(items[::-1] if backwards else items, declared, axis)
+            stack_iterations(items[::-1] if backwards else items, declared, axis)
             for items, declared, (axis, backwards) in zip(
                 outputs.items, types, self.out_axes, strict=True
             )

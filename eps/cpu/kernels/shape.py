@@ -35,13 +35,13 @@ def _size(_: KernelInfo) -> KernelFn:
     return lambda x: np.array(x.size, np.int64)
 
 
-def reshaped(x: Array, wanted: Sequence[int], *, allow_zero: bool = False) -> Array:
-    """`x` in shape `wanted`, where -1 is what remains and 0 is x's own dimension.
+def reshape_array(x: Array, shape: Sequence[int], *, allow_zero: bool = False) -> Array:
+    """`x` in shape `shape`, where -1 is what remains and 0 is x's own dimension.
 
     Raises:
         ValueError: The elements do not fit; also where a 0 has no dimension to stand for.
     """
-    target = list(wanted)
+    target = list(shape)
     if not allow_zero:
         for axis, dim in enumerate(target):
             if dim == 0:
@@ -53,7 +53,7 @@ def reshaped(x: Array, wanted: Sequence[int], *, allow_zero: bool = False) -> Ar
     except ValueError as exc:
         raise ValueError(
             "The input tensor cannot be reshaped to the requested shape. Input shape:"
-            f"{list(x.shape)}, requested shape:{list(wanted)}"
+            f"{list(x.shape)}, requested shape:{list(shape)}"
         ) from exc
 
 
@@ -62,15 +62,15 @@ def _reshape(info: KernelInfo) -> KernelFn:
     allow_zero = bool(info.attr("allowzero", 0))
     constant = info.constant(1)
     if constant is None:
-        return lambda x, shape: reshaped(x, integers(shape), allow_zero=allow_zero)
+        return lambda x, shape: reshape_array(x, integers(shape), allow_zero=allow_zero)
     fixed = integers(constant)
-    return lambda x, _: reshaped(x, fixed, allow_zero=allow_zero)
+    return lambda x, _: reshape_array(x, fixed, allow_zero=allow_zero)
 
 
 def _reshape_attribute(info: KernelInfo) -> KernelFn:
     """ONNX Reshape-1: the shape is an attribute."""
     fixed = info.attr("shape", [])
-    return lambda x: reshaped(x, fixed)
+    return lambda x: reshape_array(x, fixed)
 
 
 def _flatten(info: KernelInfo) -> KernelFn:
@@ -91,11 +91,11 @@ def _squeeze(info: KernelInfo) -> KernelFn:
     constant = info.constant(1)
     if constant is not None:
         fixed = integers(constant)
-    given = None if fixed is None else tuple(fixed)
+    fixed_axes = None if fixed is None else tuple(fixed)
 
     def squeeze(x: Array, axes: Array | None = None) -> Array:
-        if given is not None or axes is None:
-            return x.squeeze(given)
+        if fixed_axes is not None or axes is None:
+            return x.squeeze(fixed_axes)
         return x.squeeze(tuple(integers(axes)))
 
     return squeeze
@@ -108,8 +108,8 @@ def _unsqueeze(info: KernelInfo) -> KernelFn:
     if constant is not None:
         fixed = integers(constant)
     if fixed is not None:
-        given = tuple(fixed)
-        index = lru_cache(maxsize=SIZES)(lambda rank: _with_new_axes(rank, given))
+        fixed_axes = tuple(fixed)
+        index = lru_cache(maxsize=SIZES)(lambda rank: _with_new_axes(rank, fixed_axes))
         return lambda x, _=None: x[index(x.ndim)]
     return lambda x, axes: np.expand_dims(x, tuple(integers(axes)))
 
@@ -134,17 +134,17 @@ def _identity(_: KernelInfo) -> KernelFn:
     return lambda x: x
 
 
-def expanded(x: Array, wanted: Sequence[int]) -> Array:
-    """A view of `x` broadcast with shape `wanted`: ONNX Expand-8."""
-    shape = np.broadcast_shapes(x.shape, tuple(wanted))
+def expand_array(x: Array, target: Sequence[int]) -> Array:
+    """A view of `x` broadcast with shape `target`: ONNX Expand-8."""
+    shape = np.broadcast_shapes(x.shape, tuple(target))
     return np.broadcast_to(x, check_allocation(shape, x.dtype))
 
 
 def _expand(_: KernelInfo) -> KernelFn:
-    return lambda x, shape: expanded(x, integers(shape))
+    return lambda x, shape: expand_array(x, integers(shape))
 
 
-def _tiled(x: Array, repeats: Sequence[int]) -> Array:
+def _tile_array(x: Array, repeats: Sequence[int]) -> Array:
     if len(repeats) != x.ndim:
         raise ValueError(f"'repeats' has {len(repeats)} entries for rank {x.ndim}")
     sizes = [dim * count for dim, count in zip(x.shape, repeats, strict=True)]
@@ -153,7 +153,7 @@ def _tiled(x: Array, repeats: Sequence[int]) -> Array:
 
 
 def _tile(_: KernelInfo) -> KernelFn:
-    return lambda x, repeats: _tiled(x, integers(repeats))
+    return lambda x, repeats: _tile_array(x, integers(repeats))
 
 
 def _tile_axis(_: KernelInfo) -> KernelFn:
@@ -162,7 +162,7 @@ def _tile_axis(_: KernelInfo) -> KernelFn:
     def tile(x: Array, tiles: Array, axis: Array) -> Array:
         repeats = [1] * x.ndim
         repeats[axis_in(integers(axis)[0], x.ndim)] = integers(tiles)[0]
-        return _tiled(x, repeats)
+        return _tile_array(x, repeats)
 
     return tile
 
@@ -224,16 +224,16 @@ def _split(info: KernelInfo) -> KernelFn:
         fixed = integers(constant)
 
     def split(x: Array, sizes: Array | None = None) -> tuple[Array, ...]:
-        wanted = fixed if sizes is None or fixed is not None else integers(sizes)
-        if wanted is None:
+        lengths = fixed if sizes is None or fixed is not None else integers(sizes)
+        if lengths is None:
             total = x.shape[axis_in(axis, x.ndim)]
             if info.since_version < 18 and total % count:
                 raise ValueError(
                     f"Input cannot be split evenly on selected axis. Input shape="
                     f"{list(x.shape)} Axis={axis} NumOutputs={count}"
                 )
-            wanted = split_sizes(total, count)
-        return parts_of(x, wanted, axis)
+            lengths = split_sizes(total, count)
+        return parts_of(x, lengths, axis)
 
     return split
 

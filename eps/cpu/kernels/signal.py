@@ -20,7 +20,7 @@ DIRECT = 512
 """Samples of a frame at most that are transformed directly where no fast transform is as exact."""
 
 
-def _complex(x: Array) -> Array:
+def _as_complex(x: Array) -> Array:
     """[..., 1] real or [..., 2] real and imaginary parts, as numbers."""
     if x.shape[-1] not in (1, 2):
         raise ValueError(f"last dimension is {x.shape[-1]}, expected 1 (real) or 2 (complex)")
@@ -32,7 +32,7 @@ def _parts(values: Array, x: Array) -> Array:
     return np.stack((values.real, values.imag), -1).astype(x.dtype)
 
 
-def _direct(frames: Array, bins: int, x: Array) -> Array:
+def _dft_by_table(frames: Array, bins: int, x: Array) -> Array:
     """Transforms of real frames by products with the table of cosines and sines.
 
     A fast transform gives exact zeros where samples cancel each other. onnxruntime, which has one
@@ -51,11 +51,11 @@ def _dft(info: KernelInfo) -> KernelFn:
     inverse, onesided = bool(info.attr("inverse", 0)), bool(info.attr("onesided", 0))
 
     def dft(x: Array, length: Array | None = None, axis: Array | None = None) -> Array:
-        wanted = fixed if fixed is not None else -2 if axis is None else integers(axis)[0]
-        at = axis_in(wanted, x.ndim)
+        dft_axis = fixed if fixed is not None else -2 if axis is None else integers(axis)[0]
+        at = axis_in(dft_axis, x.ndim)
         if at == x.ndim - 1:
-            raise ValueError(f"axis {wanted} is the axis of real and imaginary parts")
-        signal = _complex(x)
+            raise ValueError(f"axis {dft_axis} is the axis of real and imaginary parts")
+        signal = _as_complex(x)
         size = x.shape[at]
         if length is not None:
             size = integers(length)[0]
@@ -84,7 +84,7 @@ def _stft(info: KernelInfo) -> KernelFn:
     def stft(
         x: Array, step: Array, window: Array | None = None, length: Array | None = None
     ) -> Array:
-        signal = x if x.ndim == 2 else _complex(x)  # [B, length]
+        signal = x if x.ndim == 2 else _as_complex(x)  # [B, length]
         if signal.ndim != 2:
             raise ValueError(f"signal of rank {x.ndim}, expected 2 or 3")
         size = signal.shape[1]
@@ -100,7 +100,7 @@ def _stft(info: KernelInfo) -> KernelFn:
         frames = sliding_window_view(signal, size, axis=1)[:, ::stride]
         weighted = frames if window is None else frames * window
         if not np.iscomplexobj(signal) and size & (size - 1) and size <= DIRECT:
-            return _direct(weighted, size // 2 + 1 if onesided else size, x)
+            return _dft_by_table(weighted, size // 2 + 1 if onesided else size, x)
         if onesided and not np.iscomplexobj(signal):
             return _parts(np.fft.rfft(weighted), x)
         full = np.fft.fft(weighted)

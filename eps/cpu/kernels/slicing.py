@@ -54,11 +54,11 @@ def _slice_attributes(info: KernelInfo) -> KernelFn:
 
 def slice_kernel(info: KernelInfo) -> KernelFn:
     """ONNX Slice-10: everything is an input; what is constant is prepared."""
-    given = range(1, info.n_inputs)
-    fixed = [info.constant(i) for i in given if info.node.inputs[i]]
+    positions = range(1, info.n_inputs)
+    fixed = [info.constant(i) for i in positions if info.node.inputs[i]]
     rank = getattr(info.input_type(0), "shape", None)
     if rank is not None and all(value is not None for value in fixed):
-        lists = [None if (c := info.constant(i)) is None else integers(c) for i in given]
+        lists = [None if (c := info.constant(i)) is None else integers(c) for i in positions]
         padded = (*lists, None, None)[:4]
         slices = slices_for(len(rank), padded[0] or [], padded[1] or [], padded[2], padded[3])
         return lambda x, *_: x[slices]
@@ -83,7 +83,7 @@ def slice_kernel(info: KernelInfo) -> KernelFn:
     return cut
 
 
-def padded(
+def pad_array(
     x: Array,
     pads: Sequence[int],
     mode: str,
@@ -141,7 +141,7 @@ def _pad_attributes(info: KernelInfo) -> KernelFn:
     """ONNX Pad-1 (`paddings`) and Pad-2 (`pads`)."""
     pads = info.attr("pads" if info.since_version > 1 else "paddings")
     mode, value = info.attr("mode", "constant"), info.attr("value", 0.0)
-    return lambda x: padded(x, pads, mode, value)
+    return lambda x: pad_array(x, pads, mode, value)
 
 
 def _pad(info: KernelInfo) -> KernelFn:
@@ -150,19 +150,19 @@ def _pad(info: KernelInfo) -> KernelFn:
     sources = lru_cache(maxsize=SIZES)(source_indices)
 
     def pad(x: Array, pads: Array, value: Array | None = None, axes: Array | None = None) -> Array:
-        wanted = integers(pads)
+        amounts = integers(pads)
         if axes is not None:
             chosen = [axis_in(a, x.ndim) for a in integers(axes)]
-            if len(wanted) != 2 * len(chosen):
-                raise ValueError(f"'pads' has {len(wanted)} entries for {len(chosen)} axes")
+            if len(amounts) != 2 * len(chosen):
+                raise ValueError(f"'pads' has {len(amounts)} entries for {len(chosen)} axes")
             full = [0] * (2 * x.ndim)
             for i, axis in enumerate(chosen):
-                full[axis] = wanted[i]
-                full[axis + x.ndim] = wanted[i + len(chosen)]
-            wanted = full
+                full[axis] = amounts[i]
+                full[axis + x.ndim] = amounts[i + len(chosen)]
+            amounts = full
         fill = x.dtype.type(0) if x.dtype != object else ""
         fill = fill if value is None else value.reshape(-1)[0]
-        return padded(x, wanted, mode, fill, sources)
+        return pad_array(x, amounts, mode, fill, sources)
 
     return pad
 
@@ -178,7 +178,7 @@ def _center_crop_pad(info: KernelInfo) -> KernelFn:
             extra = size - x.shape[axis]
             before = extra // 2 if extra >= 0 else -(-extra // 2)
             pads[axis], pads[axis + x.ndim] = before, extra - before
-        return padded(x, pads, "constant", x.dtype.type(0))
+        return pad_array(x, pads, "constant", x.dtype.type(0))
 
     return center_crop_pad
 

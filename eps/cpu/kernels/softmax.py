@@ -54,17 +54,17 @@ def _hardmax(x: Array, axis: int) -> Array:
     return result
 
 
-def _along(function: AlongAxis) -> KernelFactory:
+def _axis_kernel(function: AlongAxis) -> KernelFactory:
     def factory(info: KernelInfo) -> KernelFn:
         if info.since_version <= FLATTENING:
             axis = info.attr("axis", 1)
 
-            def flattened(x: Array) -> Array:
+            def run_flattened(x: Array) -> Array:
                 split = axis_in(axis, x.ndim)
                 rows = x.reshape(math.prod(x.shape[:split]), math.prod(x.shape[split:]))
                 return function(rows, 1).reshape(x.shape)
 
-            return computing_wide(info, flattened)
+            return computing_wide(info, run_flattened)
         axis = info.attr("axis", -1)
         return computing_wide(info, lambda x: function(x, axis_in(axis, x.ndim)))
 
@@ -72,7 +72,7 @@ def _along(function: AlongAxis) -> KernelFactory:
 
 
 def _softmax(info: KernelInfo) -> KernelFn | None:
-    return _along(partial(softmax, empty=info.empty))(info)
+    return _axis_kernel(partial(softmax, empty=info.empty))(info)
 
 
 def _negative_log_likelihood(
@@ -127,8 +127,8 @@ def _cross_entropy(info: KernelInfo) -> KernelFn:
 
 KERNELS: tuple[KernelDef, ...] = (
     kernel("Softmax", since=(1, 13))(_softmax),
-    kernel("LogSoftmax", since=(1, 13))(_along(log_softmax)),
-    kernel("Hardmax", since=(1, 13))(_along(_hardmax)),
+    kernel("LogSoftmax", since=(1, 13))(_axis_kernel(log_softmax)),
+    kernel("Hardmax", since=(1, 13))(_axis_kernel(_hardmax)),
     kernel("NegativeLogLikelihoodLoss", since=(12, 22))(_loss),
     kernel("SoftmaxCrossEntropyLoss", since=(12, 13))(_cross_entropy),
 )

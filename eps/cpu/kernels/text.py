@@ -55,8 +55,8 @@ def _full_match(info: KernelInfo) -> KernelFn:
         raise ValueError(f"RegexFullMatch: {exc}") from exc
 
     def full_match(x: Array) -> Array:
-        found = [matches(item) for item in x.reshape(-1).tolist()]
-        return np.array(found, np.bool_).reshape(x.shape)
+        is_match = [matches(item) for item in x.reshape(-1).tolist()]
+        return np.array(is_match, np.bool_).reshape(x.shape)
 
     return full_match
 

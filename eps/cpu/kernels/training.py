@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DOMAIN = "ai.onnx.preview.training"
 
 
-def _each(make: Callable[[KernelInfo], Update], parts: int) -> KernelFactory:
+def _update_each(make: Callable[[KernelInfo], Update], parts: int) -> KernelFactory:
     """`make(info)` for every optimised tensor.
 
     Inputs are rate, count, then `parts` lists of tensors one after the other; outputs are
@@ -93,7 +93,7 @@ def _momentum(info: KernelInfo) -> Update:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    kernel("Adagrad", domain=DOMAIN)(_each(_adagrad, 3)),
-    kernel("Adam", domain=DOMAIN)(_each(_adam, 4)),
-    kernel("Momentum", domain=DOMAIN)(_each(_momentum, 3)),
+    kernel("Adagrad", domain=DOMAIN)(_update_each(_adagrad, 3)),
+    kernel("Adam", domain=DOMAIN)(_update_each(_adam, 4)),
+    kernel("Momentum", domain=DOMAIN)(_update_each(_momentum, 3)),
 )

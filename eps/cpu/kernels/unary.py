@@ -116,7 +116,7 @@ _ROUNDED: Mapping[str, tuple[Function, int, int]] = MappingProxyType(
 """Operators on floats, computed in float32 for narrower ones."""
 
 
-def _exact(function: Function) -> KernelFactory:
+def _unwidened_kernel(function: Function) -> KernelFactory:
     return lambda info: into(info, function)
 
 
@@ -133,7 +133,7 @@ def _not(_: KernelInfo) -> KernelFn:
 
 
 KERNELS: tuple[KernelDef, ...] = (
-    *(kernel(op, since=(a, b))(_exact(fn)) for op, (fn, a, b) in _EXACT.items()),
+    *(kernel(op, since=(a, b))(_unwidened_kernel(fn)) for op, (fn, a, b) in _EXACT.items()),
     *(kernel(op, since=(a, b))(_rounding_kernel(fn)) for op, (fn, a, b) in _ROUNDED.items()),
     kernel("IsNaN", since=(9, 20))(_is_nan),
     kernel("Not", since=(1, 1))(_not),

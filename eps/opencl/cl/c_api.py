@@ -61,8 +61,8 @@ class OpenCLError(Exception):
 
     def __str__(self) -> str:
         """The status by its name, and the log."""
-        told = f"{self.routine} failed: {_STATUS.get(self.status, f'status {self.status}')}"
-        return f"{told}\n{self.log}" if self.log else told
+        message = f"{self.routine} failed: {_STATUS.get(self.status, f'status {self.status}')}"
+        return f"{message}\n{self.log}" if self.log else message
 
 
 class Region(ctypes.Structure):
@@ -183,7 +183,7 @@ def create(function: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - cty
     return c_void_p(handle)
 
 
-def listed(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
+def list_handles(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
     """The handles that `tell` gives; its last parameters are room, an array, and how many.
 
     One call if they are few: another thread may take the GIL in each.

@@ -6,7 +6,7 @@ import ctypes
 from ctypes import c_size_t, c_void_p
 
 from eps.opencl.cl import constants as cl
-from eps.opencl.cl.c_api import OpenCLError, listed
+from eps.opencl.cl.c_api import OpenCLError, list_handles
 from eps.opencl.cl.loader import api, platform_handles
 
 
@@ -74,7 +74,7 @@ class Platform(_Queried):
             OpenCLError: The driver fails otherwise.
         """
         try:
-            handles = listed(api().clGetDeviceIDs, self, cl.CL_DEVICE_TYPE_ALL)
+            handles = list_handles(api().clGetDeviceIDs, self, cl.CL_DEVICE_TYPE_ALL)
         except OpenCLError as exc:
             if exc.status == cl.CL_DEVICE_NOT_FOUND:
                 return []

@@ -36,5 +36,5 @@ def library_of(folder: str) -> str | None:
 
 def _find_bundled(folder: str) -> str | None:
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    found = [name for name in names if name.startswith("opencl") and name.endswith(".dll")]
-    return os.path.join(folder, found[0]) if found else None
+    libraries = [name for name in names if name.startswith("opencl") and name.endswith(".dll")]
+    return os.path.join(folder, libraries[0]) if libraries else None

@@ -14,7 +14,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from eps.opencl.cl.c_api import CApi, OpenCLError, listed
+from eps.opencl.cl.c_api import CApi, OpenCLError, list_handles
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_ALL
 from eps.opencl.cl.library import MISSING, library_of, package_folder
 from eps.opencl.runtime.icd import drivers_shown, platforms_unseen
@@ -87,23 +87,25 @@ def _open_loader_once() -> _Loader:
     if library is None:
         raise EPFail(f"the pyopencl package in {folder} has no extension module")
     try:
-        found = CApi(library)
+        c_api = CApi(library)
     except OSError as exc:
         raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
     listing: list[int] = []
     problem = None
     with drivers_shown(folder) as note, threads_on_cores():
         try:
-            listing = list(dict.fromkeys(listed(found.clGetPlatformIDs)))  # a folder may have two
+            listing = list(
+                dict.fromkeys(list_handles(c_api.clGetPlatformIDs))
+            )  # a folder may have two
         except OpenCLError as exc:
             problem = exc
-        _ask_for_devices(found, listing)
+        _ask_for_devices(c_api, listing)
     unlisted = platforms_unseen(os.environ, listing)
-    _ask_for_devices(found, unlisted)
-    return _Loader(found, note, (*listing, *unlisted), problem)
+    _ask_for_devices(c_api, unlisted)
+    return _Loader(c_api, note, (*listing, *unlisted), problem)
 
 
-def _ask_for_devices(found: CApi, platforms: Sequence[int]) -> None:
+def _ask_for_devices(c_api: CApi, platforms: Sequence[int]) -> None:
     for platform in platforms:
         with suppress(OpenCLError):  # reported to whoever lists its devices
-            listed(found.clGetDeviceIDs, c_void_p(platform), CL_DEVICE_TYPE_ALL)
+            list_handles(c_api.clGetDeviceIDs, c_void_p(platform), CL_DEVICE_TYPE_ALL)

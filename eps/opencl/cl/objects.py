@@ -59,7 +59,7 @@ class Buffer(Owned):
         return cls(handle, api().clReleaseMemObject)
 
     @classmethod
-    def over(cls, context: Context, flags: int, content: Array) -> Buffer:
+    def from_host(cls, context: Context, flags: int, content: Array) -> Buffer:
         """The host's memory, which the buffer holds for as long as it lives.
 
         Raises:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir import Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower_graph import GraphLowering
 from ort_lite.ep import Capability, GraphView, numpy_dtype
 
@@ -92,7 +92,7 @@ def _refusal(tracer: GraphLowering, index: int, target: Target) -> str:
     return problem
 
 
-def _value_problem(value: Tensor | None, target: Target) -> str:
+def _value_problem(value: IrTensor | None, target: Target) -> str:
     if value is None or value.constant is not None:
         return ""
     if value.dtype not in C_TYPES:
@@ -108,22 +108,25 @@ def _declare(tracer: GraphLowering, graph: Graph, name: str, samples: Mapping[st
     A free dimension of an input stands for any size, so one is tried; one that is named
     nowhere among the inputs depends on data, and each run might need a program of its own.
     """
-    found = graph.type_of(name) if name else None
-    if not isinstance(found, TensorType) or found.shape is None or name in tracer.values:
+    declared = graph.type_of(name) if name else None
+    if not isinstance(declared, TensorType) or declared.shape is None or name in tracer.values:
         return
-    given = any(info.name == name for info in graph.inputs)
-    sizes = [_size(n, axis, samples, given=given) for axis, n in enumerate(found.shape)]
+    is_graph_input = any(info.name == name for info in graph.inputs)
+    sizes = [
+        _size(n, axis, samples, is_graph_input=is_graph_input)
+        for axis, n in enumerate(declared.shape)
+    ]
     known = tuple(n for n in sizes if n is not None)
     if len(known) == len(sizes):
-        tracer.values[name] = Tensor(known, numpy_dtype(found.elem_type).name)
+        tracer.values[name] = IrTensor(known, numpy_dtype(declared.elem_type).name)
 
 
-def _size(dim: Dim, axis: int, samples: Mapping[str, int], *, given: bool) -> int | None:
+def _size(dim: Dim, axis: int, samples: Mapping[str, int], *, is_graph_input: bool) -> int | None:
     if isinstance(dim, int) and dim >= 0:
         return dim
     if isinstance(dim, str) and dim in samples:
         return samples[dim]
-    return _sample(axis) if given else None
+    return _sample(axis) if is_graph_input else None
 
 
 def _sample(axis: int) -> int:
@@ -133,17 +136,17 @@ def _sample(axis: int) -> int:
 
 def sample_sizes(graph: Graph) -> dict[str, int]:
     """A size for each named dimension of the inputs."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for info in graph.inputs:
         shape = info.type.shape if isinstance(info.type, TensorType) else None
         for axis, dim in enumerate(shape or ()):
             if isinstance(dim, str):
-                found.setdefault(dim, _sample(axis))
-    return found
+                sizes.setdefault(dim, _sample(axis))
+    return sizes
 
 
 def _unknown(graph: Graph, name: str) -> str:
-    found = graph.type_of(name)
-    if isinstance(found, TensorType) and found.shape is not None:
-        return f"'{name}' has free dimensions {list(found.shape)}"
+    declared = graph.type_of(name)
+    if isinstance(declared, TensorType) and declared.shape is not None:
+        return f"'{name}' has free dimensions {list(declared.shape)}"
     return f"the shape of '{name}' is not known before the run"

@@ -32,25 +32,25 @@ def shapes_to_compile(
     Raises:
         EPFail: Some stay free, and other shapes are to be refused.
     """
-    graph, asked = fused.graph, []
-    for known, given in zip(sizes, options.reshape, strict=True):
-        shapes = bind_shapes(graph, given, {**known, **sizes_of(graph, given)})
+    graph, shape_sets = fused.graph, []
+    for known, declared in zip(sizes, options.reshape, strict=True):
+        shapes = bind_shapes(graph, declared, {**known, **sizes_of(graph, declared)})
         if shapes is not None:
-            asked.append(tuple(shapes.values()))
+            shape_sets.append(tuple(shapes.values()))
             continue
         names = ", ".join(info.name for info in graph.inputs)
         problem = f"{fused.name}: reshape_input leaves dimensions of {names} free"
         if options.closed:
             raise EPFail(f"{problem}, and other_shapes=refuse lets none be")
         log.warning("%s; it compiles at its first run", problem)
-    return asked
+    return shape_sets
 
 
 def prepare(
-    partition: DynamicPartition, asked: Sequence[Shapes], progress: Progress | None
+    partition: DynamicPartition, shape_sets: Sequence[Shapes], progress: Progress | None
 ) -> None:
     """Compile for each of the shapes."""
-    for count, shapes in enumerate(asked):
+    for count, shapes in enumerate(shape_sets):
         if progress is not None:
-            progress(f"sets of shapes of {partition.name}", count, len(asked))
+            progress(f"sets of shapes of {partition.name}", count, len(shape_sets))
         partition.prepare(shapes)

@@ -17,7 +17,7 @@ from eps.opencl.program_spec import (
     ArenaFill,
     ArenaSpan,
     LaunchSpec,
-    Port,
+    ProgramPort,
     ProgramSpec,
     Weight,
     WeightArgument,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.compile.layout import Schedule
+    from eps.opencl.compile.layout import PlacedGraph
     from eps.opencl.compile.views import Storage, View
     from eps.opencl.target import Target
     from ort_lite.ep import Graph
@@ -39,7 +39,7 @@ MAX_ELEMENTS = (1 << 31) - (1 << 21)
 """Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
 
 
-def schedule_partition(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Schedule:
+def schedule_partition(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> PlacedGraph:
     """Steps and places of a partition for inputs of the given shapes.
 
     Raises:
@@ -114,9 +114,11 @@ def _weight(buffer: Storage) -> Weight:
     return weight_of(flat.data)
 
 
-def _ports(names: Sequence[str], views: Sequence[View], plan: MemoryPlan) -> tuple[Port, ...]:
+def _ports(
+    names: Sequence[str], views: Sequence[View], plan: MemoryPlan
+) -> tuple[ProgramPort, ...]:
     return tuple(
-        Port(
+        ProgramPort(
             name=name,
             dtype=view.buffer.dtype,
             shape=view.shape,
@@ -127,5 +129,5 @@ def _ports(names: Sequence[str], views: Sequence[View], plan: MemoryPlan) -> tup
     )
 
 
-def _outputs(graph: Graph, schedule: Schedule, plan: MemoryPlan) -> tuple[Port, ...]:
+def _outputs(graph: Graph, schedule: PlacedGraph, plan: MemoryPlan) -> tuple[ProgramPort, ...]:
     return _ports([info.name for info in graph.outputs], schedule.outputs, plan)

@@ -175,15 +175,15 @@ def _all_floats(expr: Expr) -> bool:
 def _has_vectors(expr: Expr) -> bool:
     if not isinstance(expr, Call):
         return expr.dtype in LANES
-    name, given = expr.function, {a.dtype for a in expr.args}
+    name, dtypes = expr.function, {a.dtype for a in expr.args}
     if name == "cast":
-        fits = expr.dtype in LANES and given <= LANES
+        fits = expr.dtype in LANES and dtypes <= LANES
     elif expr.dtype in ("float32", "bool"):
         known = name in VECTOR or name in _INFIX or name in COMPARISONS
-        fits = known and given <= {"float32", "bool"}
+        fits = known and dtypes <= {"float32", "bool"}
     else:
         known = name in INTEGER_VECTOR or name in ("add", "sub", "mul")
-        fits = known and expr.dtype in LANES and given == {expr.dtype}
+        fits = known and expr.dtype in LANES and dtypes == {expr.dtype}
     return fits and all(map(_has_vectors, expr.args))
 
 
@@ -193,7 +193,7 @@ def vector_type(dtype: str, vector: int) -> str:
     return f"{name}{vector}" if vector > 1 else name
 
 
-class Writer:
+class ExpressionWriter:
     """Writes expressions as statements; a part that occurs twice is computed once."""
 
     def __init__(self, names: Mapping[int, str], *, vector: int = 1, prefix: str = "t") -> None:
@@ -210,13 +210,13 @@ class Writer:
             return self._names[expr.index]
         if isinstance(expr, Literal):
             return literal(expr.value, expr.dtype, self._vector)
-        found = self._known.get(expr)
-        if found is None:
-            found = f"{self._prefix}{len(self._known)}"
-            self._known[expr] = found
+        variable = self._known.get(expr)
+        if variable is None:
+            variable = f"{self._prefix}{len(self._known)}"
+            self._known[expr] = variable
             text = self._call(expr, [self.write(a) for a in expr.args])
-            self.lines.append(f"const {vector_type(expr.dtype, self._vector)} {found} = {text};")
-        return found
+            self.lines.append(f"const {vector_type(expr.dtype, self._vector)} {variable} = {text};")
+        return variable
 
     def _call(self, expr: Call, args: Sequence[str]) -> str:
         name = expr.function
@@ -245,10 +245,10 @@ class Writer:
         (2026.22).
         """
         if self._vector > 1:
-            given, wanted = expr.args[0].dtype, vector_type(expr.dtype, self._vector)
-            if given == "float32" and expr.dtype != "int32":
+            source, target = expr.args[0].dtype, vector_type(expr.dtype, self._vector)
+            if source == "float32" and expr.dtype != "int32":
                 text = f"convert_int{self._vector}({text})"
-            return f"convert_{wanted}({text})"
+            return f"convert_{target}({text})"
         if expr.dtype == "bool":
             return f"({text} != 0)"
         return f"({C_TYPES[expr.dtype]}){text}"

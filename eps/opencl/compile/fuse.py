@@ -18,11 +18,11 @@ from eps.opencl.compile.expression import (
 from eps.opencl.compile.ir import (
     Convolution,
     Epilogue,
+    IrTensor,
     KernelGraph,
     MatMul,
     Op,
     Pointwise,
-    Tensor,
     TransposedConvolution,
 )
 
@@ -59,7 +59,7 @@ def _drop_dead(graph: KernelGraph) -> list[Op]:
     return list(reversed(kept))
 
 
-def _uses(ops: Sequence[Op], outputs: Sequence[Tensor]) -> Counter[int]:
+def _uses(ops: Sequence[Op], outputs: Sequence[IrTensor]) -> Counter[int]:
     """How many operations, and outputs, use each tensor."""
     uses = Counter(id(t) for op in ops for t in dict.fromkeys(op.inputs))
     uses.update(id(t) for t in outputs)
@@ -75,7 +75,7 @@ def _takes_integers(maker: Dense, expr: Expr) -> bool:
 
 
 def _merge_pointwise(
-    ops: Sequence[Op], outputs: Sequence[Tensor], kind: Callable[[Expr], object]
+    ops: Sequence[Op], outputs: Sequence[IrTensor], kind: Callable[[Expr], object]
 ) -> list[Op]:
     """Put a pointwise operation into its only user, if that has its shape and is of its kind."""
     uses = _uses(ops, outputs)
@@ -104,7 +104,7 @@ def _mergeable(op: Pointwise, makers: dict[int, Pointwise], uses: Counter[int]) 
     return None
 
 
-def _inline_maker(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], Expr] | None:
+def _inline_maker(op: Pointwise, maker: Pointwise) -> tuple[tuple[IrTensor, ...], Expr] | None:
     """Inputs and expression of `op` with those of `maker` written in; None if too large."""
     tensor = maker.output
     inputs = [t for t in op.inputs if t is not tensor]
@@ -117,12 +117,12 @@ def _inline_maker(op: Pointwise, maker: Pointwise) -> tuple[tuple[Tensor, ...], 
     return tuple(inputs), substitute(op.expr, mapping)
 
 
-def _renumber_operands(old: Sequence[Tensor], new: Sequence[Tensor]) -> dict[int, Expr]:
+def _renumber_operands(old: Sequence[IrTensor], new: Sequence[IrTensor]) -> dict[int, Expr]:
     return {i: Arg(new.index(t), t.dtype) for i, t in enumerate(old) if t in new}
 
 
 def _fuse_epilogues(
-    ops: Sequence[Op], outputs: Sequence[Tensor], takes: Callable[[Dense, Expr], bool]
+    ops: Sequence[Op], outputs: Sequence[IrTensor], takes: Callable[[Dense, Expr], bool]
 ) -> list[Op]:
     """Apply a pointwise operation to a product or convolution before that is stored.
 
@@ -135,23 +135,23 @@ def _fuse_epilogues(
     for op in ops:
         fused: Op = op
         if isinstance(op, Pointwise):
-            found = next((t for t in op.inputs if _fits(t, op, makers, uses)), None)
-            if found is not None and takes(makers[id(found)], op.expr):
-                maker = makers[id(found)]
+            producer = next((t for t in op.inputs if _fits(t, op, makers, uses)), None)
+            if producer is not None and takes(makers[id(producer)], op.expr):
+                maker = makers[id(producer)]
                 moved.add(id(maker))
-                fused = _with_epilogue(maker, op, found)
+                fused = _with_epilogue(maker, op, producer)
         if isinstance(fused, Dense) and fused.epilogue is None:
             makers[id(fused.output)] = fused
         result.append(fused)
     return [op for op in result if id(op) not in moved]
 
 
-def _fits(tensor: Tensor, op: Pointwise, makers: dict[int, Dense], uses: Counter[int]) -> bool:
+def _fits(tensor: IrTensor, op: Pointwise, makers: dict[int, Dense], uses: Counter[int]) -> bool:
     made = id(tensor) in makers and uses[id(tensor)] == 1
     return made and tensor.shape == op.output.shape
 
 
-def _with_epilogue(maker: Dense, op: Pointwise, result: Tensor) -> Dense:
+def _with_epilogue(maker: Dense, op: Pointwise, result: IrTensor) -> Dense:
     extra = [t for t in op.inputs if t is not result]
     mapping: dict[int, Expr] = {
         i: Arg(0 if t is result else extra.index(t) + 1, t.dtype) for i, t in enumerate(op.inputs)

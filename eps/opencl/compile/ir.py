@@ -25,7 +25,7 @@ class Unsupported(Exception):  # noqa: N818 - a signal: the node goes to another
 
 
 @dataclass(eq=False, slots=True)
-class Tensor:
+class IrTensor:
     """A value of the kernel graph; compared by identity.
 
     Attributes:
@@ -65,7 +65,7 @@ class QuantParams:
     zero: Array
     axis: int | None
 
-    def equal(self, other: QuantParams) -> bool:
+    def is_equal(self, other: QuantParams) -> bool:
         """Whether equal integers stand for equal floats in both."""
         return (
             (self.dtype, self.axis) == (other.dtype, other.axis)
@@ -78,7 +78,7 @@ class QuantParams:
 class Quantised:
     """Integers of the shape of a tensor, and the steps by which they stand for its floats."""
 
-    integers: Tensor
+    integers: IrTensor
     steps: QuantParams
 
 
@@ -86,8 +86,8 @@ class Quantised:
 class Op:
     """One operation; `inputs` may hold a tensor twice."""
 
-    inputs: tuple[Tensor, ...]
-    output: Tensor
+    inputs: tuple[IrTensor, ...]
+    output: IrTensor
 
 
 @dataclass(eq=False, slots=True)
@@ -386,6 +386,6 @@ class Stretch:
 class KernelGraph:
     """Operations in an order in which they can run."""
 
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[IrTensor, ...]
+    outputs: tuple[IrTensor, ...]
     ops: list[Op] = field(default_factory=list)

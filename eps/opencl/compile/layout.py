@@ -16,6 +16,7 @@ from eps.opencl.compile.ir import (
     Alias,
     Concat,
     Convolution,
+    IrTensor,
     KernelGraph,
     LayerNorm,
     MatMul,
@@ -24,7 +25,6 @@ from eps.opencl.compile.ir import (
     Pointwise,
     Pool,
     Slice,
-    Tensor,
     TransposedConvolution,
 )
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
@@ -70,14 +70,14 @@ def _is_quantised_image(op: Op, users: list[Op]) -> bool:
 
 
 def _alias_order(op: Alias) -> tuple[int, ...]:
-    source: Tensor = op.inputs[0]
+    source: IrTensor = op.inputs[0]
     if isinstance(op.how, Slice):
         return source.order
     if isinstance(op.how, Permute):
         axes = op.how.axes
         order = source.order or tuple(range(len(axes)))
-        found = tuple(axes.index(a) for a in order)
-        return () if found == tuple(range(len(axes))) else found
+        permutation = tuple(axes.index(a) for a in order)
+        return () if permutation == tuple(range(len(axes))) else permutation
     return ()
 
 
@@ -91,7 +91,7 @@ def _product_order(users: list[Op]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlacedOp:
     """One operation with the place of everything it touches."""
 
     op: Op
@@ -100,15 +100,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class PlacedGraph:
     """Steps in the order in which they run; inputs and outputs are plain views."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlacedOp, ...]
     inputs: tuple[View, ...]
     outputs: tuple[View, ...]
 
 
-def assign_layouts(graph: KernelGraph) -> Schedule:
+def assign_layouts(graph: KernelGraph) -> PlacedGraph:
     """Give every tensor its place."""
     assign_orders(graph)
     return _Layout(graph).run()
@@ -122,9 +122,9 @@ class _Layout:
         self._outside: dict[int, int] = {}
         self._parts: dict[int, tuple[Concat, int]] = {}
         self._views: dict[int, View] = {}
-        self._steps: list[Step] = []
+        self._steps: list[PlacedOp] = []
 
-    def run(self) -> Schedule:
+    def run(self) -> PlacedGraph:
         for op in self._graph.ops:
             if isinstance(op, Convolution | TransposedConvolution):
                 self._demand_border(op)
@@ -141,7 +141,7 @@ class _Layout:
         taken: set[int] = set()
         outputs = tuple(self._output(tensor, taken) for tensor in self._graph.outputs)
         inputs = tuple(self._views[id(tensor)] for tensor in self._graph.inputs)
-        return Schedule(tuple(self._steps), inputs, outputs)
+        return PlacedGraph(tuple(self._steps), inputs, outputs)
 
     def _demand_border(self, op: Convolution | TransposedConvolution) -> None:
         """Have the input made with a border, where a kernel of ours makes it as an image."""
@@ -153,7 +153,7 @@ class _Layout:
             held = self._borders.get(id(x), NO_BORDER)
             self._borders[id(x)] = tuple(map(max, needed, held))  # type: ignore[assignment]
 
-    def _is_made_here(self, tensor: Tensor) -> bool:
+    def _is_made_here(self, tensor: IrTensor) -> bool:
         maker = self._makers.get(id(tensor))
         return maker is not None and not isinstance(maker, Alias)
 
@@ -173,17 +173,17 @@ class _Layout:
         parts = [t for t in op.inputs if self._parts.get(id(t), (None, 0))[0] is op]
         borders = [self._borders.get(id(t), NO_BORDER) for t in (op.output, *parts)]
         self._borders[id(op.output)] = tuple(map(max, *borders, NO_BORDER))
-        wanted = (self._outside[id(t)] for t in (op.output, *parts) if id(t) in self._outside)
-        self._outside[id(op.output)] = next(wanted, 0)
+        widths = (self._outside[id(t)] for t in (op.output, *parts) if id(t) in self._outside)
+        self._outside[id(op.output)] = next(widths, 0)
 
-    def _view(self, tensor: Tensor) -> View:
+    def _view(self, tensor: IrTensor) -> View:
         """The view of a tensor, created on first use."""
-        found = self._views.get(id(tensor))
-        if found is None:
-            found = self._views[id(tensor)] = self._new_view(tensor)
-        return found
+        view = self._views.get(id(tensor))
+        if view is None:
+            view = self._views[id(tensor)] = self._new_view(tensor)
+        return view
 
-    def _new_view(self, tensor: Tensor) -> View:
+    def _new_view(self, tensor: IrTensor) -> View:
         if tensor.constant is not None:
             buffer = Storage(tensor.size, tensor.dtype, tensor.constant)
             return View(buffer, tensor.shape, plain_strides(tensor.shape))
@@ -211,15 +211,15 @@ class _Layout:
                     inputs[0] = self._with_unit_stride(inputs[0])
             elif isinstance(op, LayerNorm) and not inputs[0].is_plain:
                 inputs[0] = self._copy_to_plain(inputs[0])
-            self._steps.append(Step(op, tuple(inputs), self._view(op.output)))
+            self._steps.append(PlacedOp(op, tuple(inputs), self._view(op.output)))
 
     def _alias(self, op: Alias) -> View:
         source = self._view(op.inputs[0])
-        found = op.how.apply(source)
-        if found is None:
-            found = op.how.apply(self._copy_to_plain(source))
-        assert found is not None, "a plain view can be reshape_view"
-        return found
+        view = op.how.apply(source)
+        if view is None:
+            view = op.how.apply(self._copy_to_plain(source))
+        assert view is not None, "a plain view can be reshape_view"
+        return view
 
     def _join(self, op: Concat) -> None:
         whole, at = self._view(op.output), 0
@@ -239,7 +239,7 @@ class _Layout:
         few = x.shape[1] <= FEW_CHANNELS and op.groups == 1 and x.dtype == "float32"
         if needed == NO_BORDER and (view.strides[1] == 1 or few):
             return view
-        copy = Tensor(x.shape, x.dtype, order=CHANNELS_LAST)
+        copy = IrTensor(x.shape, x.dtype, order=CHANNELS_LAST)
         target = image_view(copy, needed, outside_of(op))
         self._copy(view, target)
         return target
@@ -254,16 +254,16 @@ class _Layout:
 
     def _copy(self, source: View, target: View) -> None:
         dtype = source.buffer.dtype
-        op = Pointwise((), Tensor(source.shape, dtype), Arg(0, dtype))
-        self._steps.append(Step(op, (source,), target))
+        op = Pointwise((), IrTensor(source.shape, dtype), Arg(0, dtype))
+        self._steps.append(PlacedOp(op, (source,), target))
 
-    def _output(self, tensor: Tensor, taken: set[int]) -> View:
+    def _output(self, tensor: IrTensor, taken: set[int]) -> View:
         if not tensor.size:
             return _plain_view(tensor.shape, tensor.dtype)
         view = self._view(tensor)
         held = view.buffer.constant is not None or id(view.buffer) in taken
-        given = any(view.buffer is self._views[id(x)].buffer for x in self._graph.inputs)
-        if held or given or not view.is_plain:
+        is_input = any(view.buffer is self._views[id(x)].buffer for x in self._graph.inputs)
+        if held or is_input or not view.is_plain:
             view = self._copy_to_plain(view)
         taken.add(id(view.buffer))
         return view
@@ -291,17 +291,17 @@ def border_of(op: Convolution | TransposedConvolution) -> Border:
 
 
 def _plain_view(shape: tuple[int, ...], dtype: str) -> View:
-    tensor = Tensor(shape, dtype)
+    tensor = IrTensor(shape, dtype)
     return _ordered_view(tensor)
 
 
-def _ordered_view(tensor: Tensor) -> View:
+def _ordered_view(tensor: IrTensor) -> View:
     order = tensor.order or tuple(range(len(tensor.shape)))
     buffer = Storage(tensor.size, tensor.dtype)
     return View(buffer, tensor.shape, ordered_strides(tensor.shape, order))
 
 
-def image_view(tensor: Tensor, border: Border, outside: int) -> View:
+def image_view(tensor: IrTensor, border: Border, outside: int) -> View:
     """[N, C, H, W] channels last, `border` around rows and columns that holds `outside`."""
     n, channels, rows, columns = tensor.shape
     top, left, bottom, right = border
@@ -315,6 +315,6 @@ def image_view(tensor: Tensor, border: Border, outside: int) -> View:
 
 def _part_of(whole: View, axis: int, start: int, shape: tuple[int, ...]) -> View:
     starts = tuple(start if a == axis else 0 for a in range(len(shape)))
-    found = Slice(starts, (1,) * len(shape), shape).apply(whole)
-    assert found is not None, "a slice is always a view"
-    return found
+    part = Slice(starts, (1,) * len(shape), shape).apply(whole)
+    assert part is not None, "a slice is always a view"
+    return part

@@ -11,7 +11,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir import KernelGraph, Op, Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, KernelGraph, Op, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
 from eps.opencl.compile.lower.node import NodeView, constant
 from eps.opencl.compile.lower.quantised import dequantize_constant
@@ -35,17 +35,17 @@ class GraphLowering:
     def __init__(self, graph: Graph) -> None:
         """Nothing is known but the graph's constants."""
         self.graph = graph
-        self.values: dict[str, Tensor] = {}
+        self.values: dict[str, IrTensor] = {}
         self.ops: list[Op] = []
 
-    def value(self, name: str) -> Tensor | None:
+    def value(self, name: str) -> IrTensor | None:
         """The tensor of a name; None if it is not known."""
-        found = self.values.get(name)
-        if found is None:
+        tensor = self.values.get(name)
+        if tensor is None:
             known = self.graph.constant(name)
             if known is not None:
-                found = self.values[name] = constant(to_numpy(known))
-        return found
+                tensor = self.values[name] = constant(to_numpy(known))
+        return tensor
 
     def lower(self, index: int) -> None:
         """Lower one node; its outputs become known.
@@ -65,40 +65,40 @@ class GraphLowering:
             if name:
                 self.values[name] = result
 
-    def _input(self, name: str) -> Tensor | None:
+    def _input(self, name: str) -> IrTensor | None:
         if not name:
             return None
-        found = self.value(name)
-        if found is None:
+        tensor = self.value(name)
+        if tensor is None:
             raise Unsupported(f"the shape of '{name}' is not known before the run")
-        return found
+        return tensor
 
-    def _lower_node(self, node: Node, inputs: Sequence[Tensor | None]) -> Sequence[Tensor]:
+    def _lower_node(self, node: Node, inputs: Sequence[IrTensor | None]) -> Sequence[IrTensor]:
         if all(x is None or x.constant is not None for x in inputs):
             return self._fold(node, inputs)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is None:
             raise Unsupported(f"no kernels for {node.domain or 'ai.onnx'}:{node.op_type}")
-        found = lowering(self._view(node, inputs))
-        results = [found] if isinstance(found, Tensor) else list(found)
+        lowered = lowering(self._view(node, inputs))
+        results = [lowered] if isinstance(lowered, IrTensor) else list(lowered)
         if len([n for n in node.outputs if n]) > len(results):
             raise Unsupported("an optional output")
         return results
 
-    def _view(self, node: Node, inputs: Sequence[Tensor | None]) -> NodeView:
+    def _view(self, node: Node, inputs: Sequence[IrTensor | None]) -> NodeView:
         opset = self.graph.opset_imports.get(node.domain, 1)
         return NodeView(node=node, opset=opset, inputs=tuple(inputs), emit=self.ops.append)
 
-    def _fold(self, node: Node, inputs: Sequence[Tensor | None]) -> list[Tensor]:
+    def _fold(self, node: Node, inputs: Sequence[IrTensor | None]) -> list[IrTensor]:
         if node.op_type == "DequantizeLinear":
             held = dequantize_constant(self._view(node, inputs))
             if held is not None:
                 return [held]
         values = [None if x is None else x.constant for x in inputs]
-        found = evaluate_node(node, values, self.graph.opset_imports)
-        if any(v.size > MAX_FOLDED for v in found):
+        outputs = evaluate_node(node, values, self.graph.opset_imports)
+        if any(v.size > MAX_FOLDED for v in outputs):
             raise Unsupported("its constant value is too large")
-        return [constant(v) for v in found]
+        return [constant(v) for v in outputs]
 
 
 def lower_graph(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
@@ -114,7 +114,7 @@ def lower_graph(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGr
     tracer = GraphLowering(graph)
     inputs = []
     for info in graph.inputs:
-        tensor = Tensor(shapes[info.name], input_dtype(graph, info.name), name=info.name)
+        tensor = IrTensor(shapes[info.name], input_dtype(graph, info.name), name=info.name)
         tracer.values[info.name] = tensor
         inputs.append(tensor)
     for index, node in enumerate(graph.nodes):
@@ -135,10 +135,10 @@ def input_dtype(graph: Graph, name: str) -> str:
     Raises:
         Unsupported: It is not a tensor, or its type is not known.
     """
-    found = graph.type_of(name)
-    if not isinstance(found, TensorType):
+    declared = graph.type_of(name)
+    if not isinstance(declared, TensorType):
         raise Unsupported(f"the type of '{name}' is not known")
-    dtype: np.dtype[np.generic] = numpy_dtype(found.elem_type)
+    dtype: np.dtype[np.generic] = numpy_dtype(declared.elem_type)
     return dtype.name
 
 
@@ -175,9 +175,9 @@ def evaluate_node(
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             proto = onnx.load_model_from_string(model_bytes(model))
-            found = ReferenceEvaluator(proto).run(None, feeds)
+            outputs = ReferenceEvaluator(proto).run(None, feeds)
     except _FAILURES as exc:
         raise Unsupported(f"its constant value cannot be computed: {exc}".split("\n")[0]) from exc
-    if not all(isinstance(v, np.ndarray | np.generic) for v in found):
+    if not all(isinstance(v, np.ndarray | np.generic) for v in outputs):
         raise Unsupported("its constant value is not a tensor")
-    return [np.asarray(v) for v in found]
+    return [np.asarray(v) for v in outputs]

@@ -30,37 +30,37 @@ def static_shapes(graph: Graph) -> dict[str, Shape] | None:
 
 
 def bind_shapes(
-    graph: Graph, given: Mapping[str, Shape], sizes: Mapping[str, int]
+    graph: Graph, overrides: Mapping[str, Shape], sizes: Mapping[str, int]
 ) -> dict[str, Shape] | None:
     """The shape of every input where all dimensions have a size, else None.
 
     Args:
         graph: A partition.
-        given: Shapes by input name.
+        overrides: Shapes by input name.
         sizes: Sizes by dimension name.
     """
     shapes = {}
     for info in graph.inputs:
-        dims = given.get(info.name, dims_of(info))
+        dims = overrides.get(info.name, dims_of(info))
         if dims is None:
             return None
-        found = tuple(sizes.get(d, -1) if isinstance(d, str) else d for d in dims)
-        known = tuple(n for n in found if isinstance(n, int) and n >= 0)
-        if len(known) != len(found):
+        bound = tuple(sizes.get(d, -1) if isinstance(d, str) else d for d in dims)
+        known = tuple(n for n in bound if isinstance(n, int) and n >= 0)
+        if len(known) != len(bound):
             return None
         shapes[info.name] = known
     return shapes
 
 
-def sizes_of(graph: Graph, given: Mapping[str, Shape]) -> dict[str, int]:
-    """The size of each named dimension of the inputs that `given` has shapes for.
+def sizes_of(graph: Graph, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """The size of each named dimension of the inputs that `shapes` has shapes for.
 
     Raises:
         InvalidArgument: A shape is not one that the input can have.
     """
     sizes: dict[str, int] = {}
     for info in graph.inputs:
-        shape, dims = given.get(info.name), dims_of(info)
+        shape, dims = shapes.get(info.name), dims_of(info)
         if shape is None or dims is None:
             continue
         if len(shape) != len(dims):

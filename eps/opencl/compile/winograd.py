@@ -70,10 +70,10 @@ class Transform:
         """[O, C, 3, 3] as [points, C, O], computed in float64."""
         outs, depth = weights.shape[:2]
         both = np.kron(self.weights, self.weights)
-        found = np.empty((self.points, depth, outs), np.float32)
+        transformed = np.empty((self.points, depth, outs), np.float32)
         for channel in range(depth):  # one by one in the cache: all at once takes twice as long
-            found[:, channel] = both @ weights[:, channel].reshape(outs, -1).T
-        return found
+            transformed[:, channel] = both @ weights[:, channel].reshape(outs, -1).T
+        return transformed
 
 
 def transform_of(outputs: int) -> Transform:

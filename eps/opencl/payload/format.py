@@ -56,7 +56,7 @@ IN_POOL, IN_SHARED_FILE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ProgramVariant:
     """One program: what was compiled, and the driver's binary of it."""
 
     spec: ProgramSpec
@@ -77,7 +77,7 @@ class StoredGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class ProgramPayload:
     """Everything in a payload.
 
     Attributes:
@@ -86,7 +86,7 @@ class Payload:
     """
 
     identity: HardwareIdentity
-    variants: tuple[Variant, ...]
+    variants: tuple[ProgramVariant, ...]
     model: StoredGraph | None = None
 
 
@@ -94,7 +94,9 @@ MAX_HEADER = 1 << 26
 MAX_SOURCE = 1 << 26
 
 
-def read_payload(data: memoryview, alignment: int, shared: memoryview | None = None) -> Payload:
+def read_payload(
+    data: memoryview, alignment: int, shared: memoryview | None = None
+) -> ProgramPayload:
     """Check and read a payload; binary, weights and model are views of `data` and `shared`.
 
     Args:
@@ -116,11 +118,11 @@ def read_payload(data: memoryview, alignment: int, shared: memoryview | None = N
         mine = _pick_weights(row.get("weights"), weights)
         tuned = _read_tuned(array(row.get("tuned", []), "tuned"))
         spec = replace(decode_spec(row["table"], source, mine, alignment), tuned=tuned)
-        variants.append(Variant(spec, sections.part(row.get("binary"), "binary")))
+        variants.append(ProgramVariant(spec, sections.part(row.get("binary"), "binary")))
     model = _read_model(header.get("model"), sections, weights)
     if model is None and len(variants) != 1:
         raise FormatError("variants", f"{len(variants)}", "1 where shapes are fixed")
-    return Payload(identity_of(header), tuple(variants), model)
+    return ProgramPayload(identity_of(header), tuple(variants), model)
 
 
 def identity_of(header: dict[str, object]) -> HardwareIdentity:
@@ -129,11 +131,11 @@ def identity_of(header: dict[str, object]) -> HardwareIdentity:
     Raises:
         FormatError: It does not say so.
     """
-    found = header.get("identity")
-    if not isinstance(found, dict):
-        raise FormatError("identity", str(found)[:40], "an object")
+    identity = header.get("identity")
+    if not isinstance(identity, dict):
+        raise FormatError("identity", str(identity)[:40], "an object")
     try:
-        return HardwareIdentity.from_mapping(found)
+        return HardwareIdentity.from_mapping(identity)
     except ValueError as exc:
         raise FormatError("identity", str(exc)) from exc
 
@@ -169,7 +171,7 @@ def _read_weights(
     header: dict[str, object], sections: _Sections, shared: memoryview | None
 ) -> list[Weight]:
     pool = sections.part(header.get("pool"), "pool")
-    found = []
+    weights = []
     places: list[tuple[int, int, int]] = []
     for row in array(header.get("weights"), "weights"):
         where, offset, size, digest = array(row, "weight", 4)
@@ -179,12 +181,12 @@ def _read_weights(
         start = number(offset, "weight.offset", 0, len(place))
         length = number(size, "weight.size", 0, len(place) - start)
         name = text(digest, "weight.blake3")
-        found.append(Weight(name, place[start : start + length]))
+        weights.append(Weight(name, place[start : start + length]))
         places.append((number(where, "weight.where", 0, IN_SHARED_FILE), start, start + length))
     _require_apart(places)
-    if len({weight.digest for weight in found}) != len(found):
+    if len({weight.digest for weight in weights}) != len(weights):
         raise FormatError("weights", "one digest twice", "each content once")
-    return found
+    return weights
 
 
 def _require_apart(places: list[tuple[int, int, int]]) -> None:
@@ -239,11 +241,11 @@ class _Sections:
         size = number(place.get("size"), f"{name}.size", 0, len(self._body) - offset)
         if offset % ALIGNMENT:
             raise FormatError(f"{name}.offset", str(offset), f"a multiple of {ALIGNMENT}")
-        found = self._body[offset : offset + size]
-        wanted = text(place.get("blake3"), f"{name}.blake3")
-        if wanted or name in ("binary", "source"):
-            self._compare_digest((offset, size), found, wanted, name)
-        return found
+        content = self._body[offset : offset + size]
+        digest = text(place.get("blake3"), f"{name}.blake3")
+        if digest or name in ("binary", "source"):
+            self._compare_digest((offset, size), content, digest, name)
+        return content
 
     def text(self, place: object, name: str) -> str:
         """The inflated text of a section; all texts of a payload together are bounded."""
@@ -256,11 +258,11 @@ class _Sections:
         return self._texts[key]
 
     def _compare_digest(
-        self, key: tuple[int, int], found: memoryview, wanted: str, name: str
+        self, key: tuple[int, int], content: memoryview, digest: str, name: str
     ) -> None:
         if key not in self._digests:
-            self._digests[key] = blake3(found).hexdigest()
-        if self._digests[key] != wanted:
+            self._digests[key] = blake3(content).hexdigest()
+        if self._digests[key] != digest:
             raise FormatError(name, "another digest than recorded", reason=Reason.INTEGRITY)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.objects import Context
     from eps.opencl.cl.program import Program
-    from eps.opencl.payload.format import Payload, Variant
+    from eps.opencl.payload.format import ProgramPayload, ProgramVariant
     from ort_lite.ep import Compatibility
 
 OPTIMAL = CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
@@ -34,13 +34,13 @@ def judge_identity(
 
     That is refused without `rebuild`: nobody is to wait for a compiler unawares.
     """
-    found = compare_identities(recorded, present, tolerated=("driver_version",))
-    if found.verdict == OPTIMAL or found.reason is not None or rebuild:
-        return found
-    return replace(found, reason=Reason.DRIVER_VERSION, hint=REBUILD)
+    judgement = compare_identities(recorded, present, tolerated=("driver_version",))
+    if judgement.verdict == OPTIMAL or judgement.reason is not None or rebuild:
+        return judgement
+    return replace(judgement, reason=Reason.DRIVER_VERSION, hint=REBUILD)
 
 
-def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> Payload:
+def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> ProgramPayload:
     """The payload with its weights, some of which may lie in a shared file.
 
     Raises:
@@ -56,17 +56,17 @@ def require_fit(recorded: HardwareIdentity, present: HardwareIdentity, *, rebuil
     Raises:
         InvalidGraph: They are made for another device, or another driver without `rebuild`.
     """
-    found = judge_identity(recorded, present, rebuild=rebuild)
-    if found.reason is not None:
-        told = f". To fix this: {found.hint}" if found.hint else ""
+    judgement = judge_identity(recorded, present, rebuild=rebuild)
+    if judgement.reason is not None:
+        hint = f". To fix this: {judgement.hint}" if judgement.hint else ""
         raise InvalidGraph(
-            f"{found.message} (reason: {found.reason}){told}",
-            reason=found.reason,
+            f"{judgement.message} (reason: {judgement.reason}){hint}",
+            reason=judgement.reason,
             recorded=recorded,
             present=present,
-            hint=found.hint,
+            hint=judgement.hint,
         )
-    return found.verdict == OPTIMAL
+    return judgement.verdict == OPTIMAL
 
 
 def payload_identity(data: memoryview) -> HardwareIdentity:
@@ -107,7 +107,7 @@ def info_text(identity: HardwareIdentity) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def program_of(context: Context, variant: Variant, *, own: bool) -> Program:
+def program_of(context: Context, variant: ProgramVariant, *, own: bool) -> Program:
     """The program, from the binary where this driver made it, else from the source.
 
     Raises:

@@ -15,7 +15,7 @@ from eps.opencl.program_spec import (
     ArenaFill,
     ArenaSpan,
     LaunchSpec,
-    Port,
+    ProgramPort,
     ProgramSpec,
     WeightArgument,
 )
@@ -63,7 +63,7 @@ def _encode_argument(argument: ArenaSpan | WeightArgument) -> int | list[int]:
     return [argument.offset, argument.size]
 
 
-def _encode_port(port: Port) -> list[object]:
+def _encode_port(port: ProgramPort) -> list[object]:
     return [port.name, port.dtype, list(port.shape), port.offset]
 
 
@@ -146,7 +146,7 @@ def _decode_launch(row: object, arguments: _Arguments) -> LaunchSpec:
     )
 
 
-def _decode_port(row: object, arena: int) -> Port:
+def _decode_port(row: object, arena: int) -> ProgramPort:
     name, kind, dims, start = array(row, "port", 4)
     dtype = text(kind, "port.type")
     if dtype not in C_TYPES:
@@ -158,7 +158,7 @@ def _decode_port(row: object, arena: int) -> Port:
     offset = number(start, "port.offset", 0, arena)
     if offset + prod(shape) * np.dtype(dtype).itemsize > arena:
         raise FormatError("port", f"{dtype}{list(shape)} at {offset}", f"inside {arena}")
-    return Port(name=text(name, "port.name"), dtype=dtype, shape=shape, offset=offset)
+    return ProgramPort(name=text(name, "port.name"), dtype=dtype, shape=shape, offset=offset)
 
 
 def number(value: object, field: str, low: int, high: int) -> int:

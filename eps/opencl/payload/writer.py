@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
 
-    from eps.opencl.payload.format import Payload, Variant
+    from eps.opencl.payload.format import ProgramPayload, ProgramVariant
     from eps.opencl.program_spec import Weight
     from ort_lite.ep import WeightsSink
 
@@ -30,7 +30,9 @@ SHARED_FROM = 4096
 """Bytes of the smallest weight that goes to the file of a session group."""
 
 
-def write_payload(payload: Payload, out: BinaryIO, shared: WeightsSink | None = None) -> None:
+def write_payload(
+    payload: ProgramPayload, out: BinaryIO, shared: WeightsSink | None = None
+) -> None:
     """Write it, large weights to `shared` where that is given."""
     weights = _WeightTable(shared)
     body = _Body()
@@ -76,10 +78,10 @@ class _Body:
         """A section, filled up to `ALIGNMENT`; its row in the header."""
         size = sum(len(piece) for piece in pieces)
         name = blake3(b"".join(pieces)).hexdigest() if digest else ""
-        found = {"offset": self.size, "size": size, "blake3": name}
+        section = {"offset": self.size, "size": size, "blake3": name}
         self.pieces += [*pieces, bytes(-size % ALIGNMENT)]
         self.size += size + len(self.pieces[-1])
-        return found
+        return section
 
 
 class _WeightTable:
@@ -113,7 +115,9 @@ class _WeightTable:
         return IN_POOL, at
 
 
-def updated_payload(payload: Payload, new: Sequence[Variant], most: int) -> Payload:
+def update_payload(
+    payload: ProgramPayload, new: Sequence[ProgramVariant], most: int
+) -> ProgramPayload:
     """`payload` with the programs `new`, which replace those for the same shapes.
 
     Args:
@@ -136,5 +140,5 @@ def updated_payload(payload: Payload, new: Sequence[Variant], most: int) -> Payl
     return replace(payload, variants=tuple(variants.values())[-most:])
 
 
-def _input_shapes(variant: Variant) -> frozenset[tuple[str, tuple[int, ...]]]:
+def _input_shapes(variant: ProgramVariant) -> frozenset[tuple[str, tuple[int, ...]]]:
     return frozenset((port.name, port.shape) for port in variant.spec.inputs)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from eps.opencl.cl.program import Program
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.options import OpenCLOptions
-    from eps.opencl.payload.format import Payload, StoredGraph, Variant
-    from eps.opencl.program_spec import Port, ProgramSpec
+    from eps.opencl.payload.format import ProgramPayload, ProgramVariant, StoredGraph
+    from eps.opencl.program_spec import ProgramPort, ProgramSpec
     from eps.opencl.runtime.device import ListedDevice
     from eps.opencl.runtime.dynamic import DynamicPartition
     from eps.opencl.target import Target
@@ -81,8 +81,8 @@ class Builder:
         Raises:
             InvalidArgument: A shape is not one that the input can have.
         """
-        for known, given in zip(self._sizes, self._options.reshape, strict=True):
-            known.update(sizes_of(graph, given))
+        for known, shapes in zip(self._sizes, self._options.reshape, strict=True):
+            known.update(sizes_of(graph, shapes))
         return self._sizes[0] if self._sizes else {}
 
     def expect_compile(self) -> None:
@@ -104,15 +104,15 @@ class Builder:
 
             self._require_whole(fused)
             make = self._shape_compiler(graph, fused.name, self._new_weights(), self._tune_target)
-            asked = shapes_to_compile(fused, self._options, self._sizes)
+            shape_sets = shapes_to_compile(fused, self._options, self._sizes)
             partition = DynamicPartition(
                 graph,
                 fused.name,
                 make,
                 self._options.max_variants,
-                only=frozenset(asked) if self._options.closed else None,
+                only=frozenset(shape_sets) if self._options.closed else None,
             )
-            prepare(partition, asked, fused.progress)
+            prepare(partition, shape_sets, fused.progress)
             return partition
         from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
 
@@ -138,7 +138,7 @@ class Builder:
             raise CompileRefused(fused.name, reason, answer.refused)
 
     def import_partition(
-        self, payload: Payload, io: PartitionIo, *, own: bool, shared: bool
+        self, payload: ProgramPayload, io: PartitionIo, *, own: bool, shared: bool
     ) -> CompiledPartition:
         """The partition of a payload that was made for this device.
 
@@ -164,7 +164,7 @@ class Builder:
 
     def _import_dynamic(
         self,
-        payload: Payload,
+        payload: ProgramPayload,
         model: StoredGraph,
         io: PartitionIo,
         weights: DeviceWeights,
@@ -268,7 +268,7 @@ class Builder:
         return self._compile_executable(graph, shapes, smaller, weights, fused)
 
     def _load_executable(
-        self, variant: Variant, weights: DeviceWeights, *, own: bool
+        self, variant: ProgramVariant, weights: DeviceWeights, *, own: bool
     ) -> Executable:
         """A program that a payload holds.
 
@@ -317,7 +317,7 @@ def _report_kernels(fused: FusedNode) -> Callable[[int, int], None] | None:
     return lambda done, total: progress(f"kernels of {fused.name}", done, total)
 
 
-def _model_ports(ports: Sequence[Port]) -> Ports:
+def _model_ports(ports: Sequence[ProgramPort]) -> Ports:
     return Ports.by_name(
         [
             ModelPort(frozenset((port.name,)), onnx_data_type(np.dtype(port.dtype)), port.shape)

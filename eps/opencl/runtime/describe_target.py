@@ -89,8 +89,8 @@ def _with_groups(plain: Target, device: Device, templates: str) -> Target:
     """
     most = min(MOST_IN_A_GROUP, device.max_work_group_size, device.max_work_item_size)
     size = 1 << (most.bit_length() - 1)
-    asked = device.has_local_memory if templates == AUTO else templates == GPU
-    shares = asked and size >= FEWEST_SHARING
+    uses_groups = device.has_local_memory if templates == AUTO else templates == GPU
+    shares = uses_groups and size >= FEWEST_SHARING
     groups = Groups(
         size=size,
         units=max(1, device.max_compute_units),

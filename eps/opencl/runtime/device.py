@@ -108,19 +108,19 @@ def _select_precision(
 
 
 def _fits_platform(listed: ListedDevice, options: OpenCLOptions) -> bool:
-    wanted = options.platform
-    if wanted.isdigit():
-        return listed.name.split(".")[0] == wanted
-    return wanted in listed.platform.name.lower()
+    platform = options.platform
+    if platform.isdigit():
+        return listed.name.split(".")[0] == platform
+    return platform in listed.platform.name.lower()
 
 
 def _fits_device(listed: ListedDevice, options: OpenCLOptions) -> bool:
-    wanted = options.device
-    if wanted in KINDS:
-        return listed.kind == KINDS[wanted]
-    if wanted.isdigit():
-        return listed.name.split(".")[1] == wanted
-    return wanted == listed.name or wanted in listed.device.name.lower()
+    device = options.device
+    if device in KINDS:
+        return listed.kind == KINDS[device]
+    if device.isdigit():
+        return listed.name.split(".")[1] == device
+    return device == listed.name or device in listed.device.name.lower()
 
 
 def _preference(listed: ListedDevice) -> tuple[int, bool]:

@@ -51,7 +51,7 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
         return Buffer.of(context, flags, size)
     content = np.frombuffer(memory, np.uint8)
     start = -content.ctypes.data % LARGE_PAGE
-    return Buffer.over(context, flags, content[start : start + size])
+    return Buffer.from_host(context, flags, content[start : start + size])
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ class DeviceWeights:
     def _map(self, weight: Weight) -> _Block:
         """A block over the host's own bytes."""
         content = np.frombuffer(weight.data, np.uint8)
-        whole = Buffer.over(self._context, CL_MEM_READ_ONLY, content)
+        whole = Buffer.from_host(self._context, CL_MEM_READ_ONLY, content)
         return _Block(whole, {weight.digest: whole})
 
     def _upload(self, weights: Sequence[Weight]) -> _Block:

@@ -78,7 +78,7 @@ class DynamicPartition(CompiledPartition):
         self._new: dict[Shapes, NewProgram] = {}
         ins, outs = orders or (range(len(graph.inputs)), range(len(graph.outputs)))
         self._taken = [list(ins).index(i) for i in range(len(graph.inputs))]
-        self._given = tuple(outs)
+        self._output_order = tuple(outs)
         self._changed = threading.Condition()
         self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
         self._in_making: set[Shapes] = set()
@@ -86,7 +86,7 @@ class DynamicPartition(CompiledPartition):
         self._keeps_weights = True
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether no program is compiled for other shapes."""
         return self._only is not None
 
@@ -94,8 +94,8 @@ class DynamicPartition(CompiledPartition):
         """Compute the outputs; the first run with new shapes compiles."""
         shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
         with self._program(shapes) as executable:
-            found = executable.run([inputs[i] for i in self._taken])
-        return [found[i] for i in self._given]
+            results = executable.run([inputs[i] for i in self._taken])
+        return [results[i] for i in self._output_order]
 
     def is_ready(self, shapes: Shapes) -> bool:
         """Whether a run with these shapes compiles nothing; see SupportsCompileByShape."""
@@ -127,7 +127,7 @@ class DynamicPartition(CompiledPartition):
             last = next(reversed(self._programs.values()), None)
         notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
         how = last.executable.spec.notes if last is not None else ()
-        return (f"{notes}; other shapes are refused" if self.closed else notes, *how)
+        return (f"{notes}; other shapes are refused" if self.is_closed else notes, *how)
 
     def forget_source(self) -> None:
         """Let go of the weights that programs have copies of; the graph's are for new shapes."""
@@ -183,7 +183,7 @@ class DynamicPartition(CompiledPartition):
 
     def on_new_shapes(self, callback: Callable[[CompiledPartition], None]) -> None:
         """See SupportsNewShapes."""
-        if not self.closed:
+        if not self.is_closed:
             self._callback = callback
 
     def drop_new_shapes(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
-    from eps.opencl.program_spec import ArenaSpan, LaunchSpec, Port, ProgramSpec
+    from eps.opencl.program_spec import ArenaSpan, LaunchSpec, ProgramPort, ProgramSpec
     from eps.opencl.runtime.device_memory import DeviceWeights
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -82,8 +82,8 @@ class Launch(Owned):
     def _require_group(self, name: str, size: int, device: Device) -> None:
         """A kernel that needs many registers may run in smaller groups than the device's most."""
         most = c_size_t()
-        asked = ctypes.sizeof(most), ctypes.byref(most)
-        api().clGetKernelWorkGroupInfo(self, device, CL_KERNEL_WORK_GROUP_SIZE, *asked, None)
+        result = ctypes.sizeof(most), ctypes.byref(most)
+        api().clGetKernelWorkGroupInfo(self, device, CL_KERNEL_WORK_GROUP_SIZE, *result, None)
         if most.value < size:
             raise GroupTooLarge(name, size, most.value)
 
@@ -177,11 +177,13 @@ class Executable:
         launches = []
         for call in spec.calls:
             name, arguments = call.kernel, self._arguments(call, weights)
-            given: Sequence[Buffer | int] = arguments
+            launch_arguments: Sequence[Buffer | int] = arguments
             if spec.entry:
                 unread = [self._flag] * (spec.most_arguments - len(arguments))
-                name, given = ENTRY, [numbers[name], *arguments, *unread]
-            launches.append(Launch(self._queue, program, name, given, (call.tasks, call.group)))
+                name, launch_arguments = ENTRY, [numbers[name], *arguments, *unread]
+            launches.append(
+                Launch(self._queue, program, name, launch_arguments, (call.tasks, call.group))
+            )
         return launches
 
     def _arguments(self, call: LaunchSpec, weights: Sequence[Buffer]) -> list[Buffer]:
@@ -192,11 +194,11 @@ class Executable:
         return [*arguments, *([self._flag] if call.checks else [])]
 
     def _part(self, place: ArenaSpan) -> Buffer:
-        found = self._parts.get(place)
-        if found is None:
-            found = self._arena.part(place.offset, place.size)
-            self._parts[place] = found
-        return found
+        part = self._parts.get(place)
+        if part is None:
+            part = self._arena.part(place.offset, place.size)
+            self._parts[place] = part
+        return part
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Compute the outputs.
@@ -260,7 +262,7 @@ class Executable:
         if self.spec.checks:
             self._queue.clear(self._flag, 4)
 
-    def _copy(self, array: Array, port: Port, *, write: bool) -> None:
+    def _copy(self, array: Array, port: ProgramPort, *, write: bool) -> None:
         if not array.nbytes:
             return
         if write:
@@ -271,9 +273,9 @@ class Executable:
     def _read_flag(self) -> bool:
         if not self.spec.checks:
             return False
-        found = np.zeros(1, np.int32)
-        self._queue.read(found, self._flag)
-        return bool(found[0])
+        flag = np.zeros(1, np.int32)
+        self._queue.read(flag, self._flag)
+        return bool(flag[0])
 
     def _launch_timed(self) -> None:
         for launch, call in zip(self._launches, self.spec.calls, strict=True):

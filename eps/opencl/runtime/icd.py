@@ -90,9 +90,9 @@ def show_intel_runtime(
         if remedy := remedy_of(exc):
             # The loader looks for drivers once in a process: this one would be missing for good.
             raise EPFail(f"{library} does not load now: {exc}. To fix this: {remedy}") from exc
-        told = f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
-        log.warning("Intel's OpenCL runtime is not used: %s", told)
-        return told
+        reason = f"{library} does not load: {exc}. pip install intel-cmplr-lib-rt"
+        log.warning("Intel's OpenCL runtime is not used: %s", reason)
+        return reason
     for name in sorted(os.listdir(system)) if os.path.isdir(system) else ():
         if name.endswith(".icd"):
             with open(os.path.join(system, name), "rb") as file:
@@ -128,7 +128,7 @@ def _load(library: str, folder: PathLike) -> None:
         load_in_order([own, library], os.fspath(folder))
 
 
-def platforms_unseen(environ: Mapping[str, str], seen: Sequence[int]) -> list[int]:
+def platforms_unseen(environ: Mapping[str, str], listed: Sequence[int]) -> list[int]:
     """Platforms of Intel's runtime that the loader does not list, asked of the runtime itself.
 
     The loader looks for drivers once in a process, which another package may have had it do before
@@ -137,7 +137,7 @@ def platforms_unseen(environ: Mapping[str, str], seen: Sequence[int]) -> list[in
 
     Args:
         environ: Of the process.
-        seen: Handles of the platforms that the loader lists.
+        listed: Handles of the platforms that the loader lists.
     """
     if sys.platform != "linux":
         return []
@@ -157,7 +157,7 @@ def platforms_unseen(environ: Mapping[str, str], seen: Sequence[int]) -> list[in
     if query(_MOST_PLATFORMS, handles, count):
         return []
     there = handles[: min(count.value, _MOST_PLATFORMS)]
-    return [handle for handle in there if handle and handle not in seen]
+    return [handle for handle in there if handle and handle not in listed]
 
 
 @contextmanager
@@ -192,8 +192,10 @@ def _private_folder() -> Iterator[str]:
     Raises:
         EPFail: There is no place for one.
     """
-    given = [os.environ.get(key) for key in ("TMPDIR", "TEMP", "TMP")]
-    parents = [p for p in (*given, *TEMPORARY) if p and os.path.isdir(p) and os.access(p, os.W_OK)]
+    configured = [os.environ.get(key) for key in ("TMPDIR", "TEMP", "TMP")]
+    parents = [
+        p for p in (*configured, *TEMPORARY) if p and os.path.isdir(p) and os.access(p, os.W_OK)
+    ]
     folder = f"ort_lite_icd_{os.urandom(8).hex()}"
     try:
         folder = os.path.join(os.path.abspath(parents[0]), folder)

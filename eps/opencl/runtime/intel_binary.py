@@ -57,9 +57,9 @@ def _sections(binary: bytes) -> list[_Section] | None:
     if len(binary) < end or not binary.startswith(_MAGIC):
         return None
     rows = [_ROW.unpack_from(binary, _HEADER.size + i * _ROW.size) for i in range(len(_NAMES))]
-    found = [_Section(row, binary[row[4] : row[4] + row[5]]) for row in rows]
-    known = _join_sections(binary[: _HEADER.size], found) == binary
-    return found if known and _names(found) == _NAMES else None
+    sections = [_Section(row, binary[row[4] : row[4] + row[5]]) for row in rows]
+    known = _join_sections(binary[: _HEADER.size], sections) == binary
+    return sections if known and _names(sections) == _NAMES else None
 
 
 def _names(sections: list[_Section]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class StaticPartition(CompiledPartition):
         ports = executable.spec.inputs, executable.spec.outputs
         ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
         self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
-        self._given = tuple(outs)
+        self._output_order = tuple(outs)
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, in the order of the node."""
@@ -45,8 +45,8 @@ class StaticPartition(CompiledPartition):
                     f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
                     f"for {port.dtype}{list(port.shape)}"
                 )
-        found = self.executable.run(values)
-        return [found[i] for i in self._given]
+        results = self.executable.run(values)
+        return [results[i] for i in self._output_order]
 
     @property
     def notes(self) -> tuple[str, ...]:

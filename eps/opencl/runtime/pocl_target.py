@@ -134,5 +134,5 @@ def _flags() -> frozenset[str]:
             lines = file.read(1 << 14).decode(errors="replace").splitlines()
     except OSError:
         return frozenset()
-    found = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(found.partition(":")[2].split())
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.partition(":")[2].split())

@@ -18,10 +18,10 @@ def probe_devices() -> Probe:
     except EPFail as exc:
         return Probe(reason=exc.message)
     try:
-        found = find_devices()
+        listed = find_devices()
     except EPFail as exc:
         return Probe(reason=exc.message, tried=(note,))
-    problems = {one: problem_of(one) for one in found}
+    problems = {one: problem_of(one) for one in listed}
     devices = tuple(
         DeviceInfo(
             name=one.name,
@@ -34,5 +34,5 @@ def probe_devices() -> Probe:
         if not problem
     )
     failing = "; ".join(filter(None, problems.values()))
-    reason = failing if found else "every OpenCL platform is without a device"
+    reason = failing if listed else "every OpenCL platform is without a device"
     return Probe(devices, reason, (f"OpenCL: {note}",))

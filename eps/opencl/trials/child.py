@@ -67,21 +67,21 @@ def main() -> None:
     sys.stdout.flush()
 
 
-def _problem(found: ListedDevice) -> tuple[str, bool]:
+def _problem(device: ListedDevice) -> tuple[str, bool]:
     """Run the trial: the problem ("" for none), and whether it is final; a busy device is not."""
     try:
-        return _wrong(*_ran(found)), True
+        return _explain_mismatch(*_run_kernel(device)), True
     except OpenCLError as exc:
         if exc.status == CL_DEVICE_NOT_AVAILABLE:
             return "", False
         return sdk_text(exc), True
 
 
-def _ran(found: ListedDevice) -> tuple[np.ndarray[tuple[int], np.dtype[np.float32]], ...]:
+def _run_kernel(listed: ListedDevice) -> tuple[np.ndarray[tuple[int], np.dtype[np.float32]], ...]:
     """Inputs, and what the device made of them."""
-    context = Context(found.device)
+    context = Context(listed.device)
     program = Program.of_source(context, SOURCE)
-    program.build("-cl-mad-enable" + define_of(found.device))
+    program.build("-cl-mad-enable" + define_of(listed.device))
     queue = Queue(context)
     x = np.linspace(-8, 8, SIZE, dtype=np.float32)
     buffer = Buffer.of(context, CL_MEM_READ_WRITE, x.nbytes)
@@ -94,7 +94,7 @@ def _ran(found: ListedDevice) -> tuple[np.ndarray[tuple[int], np.dtype[np.float3
     return x, y
 
 
-def _wrong(
+def _explain_mismatch(
     x: np.ndarray[tuple[int], np.dtype[np.float32]],
     y: np.ndarray[tuple[int], np.dtype[np.float32]],
 ) -> str:

@@ -36,9 +36,9 @@ _MOST_BYTES = 1 << 16
 _MODALIAS = "/sys/devices/system/cpu/modalias"
 
 
-def facts_of(found: ListedDevice, environ: Mapping[str, str]) -> dict[str, str]:
+def facts_of(listed: ListedDevice, environ: Mapping[str, str]) -> dict[str, str]:
     """All that decides how a trial goes: driver, device, CPU, and the drivers' variables."""
-    device, platform = found.device, found.platform
+    device, platform = listed.device, listed.platform
     settings = sorted(f"{k}={v}" for k, v in environ.items() if k.startswith(VARIABLES))
     return {
         "platform": platform.name,
@@ -46,7 +46,7 @@ def facts_of(found: ListedDevice, environ: Mapping[str, str]) -> dict[str, str]:
         "device": device.name,
         "device_version": device.version,
         "driver": device.driver_version,
-        "kind": found.kind,
+        "kind": listed.kind,
         "vector": f"{device.native_vector_width_float} {device.native_vector_width_int}",
         "compiles_for": chosen_cpu(device),
         "cpu": _cpu(),

@@ -49,13 +49,13 @@ _in_this_process: dict[str, str] = {}
 """Problems by device and by limits of this process, for the case that nothing can be kept."""
 
 
-def recall_problem(found: ListedDevice) -> str | None:
+def recall_problem(device: ListedDevice) -> str | None:
     """The problem that an earlier trial found: "" if none, None if there was no trial."""
-    facts = facts_of(found, os.environ)
+    facts = facts_of(device, os.environ)
     known = _in_this_process.get(_key(facts))
     if known is None:
         known = read_problem(facts, records_folder(os.environ))
-    return None if known is None else _explain_problem(found, known)
+    return None if known is None else _explain_problem(device, known)
 
 
 def nothing_failed() -> bool:
@@ -63,24 +63,24 @@ def nothing_failed() -> bool:
     return not any(_in_this_process.values()) and not has_failures(records_folder(os.environ))
 
 
-def problem_of(found: ListedDevice) -> str:
+def problem_of(device: ListedDevice) -> str:
     """Why a device cannot be used, with the driver's words and a remedy; "" if it can be.
 
     Tried now where no earlier trial is known of, which takes a second or two.
     """
-    known = recall_problem(found)
+    known = recall_problem(device)
     if known is not None:
         return known
-    facts = facts_of(found, os.environ)
-    log.info("trying %s, once for this driver and CPU", found.label)
-    problem, final = _try_in_child(found.name, facts)
+    facts = facts_of(device, os.environ)
+    log.info("trying %s, once for this driver and CPU", device.label)
+    problem, final = _try_in_child(device.name, facts)
     if _is_shortage(problem):
-        return _explain_problem(found, problem)
+        return _explain_problem(device, problem)
     _in_this_process[_key(facts)] = problem
     folder = records_folder(os.environ)
     if final and folder and not (problem and _limits()):
         write_problem(facts, folder, problem)
-    return _explain_problem(found, problem)
+    return _explain_problem(device, problem)
 
 
 def _is_shortage(problem: str) -> bool:
@@ -104,17 +104,17 @@ def _key(facts: Mapping[str, str]) -> str:
     return f"{dict(facts)} {_limits()}"
 
 
-def _explain_problem(found: ListedDevice, problem: str) -> str:
+def _explain_problem(device: ListedDevice, problem: str) -> str:
     if not problem:
         return ""
     remedy = "update its driver"
-    if found.platform.name == POCL:
+    if device.platform.name == POCL:
         remedy = (
             "install Intel's runtime, which runs on AMD's CPUs, too (pip install "
             "'ort-lite[opencl-intel]'), or a newer PoCL, whose environment variable "
             "POCL_LLVM_CPU_NAME names the CPU that it compiles for"
         )
-    return f"{found.label} fails a trial: {problem}. To fix this: {remedy}"
+    return f"{device.label} fails a trial: {problem}. To fix this: {remedy}"
 
 
 def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:

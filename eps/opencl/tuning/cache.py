@@ -78,10 +78,10 @@ class TuningCache:
             raise FormatError("cache.identity", str(content.get("identity"))[:80], "this device's")
         return read_tuned_rows(array(content.get("tuned"), "cache.tuned"))
 
-    def add(self, found: Mapping[Problem, Tiling]) -> None:
-        """Keep `found`, too; the session goes on where that cannot be."""
-        kept = {p: t for p, t in self.read().items() if p not in found}
-        rows = rows_of({**kept, **found})[-MOST_ROWS:]
+    def add(self, tilings: Mapping[Problem, Tiling]) -> None:
+        """Keep `tilings`, too; the session goes on where that cannot be."""
+        kept = {p: t for p, t in self.read().items() if p not in tilings}
+        rows = rows_of({**kept, **tilings})[-MOST_ROWS:]
         content = {"format": FORMAT, "identity": self.identity.to_mapping(), "tuned": rows}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.objects import Context
     from eps.opencl.compile.codegen.kernel import Kernel
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.compile.tilings import Problem
     from eps.opencl.compile.views import Storage
     from eps.opencl.target import Target
@@ -86,21 +86,21 @@ class Tuner:
         problems = _problems(graph, shapes, target)
         known = self._cache.read()
         missing = [problem for problem in problems if problem not in known]
-        found = {}
+        tilings = {}
         for count, problem in enumerate(missing):
             if progress is not None:
                 progress("tuning kernels", count, len(missing))
-            found[problem] = self._best(problem, problems[problem], target)
-        if found:
-            self._cache.add(found)
+            tilings[problem] = self._best(problem, problems[problem], target)
+        if tilings:
+            self._cache.add(tilings)
         log.info(
             "tuned %d contractions, %d of them measured now, the others from %s",
-            *(len(problems), len(found), self._cache.path),
+            *(len(problems), len(tilings), self._cache.path),
         )
-        chosen = {problem: {**known, **found}[problem] for problem in problems}
+        chosen = {problem: {**known, **tilings}[problem] for problem in problems}
         return replace(target, tuned={**target.tuned, **chosen})
 
-    def _best(self, problem: Problem, step: Step, target: Target) -> Tiling:
+    def _best(self, problem: Problem, step: PlacedOp, target: Target) -> Tiling:
         """The fastest tiling; the rule's, which is the first, where none is clearly faster."""
         tilings = candidates(problem, target, self._effort)
         kernels = [_kernel(problem, step, tiling, target) for tiling in tilings]
@@ -118,24 +118,24 @@ def candidates(problem: Problem, target: Target, effort: Effort) -> list[Tiling]
     """The tilings to measure, the rule's choice first."""
     rule = choose_tiling(problem, target)
     tiles = rank_tiles(problem, target)
-    tried = [rule, *(Tiling(tile, rule.tasks) for tile in tiles)]
+    tilings = [rule, *(Tiling(tile, rule.tasks) for tile in tiles)]
     shared = [Tiling(rule.tile, max(1, int(rule.tasks * share))) for share in effort.shares]
-    return [*list(dict.fromkeys(tried))[: effort.tiles], *shared]
+    return [*list(dict.fromkeys(tilings))[: effort.tiles], *shared]
 
 
 def _problems(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], target: Target
-) -> dict[Problem, Step]:
+) -> dict[Problem, PlacedOp]:
     """Each different contraction that is worth it, and the first step that has it."""
-    found: dict[Problem, Step] = {}
+    problems: dict[Problem, PlacedOp] = {}
     for step in schedule_partition(graph, shapes).steps:
         for kernel in generate_kernels(step, target):
             if kernel.problem is not None and kernel.problem.work >= SMALLEST_WORK:
-                found.setdefault(kernel.problem, step)
-    return found
+                problems.setdefault(kernel.problem, step)
+    return problems
 
 
-def _kernel(problem: Problem, step: Step, tiling: Tiling, target: Target) -> Kernel:
+def _kernel(problem: Problem, step: PlacedOp, tiling: Tiling, target: Target) -> Kernel:
     """The first kernel of `step` for `problem`, with `tiling`."""
     tuned = replace(target, tuned={**target.tuned, problem: tiling})
     return next(k for k in generate_kernels(step, tuned) if k.problem == problem)

@@ -48,7 +48,7 @@ def ieee_problem(facts: NodeFacts) -> str:
         return f"{OPTION}: OpenVINO's {node.op_type} loses NaN or infinities"
     if node.op_type in _REPLACEMENTS and facts.opset < OLDEST_OPSET:
         return f"{OPTION}: {node.op_type} can be replaced only from opset {OLDEST_OPSET} on"
-    if node.op_type in _REPLACEMENTS and facts.wants(1):
+    if node.op_type in _REPLACEMENTS and facts.is_output_used(1):
         return f"{OPTION}: {node.op_type} with a second output cannot be replaced"
     return ""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import openvino
 
-    from eps.openvino.sdk.runtime import Model
+    from eps.openvino.sdk.runtime import RuntimeModel
     from ort_lite.ep import Value
 
 
@@ -55,9 +55,9 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
 class OfflinePartition(CompiledPartition):
     """A partition compiled for an absent device: it can be exported, not run."""
 
-    def __init__(self, model: Model, name: str, platform: str) -> None:
+    def __init__(self, model: RuntimeModel, name: str, platform: str) -> None:
         """Wrap a model that OpenVINO compiled."""
-        self.model: Model | None = model
+        self.model: RuntimeModel | None = model
         self.name = name
         self._platform = platform
 

@@ -72,8 +72,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _stored_operators(release: str) -> Operators:
     file = table_file(release)
     content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    found: Operators = content.get("operators", {})
-    return found
+    operators: Operators = content.get("operators", {})
+    return operators
 
 
 def _compare(release: str, table: Mapping[str, Any], tallies: Tallies) -> bool:

@@ -21,7 +21,7 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SuiteCase:
     """One run of a model with one node.
 
     Attributes:
@@ -41,20 +41,20 @@ class Case:
     atol: float = ATOL
 
 
-def suite_cases() -> Iterator[Case]:
+def suite_cases() -> Iterator[SuiteCase]:
     """The node cases that the installed onnx makes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # making the cases overflows on purpose
         made = onnx.backend.test.loader.load_model_tests(kind="node")
-    for found in made:
-        if found.model is None:
+    for case in made:
+        if case.model is None:
             continue
-        model = found.model.SerializeToString()
-        for inputs, outputs in found.data_sets or ():
-            yield Case(found.name, model, inputs, outputs, found.rtol, found.atol)
+        model = case.model.SerializeToString()
+        for inputs, outputs in case.data_sets or ():
+            yield SuiteCase(case.name, model, inputs, outputs, case.rtol, case.atol)
 
 
-def stored_cases(folder: Path) -> Iterator[Case]:
+def stored_cases(folder: Path) -> Iterator[SuiteCase]:
     """Cases as ONNX's wheels up to 1.18 held them: `*/model.onnx`, `*/test_data_set_*/*.pb`."""
     for path in sorted(folder.rglob("model.onnx")):
         content = path.read_bytes()
@@ -62,10 +62,10 @@ def stored_cases(folder: Path) -> Iterator[Case]:
             continue
         for data in sorted(path.parent.glob("test_data_set_*")):
             name = str(path.parent.relative_to(folder))
-            yield Case(name, content, _tensors(data, "input"), _tensors(data, "output"))
+            yield SuiteCase(name, content, _tensors(data, "input"), _tensors(data, "output"))
 
 
-def with_constants(case: Case) -> Case | None:
+def with_constants(case: SuiteCase) -> SuiteCase | None:
     """The case with every input but the first an initializer, as models have axes and scales."""
     model = onnx.ModelProto.FromString(case.model)
     rest = list(zip(model.graph.input[1:], case.inputs[1:], strict=False))
@@ -91,7 +91,7 @@ def _has_only_numbers(model: onnx.ModelProto) -> bool:
 
 def _tensors(data: Path, kind: str) -> list[Any]:
     """The stored inputs or outputs of one run."""
-    found: list[Any] = []
-    while (path := data / f"{kind}_{len(found)}.pb").is_file():
-        found.append(onnx.numpy_helper.to_array(onnx.load_tensor(path)))
-    return found
+    tensors: list[Any] = []
+    while (path := data / f"{kind}_{len(tensors)}.pb").is_file():
+        tensors.append(onnx.numpy_helper.to_array(onnx.load_tensor(path)))
+    return tensors

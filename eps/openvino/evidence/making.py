@@ -54,14 +54,16 @@ def make_table(release: str, tallies: Tallies, stored: Operators) -> dict[str, A
     operators: dict[str, Mapping[str, Mapping[str, int]]] = {}
     for name, versions in sorted(every_operator(release).operators.items()):
         kept = stored.get(name, {})
-        seen = {
+        evidence = {
             str(v): _entry(tallies[name, v]) if (name, v) in tallies else kept.get(str(v), _NONE)
             for v in sorted(versions)
         }
         if name in SEEN_IN_MODELS:
-            operators[name] = dict.fromkeys(seen, ELSEWHERE)
-        elif name not in WRONG and any(e["right"] and not e.get("wrong") for e in seen.values()):
-            operators[name] = seen
+            operators[name] = dict.fromkeys(evidence, ELSEWHERE)
+        elif name not in WRONG and any(
+            e["right"] and not e.get("wrong") for e in evidence.values()
+        ):
+            operators[name] = evidence
     return {
         "format": FORMAT,
         "openvino": release,
@@ -74,7 +76,9 @@ def make_table(release: str, tallies: Tallies, stored: Operators) -> dict[str, A
 def table_text(table: Mapping[str, Any]) -> str:
     """JSON with a line for each operator."""
     head = json.dumps({key: value for key, value in table.items() if key != "operators"})
-    lines = [f"  {json.dumps(op)}: {json.dumps(seen)}" for op, seen in table["operators"].items()]
+    lines = [
+        f"  {json.dumps(op)}: {json.dumps(evidence)}" for op, evidence in table["operators"].items()
+    ]
     body = ",\n".join(lines)
     return f'{head[:-1]}, "operators": {{\n{body}\n}}}}\n'
 

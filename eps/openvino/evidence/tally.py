@@ -20,7 +20,7 @@ from ort_lite.model.loader import resolve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from eps.openvino.evidence.cases import Case
+    from eps.openvino.evidence.cases import SuiteCase
     from eps.openvino.provider import OpenVINOExecutionProvider
     from ort_lite.ep import Graph
 
@@ -49,7 +49,7 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
-def run_cases(ep: OpenVINOExecutionProvider, release: str, cases: Iterable[Case]) -> Tallies:
+def run_cases(ep: OpenVINOExecutionProvider, release: str, cases: Iterable[SuiteCase]) -> Tallies:
     """Operator and version to tally, over the cases with one ai.onnx node.
 
     Each is run as it is, and with its later inputs as constants, since OpenVINO takes other ways
@@ -92,30 +92,30 @@ def _only_node(content: bytes) -> tuple[str, int] | None:
 
 
 def _count(
-    tally: Tally, case: Case, ep: OpenVINOExecutionProvider, everything: SupportTable
+    tally: Tally, case: SuiteCase, ep: OpenVINOExecutionProvider, everything: SupportTable
 ) -> None:
     graph = resolve(read_model(memoryview(case.model)), {})
-    found = _answers(ep, everything, graph, case.inputs) if len(graph.nodes) == 1 else None
-    if found is None:
+    answers = _answers(ep, everything, graph, case.inputs) if len(graph.nodes) == 1 else None
+    if answers is None:
         tally.refused += 1
-    elif _agree(found, case.outputs, case):
+    elif _is_close(answers, case.outputs, case):
         tally.right += 1
-    elif _agree(found, _reference(case), case):
+    elif _is_close(answers, _reference(case), case):
         tally.disputed.append(case.name)
     else:
         tally.wrong.append(case.name)
 
 
-def _reference(case: Case) -> Sequence[Any]:
+def _reference(case: SuiteCase) -> Sequence[Any]:
     """The results of the installed onnx; empty if it fails on the case."""
     model = onnx.ModelProto.FromString(case.model)
     feed = dict(zip((port.name for port in model.graph.input), case.inputs, strict=False))
     try:
-        found = ReferenceEvaluator(model).run(None, feed)
+        answers = ReferenceEvaluator(model).run(None, feed)
     except Exception as exc:  # noqa: BLE001 - the reference raises whatever its numpy code raises
         sys.stderr.write(f"onnx.reference fails on {case.name}: {exc}\n")
         return ()
-    return list(found)
+    return list(answers)
 
 
 def _answers(
@@ -137,10 +137,10 @@ def _answers(
         return None
 
 
-def _agree(found: Sequence[Any], right: Sequence[Any], case: Case) -> bool:
-    if len(found) != len(right):
+def _is_close(answers: Sequence[Any], right: Sequence[Any], case: SuiteCase) -> bool:
+    if len(answers) != len(right):
         return False
-    for mine, expected in zip(found, map(np.asarray, right), strict=True):
+    for mine, expected in zip(answers, map(np.asarray, right), strict=True):
         if mine.shape != expected.shape or mine.dtype != expected.dtype:
             return False
         wide = mine.astype(np.float64), expected.astype(np.float64)

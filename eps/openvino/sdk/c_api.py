@@ -222,11 +222,11 @@ def core_with(api: CApi, device: str, config: Mapping[str, object]) -> Owned:
     Raises:
         OpenVINOError: OpenVINO does not start.
     """
-    return _kept_core(api, device, tuple((key, str(value)) for key, value in config.items()))
+    return _open_core(api, device, tuple((key, str(value)) for key, value in config.items()))
 
 
 @lru_cache(maxsize=MOST_CORES)
-def _kept_core(api: CApi, device: str, config: tuple[tuple[str, str], ...]) -> Owned:
+def _open_core(api: CApi, device: str, config: tuple[tuple[str, str], ...]) -> Owned:
     core = api.create(api.ov_core_create, free=api.ov_core_free)
     listed = [Property(key.encode(), value.encode()) for key, value in config]
     array = (Property * len(listed))(*listed)

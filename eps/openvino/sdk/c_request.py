@@ -76,12 +76,12 @@ class CRequest:
     def _read(self, index: int) -> Array:
         """A copy of an output whose size and place the last run decided."""
         tensor = self._tensor(self._api.ov_infer_request_get_output_tensor_by_index, index)
-        found = c_api.Shape()
-        self._api.ov_tensor_get_shape(tensor, found)
+        c_shape = c_api.Shape()
+        self._api.ov_tensor_get_shape(tensor, c_shape)
         try:
-            shape = [found.dims[axis] for axis in range(found.rank)]
+            shape = [c_shape.dims[axis] for axis in range(c_shape.rank)]
         finally:
-            self._api.ov_shape_free(found)
+            self._api.ov_shape_free(c_shape)
         return self._view(tensor, self._dtypes[index], shape).copy()
 
     def _tensor(self, get: Callable[..., Any], index: int) -> Owned:

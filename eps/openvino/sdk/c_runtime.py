@@ -44,12 +44,12 @@ class CRuntime:
 
     def available_devices(self) -> Sequence[str]:
         """See Runtime."""
-        found = c_api.Devices()
-        self._api.ov_core_get_available_devices(self._core, found)
+        devices = c_api.Devices()
+        self._api.ov_core_get_available_devices(self._core, devices)
         try:
-            return [bytes(found.names[i]).decode() for i in range(found.size)]
+            return [bytes(devices.names[i]).decode() for i in range(devices.size)]
         finally:
-            self._api.ov_available_devices_free(found)
+            self._api.ov_available_devices_free(devices)
 
     def property(self, device: str, key: str) -> str | None:
         """See Runtime."""
@@ -136,10 +136,10 @@ class _PortReader:
             if name in known:
                 return known[name]
             try:
-                (found,) = self._names(self._port(by_name, name.encode()))
+                (first_name,) = self._names(self._port(by_name, name.encode()))
             except SDK_ERRORS:
                 return None
-            return known.get(found)
+            return known.get(first_name)
 
         return Ports(ports, index_of)
 
@@ -162,15 +162,15 @@ class _PortReader:
         return Port(self._names(port), data_type, self._shape(port))
 
     def _shape(self, port: Owned) -> tuple[int | None, ...] | None:
-        found = c_api.PartialShape()
-        self._api.ov_port_get_partial_shape(port, found)
+        c_shape = c_api.PartialShape()
+        self._api.ov_port_get_partial_shape(port, c_shape)
         try:
-            if found.rank.min != found.rank.max:
+            if c_shape.rank.min != c_shape.rank.max:
                 return None
-            dims = [found.dims[axis] for axis in range(found.rank.min)]
+            dims = [c_shape.dims[axis] for axis in range(c_shape.rank.min)]
             return tuple(dim.min if dim.min == dim.max else None for dim in dims)
         finally:
-            self._api.ov_partial_shape_free(found)
+            self._api.ov_partial_shape_free(c_shape)
 
 
 def _in_place(payload: memoryview) -> Any:  # noqa: ANN401 - ctypes

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
-class Request(Protocol):
+class InferRequest(Protocol):
     """One inference at a time of a model; every method may raise one of `SDK_ERRORS`."""
 
     def input_view(self, index: int, port: Port) -> Array:
@@ -35,13 +35,13 @@ class Request(Protocol):
         ...
 
 
-class Model(Protocol):
+class RuntimeModel(Protocol):
     """A compiled or imported model, which its requests keep alive."""
 
     inputs: Ports
     outputs: Ports
 
-    def request(self) -> Request:
+    def request(self) -> InferRequest:
         """Create an infer request."""
         ...
 
@@ -73,6 +73,8 @@ class Runtime(Protocol):
         """A property as text; None if the plug-in does not report it."""
         ...
 
-    def import_model(self, payload: memoryview, device: str, config: Mapping[str, object]) -> Model:
+    def import_model(
+        self, payload: memoryview, device: str, config: Mapping[str, object]
+    ) -> RuntimeModel:
         """Import a blob where it lies; the result keeps `payload` for as long as it is read."""
         ...

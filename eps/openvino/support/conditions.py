@@ -36,7 +36,7 @@ def _check_attention(node: NodeFacts) -> str:
         return "float16 attention scores are rounded at other steps than ONNX defines"
     if node.has_input(3) or node.has_input(6):
         return "a mask may exclude every key of a row, whose result is then NaN"
-    if node.wants(3):
+    if node.is_output_used(3):
         return "qk_matmul_output differs from ONNX's"
     windows = node.attributes_among("sliding_window", "local_window_size", "left_window_size")
     windows += node.attributes_among("right_window_size", "window_size", "attention_window")
@@ -94,12 +94,12 @@ def _check_extreme(node: NodeFacts) -> str:
     problem = _check_reduce(node)
     if problem or node.elem_type(0) not in FLOATS:
         return problem
-    seen = [node.node.outputs[0]]
-    for name in seen:
+    values = [node.node.outputs[0]]
+    for name in values:
         for consumer in node.graph.consumers(name):
             reader = node.graph.nodes[consumer]
             if reader.op_type in ("Cast", "CastLike", "Identity"):
-                seen.append(reader.outputs[0])
+                values.append(reader.outputs[0])
             elif reader.op_type in COMPARISONS:
                 return (
                     "for an all-infinite row it returns the largest finite float instead of "

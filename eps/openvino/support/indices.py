@@ -51,7 +51,7 @@ def check_gather_nd(node: NodeFacts) -> str:
 
 def _depends_on_shapes_only(graph: Graph, name: str) -> bool:
     """Whether a value is computed from shapes and constants alone."""
-    seen = {name}
+    visited = {name}
     waiting = [name]
     while waiting:
         value = waiting.pop()
@@ -61,8 +61,8 @@ def _depends_on_shapes_only(graph: Graph, name: str) -> bool:
         if index is None or graph.bodies(index) or graph.nodes[index].domain != "":
             return False
         if graph.nodes[index].op_type not in _SIZES:
-            new = set(graph.nodes[index].inputs) - seen
-            seen |= new
+            new = set(graph.nodes[index].inputs) - visited
+            visited |= new
             waiting += new
     return True
 

@@ -41,7 +41,7 @@ class NodeFacts:
         inputs = self.node.inputs
         return position < len(inputs) and bool(inputs[position])
 
-    def wants(self, position: int) -> bool:
+    def is_output_used(self, position: int) -> bool:
         """Whether an optional output is requested."""
         outputs = self.node.outputs
         return position < len(outputs) and bool(outputs[position])

@@ -82,7 +82,7 @@ def load_table(openvino: str) -> SupportTable:
     if content.get("format") != FORMAT:
         return SupportTable(openvino, 0, {})
     operators = {
-        name: claimed_versions({int(version): seen for version, seen in versions.items()})
+        name: claimed_versions({int(version): counts for version, counts in versions.items()})
         for name, versions in content["operators"].items()
     }
     return SupportTable(content["openvino"], content["opset"], operators)
@@ -97,9 +97,9 @@ def claimed_versions(evidence: Mapping[int, Mapping[str, int]]) -> dict[int, boo
     Args:
         evidence: Version to the numbers of `right` and, if any, `wrong` cases.
     """
-    shown = [v for v, seen in evidence.items() if seen["right"] and not seen.get("wrong")]
+    shown = [v for v, counts in evidence.items() if counts["right"] and not counts.get("wrong")]
     first, last = min(shown, default=1), max(shown, default=0)
     return {
-        v: v in shown or (first < v < last and not seen.get("wrong"))
-        for v, seen in evidence.items()
+        v: v in shown or (first < v < last and not counts.get("wrong"))
+        for v, counts in evidence.items()
     }

@@ -66,23 +66,23 @@ class Program:
         values = dict(self.constants)
         values.update(zip((one.name for one in self.inputs), inputs, strict=True))
         for step in self.steps:
-            values[step.output] = self._computed(step, [values[name] for name in step.inputs])
+            values[step.output] = self._compute(step, [values[name] for name in step.inputs])
         return [values[one.name] for one in self.outputs]
 
-    def _computed(self, step: Step, arguments: Sequence[Array]) -> Array:
+    def _compute(self, step: Step, arguments: Sequence[Array]) -> Array:
         """Add-14, Mul-14, Relu-14 and MatMul-13 of ai.onnx."""
-        found: Any
+        result: Any
         with np.errstate(all="ignore"):  # infinities and NaN are results
             match step.op_type:
                 case "Add":
-                    found = arguments[0] + arguments[1]
+                    result = arguments[0] + arguments[1]
                 case "Mul":
-                    found = arguments[0] * arguments[1]
+                    result = arguments[0] * arguments[1]
                 case "Relu":
-                    found = np.maximum(arguments[0], 0)
+                    result = np.maximum(arguments[0], 0)
                 case _:
-                    found = np.matmul(*(a.astype(self.sum_in) for a in arguments))
-        return np.asarray(found, np.float32)
+                    result = np.matmul(*(a.astype(self.sum_in) for a in arguments))
+        return np.asarray(result, np.float32)
 
     def check(self) -> None:
         """Find what would stop a run half-way.
@@ -139,7 +139,7 @@ class Program:
                 constants=(
                     _constants(content["constants"], payload[_HEAD.size + size :])
                     if weights is None
-                    else _placed(content["constants"], weights)
+                    else _read_arrays(content["constants"], weights)
                 ),
                 sum_in=content["sum_in"],
             )
@@ -149,29 +149,29 @@ class Program:
         return program
 
 
-def _signature(found: Sequence[Any]) -> Signature:
-    name, elem_type, dims = found
+def _signature(entry: Sequence[Any]) -> Signature:
+    name, elem_type, dims = entry
     return Signature(name, elem_type, None if dims is None else tuple(dims))
 
 
 def _constants(listed: Sequence[Any], data: memoryview) -> dict[str, Array]:
-    found = {}
+    constants = {}
     for name, dims in listed:
         count = math.prod(dims)
         if min(dims, default=0) < 0 or count * 4 > len(data):
             raise ProgramError(f"constant '{name}' {dims} in {len(data)} bytes")
-        found[name] = np.frombuffer(data, "<f4", count).reshape(dims)
+        constants[name] = np.frombuffer(data, "<f4", count).reshape(dims)
         data = data[count * 4 :]
     if data:
         raise ProgramError(f"{len(data)} bytes too many")
-    return found
+    return constants
 
 
-def _placed(listed: Sequence[Any], weights: memoryview) -> dict[str, Array]:
-    found = {}
+def _read_arrays(listed: Sequence[Any], weights: memoryview) -> dict[str, Array]:
+    arrays = {}
     for name, dims, place in listed:
         count = math.prod(dims)
         if min((*dims, place)) < 0 or place + count * 4 > len(weights):
             raise ProgramError(f"constant '{name}' {dims} at {place} of {len(weights)} bytes")
-        found[name] = np.frombuffer(weights, "<f4", count, place).reshape(dims)
-    return found
+        arrays[name] = np.frombuffer(weights, "<f4", count, place).reshape(dims)
+    return arrays

@@ -107,9 +107,9 @@ class ExampleExecutionProvider(ExecutionProvider):
 
     def import_model(self, payload: memoryview, io: PartitionIo) -> CompiledPartition:
         """Bytes of a producer without digests come here unchecked: trust nothing in them."""
-        return self._loaded(payload, None, io)
+        return self._load(payload, None, io)
 
-    def _loaded(
+    def _load(
         self, payload: memoryview, weights: memoryview | None, io: PartitionIo
     ) -> CompiledPartition:
         try:
@@ -154,7 +154,7 @@ class ExampleExecutionProvider(ExecutionProvider):
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
         """Load a program whose constants are in a weights file."""
-        return self._loaded(payload, weights.data, io)
+        return self._load(payload, weights.data, io)
 
 
 def refusal(graph: Graph, index: int) -> str:
@@ -164,8 +164,8 @@ def refusal(graph: Graph, index: int) -> str:
         return f"{node.domain or 'ai.onnx'}:{node.op_type} is none of {', '.join(OPERATORS)}"
     for name in node.inputs:
         constant, known = graph.constant(name), graph.type_of(name)
-        found = known.elem_type if isinstance(known, TensorType) else None
-        if (constant.data_type if constant is not None else found) != DataType.FLOAT:
+        elem_type = known.elem_type if isinstance(known, TensorType) else None
+        if (constant.data_type if constant is not None else elem_type) != DataType.FLOAT:
             return f"'{name}' is not known to be float32"
     return ""
 

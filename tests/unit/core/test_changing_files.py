@@ -339,7 +339,7 @@ def test_opencl_reads_shared_weights_without_their_path(
     def refuse(_: object) -> NoReturn:
         raise AssertionError("the path was asked for")
 
-    monkeypatch.setattr(copied_file.CopiedFile, "reopened_as", property(refuse))
+    monkeypatch.setattr(copied_file.CopiedFile, "reopen_path", property(refuse))
     monkeypatch.setattr(copied_file.CopiedFile, "lend_path", refuse)
     inputs = feed(tied())
     with ort.InferenceSession(group / f"{OPENCL}_plus_ctx.onnx", providers=[OPENCL]) as session:

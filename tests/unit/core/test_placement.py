@@ -97,7 +97,7 @@ def chain(operators: str, size: int | str = 64) -> Graph:
 
 def resolved(model: bytes) -> Graph:
     """The graph of a model, with the types that inference finds."""
-    typed = loader.typed(loader.load(model, ort.SessionOptions()).model, {})
+    typed = loader.infer_model(loader.load(model, ort.SessionOptions()).model, {})
     return loader.as_graph(infer_types(typed))
 
 

@@ -206,7 +206,7 @@ def test_s11_the_core_writes_the_node_and_what_the_ep_exported(tmp_path: Path) -
     """The EP gives bytes and sees no file: OpenVINO alone takes the payload back."""
     (node,) = generate(tmp_path, mlp())
     container = read_container(memoryview((tmp_path / f"m_{OPENVINO}.bin").read_bytes()))
-    payload = bytes(container.verified(node.partition_name))
+    payload = bytes(container.read_payload(node.partition_name))
     compiled = openvino.Core().import_model(payload, "CPU", FLOAT32)
     found = compiled(feed(mlp()))[0]
     np.testing.assert_array_equal(found, answer(mlp()))

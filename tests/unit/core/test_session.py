@@ -202,7 +202,7 @@ def test_explain_says_where_nodes_run_and_why_not_elsewhere() -> None:
     session = ort.InferenceSession(sandwich().SerializeToString(), options, providers=OPENVINO)
     report = session.explain()
     assert report.node_counts() == {OPENVINO[0]: 2, CPU[0]: 1}
-    assert report.fallen() == {OPENVINO[0]: {"TopK": 1}}
+    assert report.fallen_nodes() == {OPENVINO[0]: {"TopK": 1}}
     assert "equal elements in another order" in str(report)
     assert report.to_json()["schema_version"] == 1
 

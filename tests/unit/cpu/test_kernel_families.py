@@ -49,7 +49,7 @@ def test_many_threads_may_ask_for_one_operator() -> None:
     call = KernelCall(op=OpIdentifier("", "Relu", 14))
 
     def ask() -> None:
-        found.append(len(own.search(call, ANY_TYPE).found))
+        found.append(len(own.search(call, ANY_TYPE).kernels))
 
     threads = [Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -42,7 +42,7 @@ def resolution(op: str, *inputs: Any, opset: int = 18, domain: str = "", **rest:
 )  # fmt: skip
 def test_an_unknown_operator_is_explained(op: str, domain: str, opset: int, reason: str) -> None:
     found = resolution(op, X, opset=opset, domain=domain)
-    assert not found.supported
+    assert not found.is_supported
     assert found.reason == reason
 
 

@@ -12,7 +12,7 @@ from eps.cpu.schema_table import FILE, load_table
 from eps.cpu.schemas import find_schema
 
 TABLE = load_table()
-PUBLISHED = sorted(TABLE.known())
+PUBLISHED = sorted(TABLE.list_versions())
 
 
 def test_the_file_is_what_the_installed_onnx_gives() -> None:

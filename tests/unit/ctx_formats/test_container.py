@@ -54,7 +54,7 @@ def test_what_is_written_is_read(payloads: dict[str, bytes]) -> None:
     assert found.producer == "tests 1"
     assert found.has_digests
     for name, data in payloads.items():
-        assert bytes(found.verified(name)) == data
+        assert bytes(found.read_payload(name)) == data
         assert found.entries[name].blake3 == blake3(data).hexdigest()
         assert found.entries[name].offset % ALIGNMENT == 0
 
@@ -65,8 +65,8 @@ def test_equal_payloads_are_stored_once() -> None:
     once = container({"a": data, "c": b"other"})
     assert len(twice) == len(once)
     found = read_container(memoryview(twice))
-    assert bytes(found.verified("b")) == data
-    assert bytes(found.verified("c")) == b"other"
+    assert bytes(found.read_payload("b")) == data
+    assert bytes(found.read_payload("c")) == b"other"
 
 
 def test_the_same_payloads_give_the_same_bytes() -> None:
@@ -147,7 +147,7 @@ def test_overwritten_heads_are_refused_or_unchanged(at: int, value: bytes) -> No
 def _read_all(data: memoryview) -> None:
     found = read_container(data)
     for name in found.entries:
-        found.verified(name)
+        found.read_payload(name)
 
 
 REAL_HEAD = (
@@ -206,7 +206,7 @@ def test_a_producer_may_write_views_of_any_elements() -> None:
     out = io.BytesIO()
     (entry,) = write_container(out, [("p", lambda f: f.write(memoryview(numbers)))], "tests")
     assert entry.size == 24
-    assert bytes(read_container(memoryview(out.getvalue())).verified("p")) == numbers.tobytes()
+    assert bytes(read_container(memoryview(out.getvalue())).read_payload("p")) == numbers.tobytes()
 
 
 def test_a_producer_that_fails_is_not_hidden() -> None:
@@ -230,7 +230,7 @@ def test_a_container_of_onnx_runtime_is_read_without_digests() -> None:
     data = foreign({"p": (65536, 5)}, b"12345" + bytes(65531))
     found = read_container(memoryview(data))
     assert not found.has_digests
-    assert bytes(found.verified("p")) == b"12345"
+    assert bytes(found.read_payload("p")) == b"12345"
 
 
 @pytest.mark.parametrize(
@@ -403,6 +403,6 @@ def test_a_region_with_many_names_is_digested_once(monkeypatch: pytest.MonkeyPat
     found = read_container(memoryview(container({f"p{i}": b"same" * 500 for i in range(200)})))
     monkeypatch.setattr("ctx_formats.container.payload_digest", counting)
     for name in found.entries:
-        assert bytes(found.verified(name)) == b"same" * 500
+        assert bytes(found.read_payload(name)) == b"same" * 500
         assert found.payload_digest(name) == blake3(b"same" * 500).hexdigest()
     assert digested == [2000]

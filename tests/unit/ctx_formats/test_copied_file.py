@@ -100,7 +100,7 @@ def test_the_path_of_a_copy_holds_the_same_bytes_and_cannot_be_written_to(tmp_pa
     path = written(tmp_path)
     with CopiedFile(path) as copied:
         overwrite(path)
-        same = copied.reopened_as
+        same = copied.reopen_path
         assert Path(same).read_bytes() == OLD
         descriptor = os.open(same, os.O_RDWR)
         try:
@@ -218,7 +218,7 @@ def test_a_copy_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = open_descriptors()
     with CopiedFile(written(tmp_path)) as copied:
         assert open_descriptors() == before
-        assert Path(copied.reopened_as).read_bytes() == OLD
+        assert Path(copied.reopen_path).read_bytes() == OLD
     assert open_descriptors() == before
 
 

@@ -174,11 +174,11 @@ def test_another_operator_is_no_context(op_type: str, domain: str) -> None:
 
 
 def test_notes_survive() -> None:
-    assert read_notes(NOTES.sealed_into(NODE)) == NOTES
+    assert read_notes(NOTES.seal_into(NODE)) == NOTES
 
 
 def test_notes_are_the_same_text_every_time() -> None:
-    assert NOTES.sealed_into(NODE) == NOTES.sealed_into(NODE)
+    assert NOTES.seal_into(NODE) == NOTES.seal_into(NODE)
 
 
 @pytest.mark.parametrize("notes", ["", "anything", '{"other": 1}', "{"])
@@ -200,7 +200,7 @@ def test_foreign_notes_are_left_alone(notes: str) -> None:
     ],
 )
 def test_a_changed_attribute_breaks_the_seal(field: str, value: object) -> None:
-    changed = replace(NOTES.sealed_into(NODE), **{field: value})
+    changed = replace(NOTES.seal_into(NODE), **{field: value})
     with pytest.raises(FormatError, match="differ from the ones that were written") as found:
         read_notes(changed)
     assert found.value.reason is Reason.INTEGRITY
@@ -217,11 +217,11 @@ def test_a_changed_attribute_breaks_the_seal(field: str, value: object) -> None:
     ],
 )
 def test_gluing_and_moving_keep_the_seal(field: str, value: object) -> None:
-    assert read_notes(replace(NOTES.sealed_into(NODE), **{field: value})) == NOTES
+    assert read_notes(replace(NOTES.seal_into(NODE), **{field: value})) == NOTES
 
 
 def test_no_damaged_byte_of_notes_is_accepted_or_taken_for_foreign() -> None:
-    sealed = NOTES.sealed_into(NODE)
+    sealed = NOTES.seal_into(NODE)
     for at in range(len(sealed.notes)):
         for bit in range(7):
             text = bytearray(sealed.notes.encode())
@@ -232,7 +232,7 @@ def test_no_damaged_byte_of_notes_is_accepted_or_taken_for_foreign() -> None:
 
 @given(at=st.integers(0, 600), put=st.text(max_size=6), cut=st.integers(0, 6))
 def test_overwritten_notes_give_a_format_error_or_the_notes(at: int, put: str, cut: int) -> None:
-    sealed = NOTES.sealed_into(NODE)
+    sealed = NOTES.seal_into(NODE)
     notes = sealed.notes[:at] + put + sealed.notes[at + cut :]
     try:
         found = read_notes(replace(sealed, notes=notes))
@@ -243,7 +243,7 @@ def test_overwritten_notes_give_a_format_error_or_the_notes(at: int, put: str, c
 
 def resealed(change: Callable[[dict[str, Any]], object]) -> EpContextNode:
     """Notes with another content and a seal that fits it."""
-    content = json.loads(NOTES.sealed_into(NODE).notes)
+    content = json.loads(NOTES.seal_into(NODE).notes)
     del content["seal"]
     change(content)
     sealed = [
@@ -291,7 +291,7 @@ def test_a_sealed_field_of_another_type_is_named(key: str, value: object, text: 
         ('{"ort_lite": 1, "ort_lite": 1}', "no JSON: a name appears twice"),
         ('{"ort_lite": NaN}', "no JSON: NaN"),
         ('{"ort_lite": ' + "1" * 5000 + "}", "no JSON: Exceeds the limit"),
-        (NOTES.sealed_into(NODE).notes.replace("tests 1", "\\ud800"), "no JSON: .* surrogates"),
+        (NOTES.seal_into(NODE).notes.replace("tests 1", "\\ud800"), "no JSON: .* surrogates"),
         ('{"ort_lite"' + "[" * 2000, "no JSON"),
         ('"ort_lite"' + " " * (1 << 20), "characters"),
         (

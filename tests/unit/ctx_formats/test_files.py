@@ -21,7 +21,7 @@ from system_limits import (
     needs_symlinks,
 )
 
-from ctx_formats.atomic_write import publish, publish_new, write_file, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish, publish_new, write_file
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.mapped_file import FileStamp, MappedFile
 from ctx_formats.safe_path import resolve_payload
@@ -294,10 +294,10 @@ def test_the_first_free_name_is_taken(tmp_path: Path) -> None:
     names = [tmp_path / name for name in "abc"]
     names[0].touch()
     for expected in ("b", "c"):
-        with written_beside(names[0]) as (file, temporary):
+        with create_sibling_file(names[0]) as (file, temporary):
             file.write(b"1")
         assert publish_new(temporary, names).name == expected
-    with written_beside(names[0]) as (file, temporary):
+    with create_sibling_file(names[0]) as (file, temporary):
         file.write(b"1")
     with pytest.raises(FileExistsError):
         publish_new(temporary, names)
@@ -333,7 +333,7 @@ def test_without_hard_links_a_name_is_claimed_first(
     write_file(path, b"1", replace=False)
     with pytest.raises(FileExistsError):
         write_file(path, b"2", replace=False)
-    with written_beside(path) as (file, temporary):
+    with create_sibling_file(path) as (file, temporary):
         file.write(b"3")
     assert publish_new(temporary, [path, other]) == other
     assert (path.read_bytes(), other.read_bytes()) == (b"1", b"3")
@@ -373,7 +373,7 @@ except OSError as exc:
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt(), ValueError("x")])
 def test_nothing_is_left_when_writing_fails(tmp_path: Path, error: BaseException) -> None:
     def write_half() -> None:
-        with written_beside(tmp_path / "f") as (file, _):
+        with create_sibling_file(tmp_path / "f") as (file, _):
             file.write(b"half")
             raise error
 
@@ -383,7 +383,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, error: BaseException
 
 
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), written_beside(tmp_path / "no" / "f"):
+    with pytest.raises(FileNotFoundError), create_sibling_file(tmp_path / "no" / "f"):
         pass
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import create_sibling_file, publish
 from ctx_formats.removal import remove_file, remove_files
 
 
@@ -51,7 +51,7 @@ def test_a_read_only_file_is_removed(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("windows_rules")
 def test_a_read_only_file_is_replaced(tmp_path: Path) -> None:
     path = read_only(tmp_path / "f")
-    with written_beside(path) as (file, temporary):
+    with create_sibling_file(path) as (file, temporary):
         file.write(b"new")
     temporary.chmod(0o444)
     publish(temporary, path, replace=True)
@@ -65,7 +65,7 @@ def test_a_file_that_fails_to_be_written_leaves_nothing_read_only(tmp_path: Path
         temporary.chmod(0o444)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), written_beside(tmp_path / "f") as (_, temporary):
+    with pytest.raises(KeyboardInterrupt), create_sibling_file(tmp_path / "f") as (_, temporary):
         fail(temporary)
     assert list(tmp_path.iterdir()) == []
 
@@ -111,7 +111,7 @@ def test_a_name_that_is_in_use_is_told_with_what_to_do(
         raise problem
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with written_beside(path) as (file, temporary):
+    with create_sibling_file(path) as (file, temporary):
         file.write(b"new")
     with pytest.raises(PermissionError, match=r"may have it open \(close its sessions\)") as found:
         publish(temporary, path, replace=True)

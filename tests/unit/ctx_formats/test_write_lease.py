@@ -96,7 +96,7 @@ def test_a_path_that_was_handed_out_is_compared_all_the_same(
     path: Path, leased: MappedFile
 ) -> None:
     """Whoever maps the file by `reopened_as` sees what is written to it."""
-    assert leased.reopened_as
+    assert leased.reopen_path
     write_elsewhere(path)
     assert not leased.is_detached
 

@@ -14,7 +14,7 @@ from small_models import model
 
 import ort_lite as ort
 from ort_lite.ep.kernels import KernelDef, kernel
-from ort_lite.execution.parallel import Helpers, Schedule
+from ort_lite.execution.parallel import Helpers, StepSchedule
 from ort_lite.status import RuntimeException
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CPU = ["CPUExecutionProvider"]
 PATIENCE = 60
 """Seconds after which a test that hangs fails; none that passes waits for them."""
 
-DIAMOND = Schedule([(0,), (1,), (1,), (2, 3)], [(1,), (2,), (3,), (4,)], kept=(4,))
+DIAMOND = StepSchedule([(0,), (1,), (1,), (2, 3)], [(1,), (2,), (3,), (4,)], kept=(4,))
 """Step 0, then 1 and 2, then 3; slot 0 is given."""
 
 
@@ -55,7 +55,7 @@ def test_steps_that_do_not_wait_for_each_other_run_at_once(helpers: Helpers) -> 
 
 
 def test_a_chain_has_nothing_to_run_at_once() -> None:
-    assert not Schedule([(0,), (1,)], [(1,), (2,)]).has_choice
+    assert not StepSchedule([(0,), (1,)], [(1,), (2,)]).has_choice
 
 
 def test_nobody_waits_for_threads_that_are_busy_elsewhere() -> None:
@@ -75,7 +75,7 @@ def test_nobody_waits_for_threads_that_are_busy_elsewhere() -> None:
 
 
 def test_a_step_that_fails_ends_the_run_and_its_error_comes_out(helpers: Helpers) -> None:
-    schedule = Schedule([(), (), (0, 1)], [(0,), (1,), (2,)], kept=(2,))
+    schedule = StepSchedule([(), (), (0, 1)], [(0,), (1,), (2,)], kept=(2,))
     ran: list[int] = []
 
     def call(step: int, _: list[Any]) -> Sequence[Any]:
@@ -97,7 +97,7 @@ def test_of_two_steps_that_fail_the_first_in_order_is_told(helpers: Helpers) -> 
         raise ort.EPFail(f"step {step}")
 
     with pytest.raises(ort.EPFail, match="step 0"):
-        Schedule([(), ()], [(0,), (1,)], kept=(0, 1)).run(helpers, [None] * 2, call)
+        StepSchedule([(), ()], [(0,), (1,)], kept=(0, 1)).run(helpers, [None] * 2, call)
 
 
 class _Thing:
@@ -121,7 +121,7 @@ def test_values_are_released_at_their_last_use_and_never_before(
         return [made]
 
     env: list[Any] = [_Thing()] + [None] * 40
-    Schedule(reads, makes, kept=(40,)).run(helpers, env, call)
+    StepSchedule(reads, makes, kept=(40,)).run(helpers, env, call)
     assert env[:-1] == [None] * 40
     assert len(living) == 1
 

@@ -183,7 +183,7 @@ def test_what_the_system_lacks_is_a_status_on_every_road(
     model, options = mlp().SerializeToString(), ort.SessionOptions()
     kind = kind or ort.RuntimeException
     with monkeypatch.context() as patch:
-        patch.setattr(optimization, "optimized", lack)
+        patch.setattr(optimization, "optimize_model", lack)
         with pytest.raises(kind) as raised:
             ort.InferenceSession(model, providers=["CPUExecutionProvider"])
         assert remedy in str(raised.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.hw.facts import DeviceFile, Facts
+from ort_lite.hw.facts import DeviceFile, MachineFacts
 from ort_lite.hw.read_matrix import read_matrix
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ states:
   npu: { state: expected }
 """
 
-FACTS = Facts(
+FACTS = MachineFacts(
     os="linux",
     machine="x86_64",
     cpu="A CPU",
@@ -56,7 +56,7 @@ FACTS = Facts(
     isa=("avx2",),
     pythons={"3.11": "python3.11"},
 )
-LAPTOP = Facts(
+LAPTOP = MachineFacts(
     os="linux",
     machine="x86_64",
     cpu="Core Ultra",

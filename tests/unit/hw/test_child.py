@@ -92,11 +92,11 @@ def test_pytest_in_a_row_ends_with_the_run_that_is_killed(tmp_path: Path) -> Non
 )
 def test_a_fault_is_a_crash_on_linux_and_on_windows(code: int, told: str) -> None:
     ended = ChildExit(code=code, timed_out=False, seconds=1, tail="")
-    assert ended.crashed
+    assert ended.has_crashed
     assert ended.describe() == told
 
 
 def test_a_status_is_no_crash() -> None:
     ended = ChildExit(code=3, timed_out=False, seconds=1, tail="")
-    assert not ended.crashed
+    assert not ended.has_crashed
     assert ended.describe() == "ended with status 3 after 1.0 s"

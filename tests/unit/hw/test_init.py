@@ -10,7 +10,7 @@ from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import run_command
 from ort_lite.hw.read_matrix import read_matrix
-from ort_lite.hw.starter import installed_from, starter
+from ort_lite.hw.starter import installation_source, starter
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_rows_install_what_init_was_installed_from(
 
     monkeypatch.setattr("ort_lite.hw.starter.__file__", str(tmp_path / "a/b/starter.py"))
     monkeypatch.setattr("ort_lite.hw.starter.distribution", lambda _: Installed())
-    assert installed_from() == requirement
+    assert installation_source() == requirement
     path = tmp_path / "hw_matrix.yaml"
     path.write_text(starter("p", [tmp_path / "net.onnx"], requirement), encoding="utf-8")
     defaults = read_matrix(path).defaults

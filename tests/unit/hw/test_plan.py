@@ -23,18 +23,18 @@ from ort_lite.hw.rows import expand
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ort_lite.hw.facts import Facts
+    from ort_lite.hw.facts import MachineFacts
     from ort_lite.hw.plan import PlannedRow
 
 
-def plan_of(tmp_path: Path, facts: Facts = FACTS, text: str = TEXT) -> dict[str, PlannedRow]:
+def plan_of(tmp_path: Path, facts: MachineFacts = FACTS, text: str = TEXT) -> dict[str, PlannedRow]:
     matrix = matrix_of(tmp_path, text)
     return {one.row.id: one for one in make_plan(matrix, expand(matrix).values(), facts)}
 
 
 def test_what_a_machine_lacks_keeps_a_row_from_running(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    assert plan["plain"].runnable
+    assert plan["plain"].is_runnable
     assert plan["npu"].why_not == (
         "needs the chip 8086:643e (NPU 4000, Lunar Lake); "
         "the PCI bus has no accelerator or display controller",
@@ -44,7 +44,7 @@ def test_what_a_machine_lacks_keeps_a_row_from_running(tmp_path: Path) -> None:
 
 
 def test_the_right_laptop_runs_the_row(tmp_path: Path) -> None:
-    assert plan_of(tmp_path, LAPTOP)["npu"].runnable
+    assert plan_of(tmp_path, LAPTOP)["npu"].is_runnable
 
 
 def test_an_unsupported_row_does_not_run(tmp_path: Path) -> None:

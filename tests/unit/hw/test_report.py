@@ -13,21 +13,21 @@ import pytest
 from unit.hw.small_matrix import matrix_of
 
 from ort_lite.cli.app import run_command
-from ort_lite.hw.cross_result import Cell, CrossResult, CrossRow, write_cross
+from ort_lite.hw.cross_result import CrossCell, CrossResult, CrossRow, write_cross
 from ort_lite.hw.report_changes import Change
-from ort_lite.hw.result import Case, RowResult, write_result
+from ort_lite.hw.result import CaseResult, RowResult, write_result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOSTILE = "<script>alert(1)</script>"
-PASSED = Case(suite="all", name="dense fresh", outcome="passed", metrics={"difference": 1e-7})
-FAILED = Case(
+PASSED = CaseResult(suite="all", name="dense fresh", outcome="passed", metrics={"difference": 1e-7})
+FAILED = CaseResult(
     suite="all", name="dense fresh", outcome="failed", message=f"off {HOSTILE}", details="\x1b[0m|"
 )
 
 
-def put_results(folder: Path, case: Case, *, loads: bool = True) -> Path:
+def put_results(folder: Path, case: CaseResult, *, loads: bool = True) -> Path:
     """Two rows, one of them on the wrong hardware, and a table of two loads."""
     results = [
         RowResult(
@@ -46,9 +46,9 @@ def put_results(folder: Path, case: Case, *, loads: bool = True) -> Path:
         (folder / result.row).mkdir(parents=True, exist_ok=True)
         write_result(result, folder / result.row)
     cells = (
-        Cell(builder="plain", loader="plain", model="dense", verdict="optimal",
+        CrossCell(builder="plain", loader="plain", model="dense", verdict="optimal",
              expected="optimal", as_expected=True),
-        Cell(builder="npu", loader="plain", model="dense", verdict="wrong_numbers",
+        CrossCell(builder="npu", loader="plain", model="dense", verdict="wrong_numbers",
              message="y: 1e-2", expected="optimal"),
     )  # fmt: skip
     if loads:
@@ -244,7 +244,7 @@ def test_a_folder_without_results_is_a_usage_error(
 def test_failures_of_one_cause_are_one_line(tmp_path: Path) -> None:
     """Whatever names, paths and numbers they differ in."""
     cases = tuple(
-        Case(suite="all", name=f"m{i} fresh", outcome="failed", message=text)
+        CaseResult(suite="all", name=f"m{i} fresh", outcome="failed", message=text)
         for i, text in enumerate(
             [f"no kernel for node 'n{i}' in /tmp/m{i}.onnx after {i} s" for i in range(40)]
             + ["off by 1.5e-2"]

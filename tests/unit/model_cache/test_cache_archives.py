@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 QUOTA = 1_000_000
 NAME = "objects/" + "a" * 64 + ".bin"
@@ -47,10 +47,10 @@ def archive(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def take(tmp_path: Path) -> Callable[[bytes], list[Entry]]:
+def take(tmp_path: Path) -> Callable[[bytes], list[CacheEntry]]:
     """Imports bytes into the cache at tmp_path / "cache"."""
 
-    def taken(data: bytes) -> list[Entry]:
+    def taken(data: bytes) -> list[CacheEntry]:
         path = tmp_path / "seed.tar"
         path.write_bytes(data)
         return import_entries(store(tmp_path / "cache"), path, QUOTA)
@@ -145,7 +145,7 @@ def test_objects_without_their_entry_do_not_stay(
 
 
 def test_a_flipped_byte_in_a_header_is_never_taken_for_the_end(
-    take: Callable[[bytes], list[Entry]], archive: bytes, filled: Path
+    take: Callable[[bytes], list[CacheEntry]], archive: bytes, filled: Path
 ) -> None:
     chance = random.Random(7)
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:

@@ -19,7 +19,7 @@ from ort_lite.model_cache.store import CacheStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 FORKED = """
 import os, sys
@@ -56,7 +56,7 @@ def only_size(cache: Path) -> int:
     return store(cache).sound_entries()[0].size
 
 
-def oldest(cache: Path) -> Entry:
+def oldest(cache: Path) -> CacheEntry:
     """The entry that eviction tries first."""
     found = store(cache)
     return min(found.sound_entries(), key=lambda e: (found.last_used(e.key), e.key))

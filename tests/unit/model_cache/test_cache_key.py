@@ -18,7 +18,7 @@ from system_limits import needs_posix
 
 import ort_lite as ort
 from ctx_formats.errors import FormatError
-from ort_lite.model_cache.entry import CacheObject, Entry
+from ort_lite.model_cache.entry import CacheEntry, CacheObject
 from ort_lite.model_cache.secret import read_secret
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import export_entries, import_entries
@@ -49,7 +49,7 @@ def keyed(cache: Path, secret: str) -> CacheStore:
 def test_entries_made_with_the_key_are_found_again(saved: Path, cache: Path, secret: str) -> None:
     state, _, first = start(saved, cache, **{KEY: secret})
     assert state == "stored"
-    assert only_entry(cache).made_with(read_secret(secret))
+    assert only_entry(cache).has_mac_of(read_secret(secret))
     state, _, second = start(saved, cache, session__disable_model_compile="1", **{KEY: secret})
     assert state == "hit"
     same(first, second)
@@ -228,14 +228,14 @@ def test_the_probe_believes_a_cache_that_its_user_alone_can_write_to(
 
 def test_the_mac_of_an_entry_is_the_one_that_every_version_computes(secret: str) -> None:
     """Put together from BLAKE3 and json alone; FORMAT goes up where this has to change."""
-    made = Entry(
+    made = CacheEntry(
         identity={"model": "ab"},
         model=CacheObject(f"{'0' * 64}.onnx", 5),
         payloads=(CacheObject(f"{'1' * 64}.bin", 7),),
         source="/m.onnx",
         created="2026-01-01T00:00:00+00:00",
     )
-    content = json.loads(made.sealed(read_secret(secret)).to_bytes())
+    content = json.loads(made.seal(read_secret(secret)).to_bytes())
     mac = content.pop("mac")
     del content["check"]
     context = "ort_lite 2026-11-22 model cache record v1"

@@ -11,7 +11,7 @@ from system_limits import needs_change_time
 import ort_lite as ort
 from ort_lite.model import loader
 from ort_lite.model_cache import source_digest
-from ort_lite.model_cache.entry import CacheObject, Entry, key_of, read_entry
+from ort_lite.model_cache.entry import CacheEntry, CacheObject, key_of, read_entry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class TestSourceStamps:
     """A digest is taken again without reading, and never for another content."""
 
-    def source(self, path: Path) -> source_digest.Source:
+    def source(self, path: Path) -> source_digest.DigestedSource:
         loaded = ort_lite_load(path)
         try:
             found = source_digest.read_source(loaded)
@@ -38,24 +38,24 @@ class TestSourceStamps:
 
     def test_the_digest_comes_back(self, saved: Path, cache: Path) -> None:
         stamps = self.remembered(saved, cache)
-        assert stamps.known(saved, "") == self.source(saved)
+        assert stamps.find_digest(saved, "") == self.source(saved)
 
     def test_outdated_are_those_of_files_that_changed_or_went(
         self, saved: Path, cache: Path
     ) -> None:
         stamps = self.remembered(saved, cache)
-        assert stamps.outdated() == []
+        assert stamps.list_outdated() == []
         saved.unlink()
-        (stamp,) = stamps.outdated()
+        (stamp,) = stamps.list_outdated()
         assert stamp.parent == cache
         stamp.write_bytes(b"not JSON")
-        assert stamps.outdated() == [stamp]
+        assert stamps.list_outdated() == [stamp]
 
     def test_a_file_that_is_young_is_not_remembered(self, saved: Path, cache: Path) -> None:
         cache.mkdir()
         stamps = source_digest.SourceStamps(cache)
         stamps.remember(self.source(saved), "", now_ns=saved.stat().st_ctime_ns)
-        assert stamps.known(saved, "") is None
+        assert stamps.find_digest(saved, "") is None
 
     @needs_change_time
     def test_the_same_size_and_mtime_are_not_enough(self, saved: Path, cache: Path) -> None:
@@ -66,11 +66,11 @@ class TestSourceStamps:
         saved.write_bytes(data)
         os.utime(saved, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert saved.stat().st_mtime_ns == before.st_mtime_ns
-        assert stamps.known(saved, "") is None
+        assert stamps.find_digest(saved, "") is None
 
     def test_another_folder_of_weights_is_another_model(self, saved: Path, cache: Path) -> None:
         stamps = self.remembered(saved, cache)
-        assert stamps.known(saved, str(cache)) is None
+        assert stamps.find_digest(saved, str(cache)) is None
 
     def test_a_damaged_stamp_is_none(self, saved: Path, cache: Path) -> None:
         stamps = self.remembered(saved, cache)
@@ -78,17 +78,17 @@ class TestSourceStamps:
         good = path.read_bytes()
         for i in range(0, len(good), 7):
             path.write_bytes(good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :])
-            assert stamps.known(saved, "") is None
+            assert stamps.find_digest(saved, "") is None
         path.write_bytes(good[: len(good) // 2])
-        assert stamps.known(saved, "") is None
+        assert stamps.find_digest(saved, "") is None
 
 
 def ort_lite_load(path: Path) -> Any:
     return loader.load(path, ort.SessionOptions())
 
 
-def entry() -> Entry:
-    return Entry(
+def entry() -> CacheEntry:
+    return CacheEntry(
         identity={"model": "m", "producer": "p"},
         model=CacheObject(f"{'a' * 64}.onnx", 3),
         payloads=(CacheObject(f"{'b' * 64}.bin", 4),),
@@ -113,7 +113,7 @@ def test_an_entry_comes_back_and_no_flipped_bit_passes() -> None:
 @pytest.mark.parametrize("name", ["../../m.onnx", "m.onnx", "/etc/passwd", f"{'A' * 64}.onnx"])
 def test_an_entry_that_names_a_file_outside_is_damaged(name: str) -> None:
     made = entry()
-    outside = Entry(
+    outside = CacheEntry(
         identity=made.identity,
         model=CacheObject(name, 1),
         payloads=(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ort_lite.model_cache.entry import Entry
+    from ort_lite.model_cache.entry import CacheEntry
 
 
 def test_the_second_start_compiles_nothing(saved: Path, cache: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_model_that_nothing_keeps_is_told_and_not_stored(saved: Path, cache: P
     assert store(cache).entry_keys() == []
 
 
-def damage_payload(cache: Path, entry: Entry) -> None:
+def damage_payload(cache: Path, entry: CacheEntry) -> None:
     path = store(cache).objects / entry.payloads[0].name
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
@@ -97,7 +97,7 @@ def damage_payload(cache: Path, entry: Entry) -> None:
     path.write_bytes(data)
 
 
-def damage_model(cache: Path, entry: Entry) -> None:
+def damage_model(cache: Path, entry: CacheEntry) -> None:
     path = store(cache).objects / entry.model.name
     data = bytearray(path.read_bytes())
     data[-20] ^= 1
@@ -105,26 +105,26 @@ def damage_model(cache: Path, entry: Entry) -> None:
     path.write_bytes(data)
 
 
-def truncate_payload(cache: Path, entry: Entry) -> None:
+def truncate_payload(cache: Path, entry: CacheEntry) -> None:
     path = store(cache).objects / entry.payloads[0].name
     path.chmod(0o644)
     os.truncate(path, entry.payloads[0].size // 2)
 
 
-def lose_payload(cache: Path, entry: Entry) -> None:
+def lose_payload(cache: Path, entry: CacheEntry) -> None:
     remove_file(store(cache).objects / entry.payloads[0].name)
 
 
-def lose_model(cache: Path, entry: Entry) -> None:
+def lose_model(cache: Path, entry: CacheEntry) -> None:
     remove_file(store(cache).objects / entry.model.name)
 
 
-def damage_entry(cache: Path, entry: Entry) -> None:
+def damage_entry(cache: Path, entry: CacheEntry) -> None:
     path = store(cache).entries_folder / f"{entry.key}.json"
     path.write_bytes(path.read_bytes().replace(b"intel64", b"intel65"))
 
 
-def swap_payload_for_another_sound_one(cache: Path, entry: Entry) -> None:
+def swap_payload_for_another_sound_one(cache: Path, entry: CacheEntry) -> None:
     """A well-formed container of another model under this one's name."""
     other = cache.parent / "other.onnx"
     other.write_bytes(mlp().SerializeToString())
@@ -152,7 +152,7 @@ def swap_payload_for_another_sound_one(cache: Path, entry: Entry) -> None:
 def test_a_damaged_entry_is_dropped_and_compiled_again_never_run(
     saved: Path,
     cache: Path,
-    damage: Callable[[Path, Entry], None],
+    damage: Callable[[Path, CacheEntry], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     right = start(saved, cache)[2]

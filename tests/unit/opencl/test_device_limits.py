@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from benchmarks.opencl.device_limits import Limits, describe_distance
-from benchmarks.opencl.kernel_times import KernelCall
+from benchmarks.opencl.kernel_times import KernelTiming
 
 
 def test_the_kernels_that_lose_most_are_named() -> None:
     """100 GB/s and 1,000 GFLOP/s: a microsecond is 100 kB, or a million operations."""
     first = [
-        KernelCall("copies", 10.0, 0, 800_000),  # 8 us at least
-        KernelCall("multiplies", 50.0, 20_000_000, 100_000),  # 20 us at least
-        KernelCall("cached", 1.0, 0, 400_000),  # beats the memory, and loses nothing
-        KernelCall("multiplies", 30.0, 20_000_000, 100_000),
-        KernelCall("waits", 9.0, 0, 100),
+        KernelTiming("copies", 10.0, 0, 800_000),  # 8 us at least
+        KernelTiming("multiplies", 50.0, 20_000_000, 100_000),  # 20 us at least
+        KernelTiming("cached", 1.0, 0, 400_000),  # beats the memory, and loses nothing
+        KernelTiming("multiplies", 30.0, 20_000_000, 100_000),
+        KernelTiming("waits", 9.0, 0, 100),
     ]
     second = [call._replace(microseconds=call.microseconds * 2) for call in first]
     told = describe_distance([second, first], Limits(100.0, 1000.0))

@@ -143,10 +143,10 @@ def test_large_products_have_large_tiles_and_small_ones_share_sums() -> None:
     large, small, row = problem(4096, 4096, 4096), problem(49, 2048, 512), problem(1, 4096, 4096)
     best = [rank_group_tiles(p, groups)[0] for p in (large, small, row)]
     assert (best[0].rows, best[0].channels) == (128, 128)
-    assert splits_of(best[0], large, groups.wanted) == 1
-    assert splits_of(best[1], small, groups.wanted) > 1
+    assert splits_of(best[0], large, groups.min_groups) == 1
+    assert splits_of(best[1], small, groups.min_groups) > 1
     assert best[2].rows <= 8
-    assert splits_of(best[2], row, groups.wanted) > 1
+    assert splits_of(best[2], row, groups.min_groups) > 1
 
 
 def test_equal_gpus_take_each_others_contexts() -> None:
@@ -207,7 +207,7 @@ def test_a_gpus_driver_places_its_memory_itself(monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> Buffer:
         raise AssertionError("the host's memory was lent")
 
-    monkeypatch.setattr(Buffer, "over", refuse)
+    monkeypatch.setattr(Buffer, "from_host", refuse)
     assert allocate(Context(Gpu(HERE.device.handle)), CL_MEM_READ_WRITE, 2 * LARGE_PAGE).handle
 
 

@@ -97,7 +97,7 @@ def run(found: ListedDevice, width: int) -> dict[str, np.ndarray]:
     source, (name,) = emit_program([kernel], describe_target(found))
     context = cl.Context(found.device)
     queue = cl.Queue(context)
-    x = cl.Buffer.over(context, CL_MEM_READ_ONLY, X)
+    x = cl.Buffer.from_host(context, CL_MEM_READ_ONLY, X)
     y = cl.Buffer.of(context, CL_MEM_READ_WRITE, 4 * total)
     Launch(queue, build(context, source, BUILD_OPTIONS), name, [x, y], (1, 1)).enqueue()
     result = np.empty((len(EXPECTED), X.size), np.float32)

@@ -13,7 +13,7 @@ from small_models import model
 
 from eps.opencl.compile.codegen.kernel import Kernel
 from eps.opencl.compile.compile_partition import compile_partition
-from eps.opencl.compile.expression import Arg, Call, Literal, Writer, is_vectorisable
+from eps.opencl.compile.expression import Arg, Call, ExpressionWriter, Literal, is_vectorisable
 from eps.opencl.compile.fuse import fuse_pointwise
 from eps.opencl.compile.ir import (
     Concat,
@@ -113,7 +113,7 @@ def test_memory_with_a_border_is_shared_with_its_like_only() -> None:
 def test_a_part_that_occurs_twice_is_computed_once() -> None:
     x = Arg(0, "float32")
     gate = Call("sigmoid", (x,), "float32")
-    writer = Writer({0: "v"}, vector=8)
+    writer = ExpressionWriter({0: "v"}, vector=8)
     writer.write(Call("mul", (gate, gate), "float32"))
     assert sum("ol_sigmoid" in line for line in writer.lines) == 1
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from eps.openvino.sdk.runtime import Model, Runtime
+    from eps.openvino.sdk.runtime import Runtime, RuntimeModel
     from ort_lite.ep.ports import Port
 
 pytestmark = pytest.mark.skipif(
@@ -58,7 +58,7 @@ def payload_of(inputs: Sequence[Any], outputs: Sequence[Any]) -> memoryview:
     return memoryview(out.getvalue())
 
 
-def imported(runtimes: tuple[Runtime, Runtime], payload: memoryview) -> list[Model]:
+def imported(runtimes: tuple[Runtime, Runtime], payload: memoryview) -> list[RuntimeModel]:
     return [runtime.import_model(payload, "CPU", CONFIG) for runtime in runtimes]
 
 
@@ -72,7 +72,9 @@ def twice(shape: Sequence[int], kind: str) -> memoryview:
     return payload_of([x], [y])
 
 
-def answer(model: Model, *values: np.ndarray[Any, Any], lent: bool) -> list[np.ndarray[Any, Any]]:
+def answer(
+    model: RuntimeModel, *values: np.ndarray[Any, Any], lent: bool
+) -> list[np.ndarray[Any, Any]]:
     request = model.request()
     kept = []
     for index, (value, port) in enumerate(zip(values, model.inputs.all, strict=True)):

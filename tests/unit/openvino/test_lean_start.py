@@ -192,9 +192,9 @@ assert FACTORY.begin({{"device_type": "CPU"}}), "all is loaded"
 assert threading.active_count() == 1
 maps = open("/proc/self/maps").read()
 from eps.openvino.sdk import c_api
-cores = c_api._kept_core.cache_info().misses
+cores = c_api._open_core.cache_info().misses
 FACTORY.create({{"device_type": "CPU"}})
-assert c_api._kept_core.cache_info().misses == cores, "the session has the Core that was begun"
+assert c_api._open_core.cache_info().misses == cores, "the session has the Core that was begun"
 assert "openvino" not in sys.modules and "openvino._pyopenvino" not in sys.modules
 answer = [__import__("numpy").array(["libopenvino_intel_cpu_plugin.so" in maps])]
 """

@@ -185,7 +185,7 @@ def test_a_node_that_openvino_cannot_convert_goes_to_the_next_ep() -> None:
     }
     with session(proto) as made:
         np.testing.assert_allclose(made.run(None, values)[0], -np.ones((1, 1, 2, 2)), rtol=1e-6)
-        fallen = made.explain().fallen()
+        fallen = made.explain().fallen_nodes()
     assert "GridSample" in fallen.get(OPENVINO, {})
 
 

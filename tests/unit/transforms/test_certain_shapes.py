@@ -14,7 +14,7 @@ import ort_lite as ort
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import DataType, TensorType, ValueInfo
 from ort_lite.model import loader
-from ort_lite.planning.optimization import optimized, settings_of
+from ort_lite.planning.optimization import optimize_model, settings_of
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Model
@@ -79,12 +79,12 @@ def test_what_the_file_says_of_an_output_that_is_read_inside_does_not_count() ->
 def test_a_file_that_says_nothing_of_values_inside_is_not_inferred_again() -> None:
     with closing(loader.load(parsed(INSIDE), ort.SessionOptions())) as loaded:
         settings = replace(settings_of(ort.SessionOptions(), (), ALL), infer=_asked)
-        _, done = optimized(loaded.model, {}, settings)
+        _, done = optimize_model(loaded.model, {}, settings)
         assert done.fired[RULE] == 1
         said = {"b": ValueInfo("b", TensorType(DataType.FLOAT, (1, 4, 6, 6)))}
         declared = replace(loaded.model, graph=replace(loaded.model.graph, value_info=said))
         with pytest.raises(AskedError):
-            optimized(declared, {}, settings)
+            optimize_model(declared, {}, settings)
 
 
 class AskedError(Exception):

@@ -19,7 +19,7 @@ from unit.transforms.transformed import Ran, floats, parsed, run
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.transforms.fusions import fusions
 from ort_lite.transforms.insert_casts import NAME as INSERT_CASTS
-from ort_lite.transforms.pipeline import LAST_RULES, RULES, Settings, transformers
+from ort_lite.transforms.pipeline import LAST_RULES, RULES, TransformSettings, transformers
 
 EPS = 2.0**-23
 X = {"x": floats(2, 3)}
@@ -34,7 +34,7 @@ ALL = {
     *(
         step.name
         for step in transformers(
-            Settings(level=GraphOptimizationLevel.ORT_ENABLE_ALL, evaluate=no_constants)
+            TransformSettings(level=GraphOptimizationLevel.ORT_ENABLE_ALL, evaluate=no_constants)
         )
     ),
     INSERT_CASTS,

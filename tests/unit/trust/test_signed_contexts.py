@@ -23,7 +23,7 @@ from ctx_formats.container_reader import read_container
 from ctx_formats.notes import read_notes
 from ctx_formats.signatures import read_signed
 from ort_lite.context.shared_reading import COPY_LIMITS
-from ort_lite.testing.context_file import ContextFile, payload_middle, undigested
+from ort_lite.testing.context_file import ContextFile, payload_middle, remove_digests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ def _resealed(change: Callable[[EpContextNode], EpContextNode]) -> Callable[[Con
     def edit(node: EpContextNode) -> EpContextNode:
         notes = read_notes(node)
         assert notes is not None
-        return notes.sealed_into(change(node))
+        return notes.seal_into(change(node))
 
     return lambda file: _keeping_signatures(file, lambda f: f.edit(edit))
 
@@ -99,12 +99,12 @@ def _hostile(file: ContextFile) -> None:
     payload = bytearray(whole[entry.offset : entry.offset + entry.size])
     payload[at - entry.offset] ^= 0xFF
     digest = blake3(bytes(payload)).hexdigest()
-    file.put_container(undigested(whole, lambda _: bytes(payload)))
+    file.put_container(remove_digests(whole, lambda _: bytes(payload)))
 
     def edit(node: EpContextNode) -> EpContextNode:
         notes = read_notes(node)
         assert notes is not None
-        return replace(notes, payload_blake3=digest).sealed_into(node)
+        return replace(notes, payload_blake3=digest).seal_into(node)
 
     _keeping_signatures(file, lambda f: f.edit(edit))
 
@@ -388,7 +388,7 @@ def _with_index_crc(head: bytes) -> bytes:
 def test_a_context_of_other_software_can_be_signed(tmp_path: Path, key: Key, embed: str) -> None:
     """It has no digest, so that the signature covers the whole payload file."""
     made = compiled(tmp_path / "a", mlp(), key, embed=embed)
-    made.put_container(undigested(made.container()))
+    made.put_container(remove_digests(made.container()))
     made.edit(lambda node: replace(node, notes=""))
     assert_untrusted(lambda: answer(made.path, key.public))
     key.sign(made.path)

@@ -77,7 +77,7 @@ class _Floats:
         return target
 
     def pack(self, weights: Array, tile: Tile, target: Target, taps: tuple[int, int]) -> Array:  # noqa: ARG002 - as Arithmetic says
-        return packed_panels(weights, tile, half=target.half)
+        return pack_panels(weights, tile, half=target.half)
 
     def line(self, depth: int, tile: Tile) -> int:
         return depth * tile.channels
@@ -142,7 +142,7 @@ def arithmetic_of(x: View, axis: int, weights: Array | None) -> Arithmetic:
     return _Pairs(quads=has_quads(x, axis), constant=weights is not None, bits=bits)
 
 
-def packed_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:
+def pack_panels(weights: Array, tile: Tile, *, half: bool = False) -> Array:
     """[b, i, j, k, n] as [b, panel, i, j, k, channels of the panel]; the last panel overlaps.
 
     `half` as in `weights_dtype`.

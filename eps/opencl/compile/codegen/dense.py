@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.arithmetic import Arithmetic
     from eps.opencl.compile.ir import Convolution, MatMul, TransposedConvolution
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.compile.tilings import Tile, Tiling
     from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def matmul_kernels(op: MatMul, step: Step, target: Target) -> list[Kernel]:
+def matmul_kernels(op: MatMul, step: PlacedOp, target: Target) -> list[Kernel]:
     """One contraction; constant right-hand sides are packed."""
     a, b, y = step.inputs[0], step.inputs[1], step.output
     *batch, m, n = y.shape
@@ -129,7 +129,7 @@ def _choose_packed_batch(batch: Sequence[int], size: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def convolution_kernels(op: Convolution, step: Step, target: Target) -> list[Kernel]:
+def convolution_kernels(op: Convolution, step: PlacedOp, target: Target) -> list[Kernel]:
     """A contraction for each group, or in one with flattened pixels for 1 by 1 kernels."""
     x, y = step.inputs[0], step.output
     weights = step.inputs[1].buffer.constant
@@ -227,7 +227,7 @@ def _flat(view: View) -> View:
     return View(view.buffer, (n, g, 1, h * w, c), strides, view.offset)
 
 
-def transposed_kernels(op: TransposedConvolution, step: Step, target: Target) -> list[Kernel]:
+def transposed_kernels(op: TransposedConvolution, step: PlacedOp, target: Target) -> list[Kernel]:
     """One convolution for each phase: output pixels that meet the same taps.
 
     Output row r gets x[i] * w[t] for all i * stride + t * dilation - pad = r: the taps of a
@@ -256,7 +256,7 @@ class _Axis:
 
 def _phase(
     op: TransposedConvolution,
-    step: Step,
+    step: PlacedOp,
     weights: Array,
     finish: Finish,
     phase: tuple[int, int],
@@ -277,11 +277,12 @@ def _phase(
     place = _Placed(
         x,
         start,
-        _every(y, phase, op.window.strides, axes),
+        _phase_view(y, phase, op.window.strides, axes),
         arranged,
         groups,
         replace(
-            finish, views=tuple(_every(v, phase, op.window.strides, axes) for v in finish.views)
+            finish,
+            views=tuple(_phase_view(v, phase, op.window.strides, axes) for v in finish.views),
         ),
     )
     return _contract(place, (1, 1), (axes[0].step, axes[1].step), target)
@@ -301,7 +302,7 @@ def _phase_axis(op: TransposedConvolution, axis: int, phase: int, size: int) -> 
     return _Axis(tuple(t for _, t in pairs), pairs[0][0], gap, count)
 
 
-def _every(
+def _phase_view(
     view: View, phase: tuple[int, int], strides: tuple[int, int], axes: Sequence[_Axis]
 ) -> View:
     """The pixels of one phase."""

@@ -56,8 +56,8 @@ def _emit_entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target)
     parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
     cases = []
     for number, (name, taken) in enumerate(signatures.items()):
-        given = ", ".join(f"({text.rpartition(' ')[0]})a{i}" for i, text in enumerate(taken))
-        cases.append(f"    case {number}: {name}({given}); break;")
+        arguments = ", ".join(f"({text.rpartition(' ')[0]})a{i}" for i, text in enumerate(taken))
+        cases.append(f"    case {number}: {name}({arguments}); break;")
     head = f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}({parameters})"
     return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
 

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.ir import Op
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
     Generator = Callable[..., Kernel | list[Kernel]]
 
 
-def _convolution(op: Convolution, step: Step, target: Target) -> list[Kernel]:
+def _convolution(op: Convolution, step: PlacedOp, target: Target) -> list[Kernel]:
     if is_depthwise(op):
         return [depthwise_kernel(op, step, target)]
     outputs = outputs_of(op, step, target)
@@ -50,7 +50,7 @@ def _convolution(op: Convolution, step: Step, target: Target) -> list[Kernel]:
     return convolution_kernels(op, step, target)
 
 
-def _pointwise(op: Pointwise, step: Step, target: Target) -> Kernel:
+def _pointwise(op: Pointwise, step: PlacedOp, target: Target) -> Kernel:
     return pointwise_kernel(op.expr, step.inputs, step.output, target)
 
 
@@ -73,7 +73,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
 }
 
 
-def generate_kernels(step: Step, target: Target) -> list[Kernel]:
+def generate_kernels(step: PlacedOp, target: Target) -> list[Kernel]:
     """The kernel calls of one step, in order."""
     kind = type(step.op)
     by_groups = group_rows.GENERATORS.get(kind) if target.groups is not None else None

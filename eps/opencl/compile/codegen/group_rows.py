@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from eps.opencl.compile.ir import Op
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.compile.views import View
     from eps.opencl.target import Groups, Target
 
@@ -50,7 +50,7 @@ class Sharing:
         """For `rows` of `length` elements, which lie together if `along`."""
         lanes, most = 1, groups.size if along else max(1, groups.size // TOGETHER)
         while lanes < most and lanes * EACH < length:
-            if not along and rows * lanes >= groups.wanted * groups.size:
+            if not along and rows * lanes >= groups.min_groups * groups.size:
                 break
             lanes *= 2
         return Sharing(lanes, groups.size // lanes, along)
@@ -64,7 +64,7 @@ class Sharing:
 class _Rows:
     """Writes a kernel: `open` it, `fold` names, `close` it."""
 
-    def __init__(self, step: Step, rows: int, sharing: Sharing, dtypes: Sequence[str]) -> None:
+    def __init__(self, step: PlacedOp, rows: int, sharing: Sharing, dtypes: Sequence[str]) -> None:
         """`dtypes` are of the values that are folded side by side."""
         self.code, self.step, self.sharing = Code(), step, sharing
         self._rows = rows
@@ -133,7 +133,7 @@ def _lies_along(view: View, axes: Sequence[int]) -> bool:
 
 
 def _open_rows(
-    step: Step, reduced: Sequence[int], dtypes: Sequence[str], groups: Groups
+    step: PlacedOp, reduced: Sequence[int], dtypes: Sequence[str], groups: Groups
 ) -> tuple[_Rows, list[str]]:
     """The beginning of a kernel for rows along axes of input 0; where a row starts in x and y."""
     x, y = step.inputs[0], step.output
@@ -150,7 +150,7 @@ def _open_rows(
     return rows, starts
 
 
-def softmax_by_groups(op: Softmax, step: Step, target: Target) -> Kernel:
+def softmax_by_groups(op: Softmax, step: PlacedOp, target: Target) -> Kernel:
     """Maximum, sum of exponentials, results: three passes, the second and third out of caches."""
     assert target.groups is not None, "select asks for groups"
     x, y = step.inputs[0], step.output
@@ -176,7 +176,7 @@ def softmax_by_groups(op: Softmax, step: Step, target: Target) -> Kernel:
     return rows.kernel()
 
 
-def layer_norm_by_groups(op: LayerNorm, step: Step, target: Target) -> Kernel:
+def layer_norm_by_groups(op: LayerNorm, step: PlacedOp, target: Target) -> Kernel:
     """Mean, then variance of what is left, then the result: the two-pass form."""
     assert target.groups is not None, "select asks for groups"
     x, y, n = step.inputs[0], step.output, op.count
@@ -207,7 +207,7 @@ def layer_norm_by_groups(op: LayerNorm, step: Step, target: Target) -> Kernel:
     return rows.kernel()
 
 
-def reduce_by_groups(op: Reduce, step: Step, target: Target) -> Kernel:
+def reduce_by_groups(op: Reduce, step: PlacedOp, target: Target) -> Kernel:
     """Lanes take turns at a row's elements, numbered as they lie in memory."""
     assert target.groups is not None, "select asks for groups"
     x = step.inputs[0]
@@ -231,7 +231,7 @@ def reduce_by_groups(op: Reduce, step: Step, target: Target) -> Kernel:
     return rows.kernel()
 
 
-def arg_extreme_by_groups(op: ArgExtreme, step: Step, target: Target) -> Kernel:
+def arg_extreme_by_groups(op: ArgExtreme, step: PlacedOp, target: Target) -> Kernel:
     """Value and index together: a NaN beats every number, then of equal ones the index decides."""
     assert target.groups is not None, "select asks for groups"
     x = step.inputs[0]

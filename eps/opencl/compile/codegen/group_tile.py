@@ -41,18 +41,18 @@ FLOAT = "float32"
 
 
 def write_group_contraction(
-    spec: Contraction, tile: GroupTile, wanted: int, finish: Finish, target: Target
+    spec: Contraction, tile: GroupTile, min_groups: int, finish: Finish, target: Target
 ) -> list[Kernel]:
     """The kernels, the first of which multiplies.
 
     Args:
         spec: What is computed; its weights are packed by `pack_for_groups`, or lie as they are.
         tile: Of a work-group.
-        wanted: Groups that there should be.
+        min_groups: Groups that there should be.
         finish: What is done with each result.
         target: The device.
     """
-    splits = splits_of(tile, spec.sizes, wanted)
+    splits = splits_of(tile, spec.sizes, min_groups)
     if splits == 1:
         return [_Writer(spec, tile, finish, _places(spec)).kernel()]
     sizes = spec.sizes
@@ -203,17 +203,17 @@ class _Writer:
             code.close()
 
     def _same_for_pixels(self, batch: Sequence[str], j: int, channel: str) -> dict[int, str]:
-        found = {}
+        names = {}
         for number, view in enumerate(self.finish.views, 1):
             *strides, rows, columns, step = view.strides
             if rows or columns:
                 continue
             terms = [*zip(batch, strides, strict=True), (channel, step)]
             text = self._operand(number, offset_of(terms, view.offset), step)
-            found[number] = f"h{number}_{j}"
+            names[number] = f"h{number}_{j}"
             kind = vector_type(view.buffer.dtype, self.tile.vector)
-            self.code.add(f"const {kind} {found[number]} = {text};")
-        return found
+            self.code.add(f"const {kind} {names[number]} = {text};")
+        return names
 
     def _operand(self, number: int, at: str, step: int) -> str:
         dtype = self.finish.views[number - 1].buffer.dtype

@@ -38,7 +38,7 @@ SKEW = 4
 
 def choose_group_tiling(problem: Problem, groups: Groups) -> Tiling:
     """The least costly tile, and as many groups as the device wants."""
-    return Tiling(rank_group_tiles(problem, groups)[0], groups.wanted)
+    return Tiling(rank_group_tiles(problem, groups)[0], groups.min_groups)
 
 
 def rank_group_tiles(problem: Problem, groups: Groups) -> list[GroupTile]:
@@ -51,12 +51,12 @@ def local_bytes(tile: GroupTile) -> int:
     return 4 * tile.step * (tile.rows + SKEW + tile.channels)
 
 
-def splits_of(tile: GroupTile, problem: Problem, wanted: int) -> int:
-    """Groups that share each sum, if there would be fewer than `wanted`; all have some."""
+def splits_of(tile: GroupTile, problem: Problem, min_groups: int) -> int:
+    """Groups that share each sum, if there would be fewer than `min_groups`; all have some."""
     steps = -(-problem.summands // tile.step)
-    free = min(wanted // group_count(tile, problem), steps // FEWEST_STEPS)
-    asked = max((s for s in SPLITS if s <= free), default=1)
-    return -(-steps // -(-steps // asked))
+    free = min(min_groups // group_count(tile, problem), steps // FEWEST_STEPS)
+    splits = max((s for s in SPLITS if s <= free), default=1)
+    return -(-steps // -(-steps // splits))
 
 
 def group_count(tile: GroupTile, problem: Problem) -> int:
@@ -84,7 +84,7 @@ def _tiles(problem: Problem, groups: Groups) -> Iterator[GroupTile]:
 
 def _cost(tile: GroupTile, problem: Problem, groups: Groups) -> float:
     """Steps of an item's work that follow each other, weighed by what it reads for each."""
-    splits = splits_of(tile, problem, groups.wanted)
+    splits = splits_of(tile, problem, groups.min_groups)
     at_once = groups.units * max(1, FILLING // tile.items)
     waves = -(-group_count(tile, problem) * splits // at_once)
     channels = tile.panels * tile.vector

@@ -54,10 +54,10 @@ def pairs(depth: int, *, quads: bool) -> list[Pair]:
     neighbours, the last alone where `depth` is odd.
     """
     whole = depth // QUAD * QUAD if quads else 0
-    found: list[Pair] = []
+    whole_quads: list[Pair] = []
     for k in range(0, whole, QUAD):
-        found += [(k, k + 2), (k + 1, k + 3)]
-    return [*found, *((k, k + 1 if k + 1 < depth else None) for k in range(whole, depth, 2))]
+        whole_quads += [(k, k + 2), (k + 1, k + 3)]
+    return [*whole_quads, *((k, k + 1 if k + 1 < depth else None) for k in range(whole, depth, 2))]
 
 
 def has_quads(x: View, axis: int) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.expression import Arg, Expr, Writer, arguments, vector_type
+from eps.opencl.compile.expression import Arg, Expr, ExpressionWriter, arguments, vector_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -184,7 +184,7 @@ class Finish:
             names[i] = f"{prefix}e{i}"
             kind = vector_type(self.views[i - 1].buffer.dtype, vector)
             code.add(f"const {kind} {names[i]} = {text};")
-        writer = Writer(names, vector=vector, prefix=f"{prefix}t")
+        writer = ExpressionWriter(names, vector=vector, prefix=f"{prefix}t")
         result = writer.write(self.expr)
         code.add(*writer.lines)
         return result

@@ -22,9 +22,9 @@ def write_linear(
     Neighbouring columns, or rows, that differ in signs alone share sums and differences.
     """
     matrix, names = _fold_columns(code, matrix, names, kind, prefix)
-    found: list[str] = []
-    while len(found) < len(matrix):
-        at = len(found)
+    sums: list[str] = []
+    while len(sums) < len(matrix):
+        at = len(sums)
         name, row = f"{prefix}{at}", matrix[at]
         if at + 1 < len(matrix) and _is_mirrored(row, matrix[at + 1]):
             same = row == matrix[at + 1]
@@ -32,11 +32,11 @@ def write_linear(
             code.add(f"const {kind} {name}e = {even}, {name}o = {odd};")
             code.add(f"const {kind} {name} = {name}e + {name}o;")
             code.add(f"const {kind} {prefix}{at + 1} = {name}e - {name}o;")
-            found += [name, f"{prefix}{at + 1}"]
+            sums += [name, f"{prefix}{at + 1}"]
         else:
             code.add(f"const {kind} {name} = {_sum(row, names)};")
-            found.append(name)
-    return found
+            sums.append(name)
+    return sums
 
 
 def _is_mirrored(a: Array, b: Array) -> bool:
@@ -72,7 +72,7 @@ def _sum(row: Array, names: Sequence[str]) -> str:
     terms = [(float(f), name) for f, name in zip(row, names, strict=True) if f]
     text = ""
     for factor, name in sorted(terms, key=lambda term: (abs(term[0]) != 1, term[0] < 0)):
-        product = name if abs(factor) == 1 else f"{name} * {_literal(abs(factor))}"
+        product = name if abs(factor) == 1 else f"{name} * {_number_text(abs(factor))}"
         text += (
             f" {'-' if factor < 0 else '+'} {product}" if text else _write_signed(factor, product)
         )
@@ -83,5 +83,5 @@ def _write_signed(factor: float, product: str) -> str:
     return f"-{product}" if factor < 0 else product
 
 
-def _literal(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{np.float32(value)!s}f"

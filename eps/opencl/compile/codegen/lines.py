@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.spread import Spread
     from eps.opencl.compile.ir import Op
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 
-def open_lines(code: Code, step: Step, axis: int, target: Target) -> Spread:
+def open_lines(code: Code, step: PlacedOp, axis: int, target: Target) -> Spread:
     """Open a loop over the lines along `axis` of input 0; `x` and `y` point at their starts."""
     x, y = step.inputs[0], step.output
     others = [a for a in range(len(x.shape)) if a != axis]
@@ -35,7 +35,7 @@ def open_lines(code: Code, step: Step, axis: int, target: Target) -> Spread:
     return spread
 
 
-def arg_extreme_kernel(op: ArgExtreme, step: Step, target: Target) -> Kernel:
+def arg_extreme_kernel(op: ArgExtreme, step: PlacedOp, target: Target) -> Kernel:
     """One comparison for each element; a NaN beats every number."""
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     code = Code()
@@ -54,7 +54,7 @@ def arg_extreme_kernel(op: ArgExtreme, step: Step, target: Target) -> Kernel:
     return Kernel(code.text(), (x.buffer, step.output.buffer), *spread)
 
 
-def top_indices_kernel(op: TopIndices, step: Step, target: Target) -> Kernel:
+def top_indices_kernel(op: TopIndices, step: PlacedOp, target: Target) -> Kernel:
     """Each element is sifted into the sorted list of the best so far, which is the output."""
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     step_x, step_y = x.strides[op.axis], step.output.strides[op.axis]
@@ -76,7 +76,7 @@ def top_indices_kernel(op: TopIndices, step: Step, target: Target) -> Kernel:
     return Kernel(code.text(), (x.buffer, step.output.buffer), *spread)
 
 
-def cumulative_kernel(op: Cumulative, step: Step, target: Target) -> Kernel:
+def cumulative_kernel(op: Cumulative, step: PlacedOp, target: Target) -> Kernel:
     """One pass, from the back with `reverse`."""
     x, kind = step.inputs[0], C_TYPES[step.inputs[0].buffer.dtype]
     n, sign = x.shape[op.axis], "*" if op.kind == "prod" else "+"

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, offset_of
-from eps.opencl.compile.codegen.spread import SMALLEST_TASK, Units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, TileUnits
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import literal
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eps.opencl.compile.ir import Fill, Gather, GatherND
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 
-def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
+def gather_kernel(op: Gather, step: PlacedOp, target: Target) -> Kernel:
     """Each index once for a row of what it picks; one out of range is reported, not read."""
     data, indices = step.inputs
     y = step.output
@@ -27,7 +27,7 @@ def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     rank = len(indices.shape)
     code = Code()
     rows = (*before, *indices.shape)
-    units = Units(code, sizes, len(after), y.strides, prod(sizes) // SMALLEST_TASK, target)
+    units = TileUnits(code, sizes, len(after), y.strides, prod(sizes) // SMALLEST_TASK, target)
     names = units.outer
     picks = names[len(before) :]
     at = offset_of(zip(picks, indices.strides, strict=True), indices.offset)
@@ -43,7 +43,7 @@ def gather_kernel(op: Gather, step: Step, target: Target) -> Kernel:
     return Kernel(code.text(), operands, *units.spread, checks=True)
 
 
-def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
+def gather_nd_kernel(op: GatherND, step: PlacedOp, target: Target) -> Kernel:
     """Each tuple of indices once for the slice that it picks."""
     data, indices = step.inputs
     y = step.output
@@ -52,7 +52,7 @@ def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
     picked = range(op.batch, op.batch + depth)
     code = Code()
     inner = len(y.shape) - len(outer)
-    units = Units(code, y.shape, inner, y.strides, y.size // SMALLEST_TASK, target)
+    units = TileUnits(code, y.shape, inner, y.strides, y.size // SMALLEST_TASK, target)
     names = units.outer
     at = offset_of(zip(names, indices.strides[:-1], strict=True), indices.offset)
     terms = list(zip(names[: op.batch], data.strides[: op.batch], strict=True))
@@ -70,7 +70,7 @@ def gather_nd_kernel(op: GatherND, step: Step, target: Target) -> Kernel:
 
 
 def _copy_slice(
-    code: Code, units: Units, x_strides: Sequence[int], y_strides: Sequence[int]
+    code: Code, units: TileUnits, x_strides: Sequence[int], y_strides: Sequence[int]
 ) -> None:
     """Copy the inner indices of `units` from `p0 + x0` to `p2 + y0`, and end its loops."""
     names = units.open_inner()
@@ -80,11 +80,11 @@ def _copy_slice(
     units.close()
 
 
-def fill_kernel(op: Fill, step: Step, target: Target) -> Kernel:
+def fill_kernel(op: Fill, step: PlacedOp, target: Target) -> Kernel:
     """Every output element: the input's where it has one, else the value."""
     x, y = step.inputs[0], step.output
     code = Code()
-    units = Units(code, y.shape, 1, y.strides, y.size // SMALLEST_TASK, target)
+    units = TileUnits(code, y.shape, 1, y.strides, y.size // SMALLEST_TASK, target)
     names = [*units.outer, *units.open_inner()]
     inside, terms = [], []
     for a, name in enumerate(names):

@@ -18,7 +18,13 @@ from eps.opencl.compile.codegen.kernel import (
 )
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.expression import Expr, Writer, calls, is_vectorisable, vector_type
+from eps.opencl.compile.expression import (
+    Expr,
+    ExpressionWriter,
+    calls,
+    is_vectorisable,
+    vector_type,
+)
 from eps.opencl.compile.expression import size as expression_size
 from eps.opencl.compile.views import Loop, View, common_loops
 
@@ -90,7 +96,7 @@ def _write_vectors(code: Code, expr: Expr, inner: Loop, views: Sequence[View], v
         text = load(f"p{number}", at, stride, vector, kind)
         code.add(f"const {vector_type(kind, vector)} v{number} = {text};")
         names[number] = f"v{number}"
-    writer = Writer(names, vector=vector)
+    writer = ExpressionWriter(names, vector=vector)
     value = writer.write(expr)
     code.add(*writer.lines)
     at = offset_of([("o0", 1), ("i", inner.strides[0])])
@@ -106,7 +112,7 @@ def _write_element(code: Code, expr: Expr, inner: Loop, views: Sequence[View]) -
         at = offset_of([(f"o{number + 1}", 1), ("i", stride)])
         code.add(f"const {kind} v{number} = p{number}[{at}];")
         names[number] = f"v{number}"
-    writer = Writer(names)
+    writer = ExpressionWriter(names)
     value = writer.write(expr)
     code.add(*writer.lines)
     at = offset_of([("o0", 1), ("i", inner.strides[0])])
@@ -147,7 +153,7 @@ def spread_pointwise(
             )
             code.add(f"const {kind} v{number - 1} = {text};")
             loaded[number - 1] = f"v{number - 1}"
-    writer = Writer(loaded, vector=vector)
+    writer = ExpressionWriter(loaded, vector=vector)
     value = writer.write(expr)
     code.add(*writer.lines)
     code.add(*_store_results(views, outer, vector, value))

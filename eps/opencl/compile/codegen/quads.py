@@ -91,7 +91,7 @@ def pack_quads(weights: Array, tile: Tile, steps: tuple[int, int], *, signed: bo
         signed: Whether the input is, and gets `SIGN` in each byte.
     """
     panels = _panels(weights, tile)
-    kept, rest = _bound_weights(panels)
+    kept, rest = _bound_weight_sums(panels)
     if weights.shape[-2] % QUAD:
         kept = np.concatenate([kept, rest[:, :, :, :, -1:]], axis=4)
         rest = np.concatenate([rest[:, :, :, :, :-1], np.zeros_like(kept[:, :, :, :, :2])], axis=4)
@@ -117,10 +117,10 @@ def pack_quads(weights: Array, tile: Tile, steps: tuple[int, int], *, signed: bo
 
 def _with_places(places: Array, quads: Array) -> Array:
     """Each place as four bytes, its quad's bytes after it; flat."""
-    found = np.empty((places.size, QUAD + quads.shape[1]), np.int8)
-    found[:, :QUAD] = places.astype(np.int32).view(np.int8).reshape(-1, QUAD)
-    found[:, QUAD:] = quads
-    return found.reshape(-1)
+    rows = np.empty((places.size, QUAD + quads.shape[1]), np.int8)
+    rows[:, :QUAD] = places.astype(np.int32).view(np.int8).reshape(-1, QUAD)
+    rows[:, QUAD:] = quads
+    return rows.reshape(-1)
 
 
 def _panels(weights: Array, tile: Tile) -> Array:
@@ -133,7 +133,7 @@ def _panels(weights: Array, tile: Tile) -> Array:
     return np.moveaxis(filled.reshape(shape), -2, -1)
 
 
-def _bound_weights(panels: Array) -> tuple[Array, Array]:
+def _bound_weight_sums(panels: Array) -> tuple[Array, Array]:
     """Weights of which no two neighbours are over `MOST` together, and what was taken off."""
     pairs = panels.reshape(*panels.shape[:-1], 2, 2)
     over = np.maximum(np.abs(pairs).sum(axis=-1) - MOST, 0)
@@ -164,7 +164,7 @@ def _int(pointer: str, at: int) -> str:
     return f"as_int(vload4(0, {pointer} + {at}))"
 
 
-def _words(pointer: str, at: int, vector: int) -> str:
+def _load_words(pointer: str, at: int, vector: int) -> str:
     """Vector of 32-bit integers of bytes."""
     if vector == 1:
         return _int(pointer, at)
@@ -176,7 +176,7 @@ def _write_begin(code: Code, spec: Contraction, tile: Tile) -> None:
     for i in range(tile.high * tile.wide):
         for j in range(tile.panels):
             at = _head(spec, tile) + j * QUAD * tile.vector
-            code.add(f"{kind} a{i}_{j} = {_words('w', at, tile.vector)};")
+            code.add(f"{kind} a{i}_{j} = {_load_words('w', at, tile.vector)};")
 
 
 def _write_depth(code: Code, spec: Contraction, tile: Tile, extra: Sequence[str]) -> None:
@@ -223,16 +223,16 @@ def _write_quad(
     signed = spec.x[0].dtype == "int8"
     for i in range(tile.high * tile.wide):
         at = i // tile.wide * row + i % tile.wide * column
-        text = _int("xp", at) if count == QUAD else _some(at, count)
+        text = _int("xp", at) if count == QUAD else _load_partial_quad(at, count)
         flip = f" ^ ({kind})(0x80808080)" if signed else ""
         code.add(f"const {kind} x{i} = ({kind})({text}){flip};")
     for at, j in enumerate(vectors or range(tile.panels)):
-        code.add(f"const {kind} w_{j} = {_words('wp', at * QUAD * tile.vector, tile.vector)};")
+        code.add(f"const {kind} w_{j} = {_load_words('wp', at * QUAD * tile.vector, tile.vector)};")
         for i in range(tile.high * tile.wide):
             code.add(f"a{i}_{j} = ol_dot(a{i}_{j}, x{i}, w_{j});")
 
 
-def _some(at: int, count: int) -> str:
+def _load_partial_quad(at: int, count: int) -> str:
     """Fewer bytes than a quad has, zeros above them."""
     parts = [f"((int)(uchar)xp[{at + k}] << {8 * k})" for k in range(count)]
     return f"({' | '.join(parts)})"

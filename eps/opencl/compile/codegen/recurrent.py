@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.opencl.compile.ir import Op
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,7 +31,7 @@ ACTIVATIONS: Mapping[str, str] = {
 class _Writer:
     """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'."""
 
-    def __init__(self, op: Recurrence, step: Step, target: Target) -> None:
+    def __init__(self, op: Recurrence, step: PlacedOp, target: Target) -> None:
         self.op, self.views, self.y = op, list(step.inputs), step.output
         self.code = Code()
         self.hidden = op.output.shape[3]
@@ -75,9 +75,9 @@ class _Writer:
         return Kernel(text, operands, directions * batch, checks=bool(op.lengths), work=work)
 
     def _weights(self) -> Array:
-        found = self.views[1].buffer.constant
-        assert found is not None, "lowering takes constant weights"
-        return found.reshape(self.views[1].shape)
+        weights = self.views[1].buffer.constant
+        assert weights is not None, "lowering takes constant weights"
+        return weights.reshape(self.views[1].shape)
 
     def _pad_count(self, count: int) -> int:
         return -(-count // self.lanes) * self.lanes
@@ -138,14 +138,14 @@ class _Writer:
         terms = [("s", view.strides[0]), ("b", view.strides[1])]
         terms += [("d", gates * self.hidden * inner), ("u", inner)]
         at = offset_of(terms, view.offset + gate * self.hidden * inner)
-        given = load("p0", at, inner, self.vector)
-        return f"{given} + {self._private('a', gate)}" if recurrent else given
+        projected = load("p0", at, inner, self.vector)
+        return f"{projected} + {self._private_name('a', gate)}" if recurrent else projected
 
-    def _private(self, name: str, gate: int = 0) -> str:
+    def _private_name(self, name: str, gate: int = 0) -> str:
         at = f"u + {gate * self.hidden}" if gate else "u"
         return load(name, at, 1, self.vector)
 
-    def _active(self, which: int, text: str) -> str:
+    def _guard_text(self, which: int, text: str) -> str:
         return ACTIVATIONS[self.op.activations[which]].format(f"({text})")
 
     def _let(self, name: str, text: str) -> None:
@@ -172,13 +172,13 @@ class _Writer:
     def _lstm(self) -> None:
         self._product("h", 0, 4 * self.hidden)
         self._units()
-        self._let("before", self._private("c"))
-        self._let("i", self._active(0, self._gate(0) + self._peephole(0, "before")))
-        self._let("f", self._active(0, self._gate(2) + self._peephole(2, "before")))
-        self._let("g", self._active(1, self._gate(3)))
+        self._let("before", self._private_name("c"))
+        self._let("i", self._guard_text(0, self._gate(0) + self._peephole(0, "before")))
+        self._let("f", self._guard_text(0, self._gate(2) + self._peephole(2, "before")))
+        self._let("g", self._guard_text(1, self._gate(3)))
         self._let("cell", "f * before + i * g")
-        self._let("o", self._active(0, self._gate(1) + self._peephole(1, "cell")))
-        self._let("out", f"o * {self._active(2, 'cell')}")
+        self._let("o", self._guard_text(0, self._gate(1) + self._peephole(1, "cell")))
+        self._let("out", f"o * {self._guard_text(2, 'cell')}")
         self._emit({"c": "cell", "h": "out"})
 
     def _gru(self) -> None:
@@ -187,33 +187,33 @@ class _Writer:
         if op.linear_before_reset:
             self._product("h", 0, 3 * hidden)
             self._units()
-            inner = self._private("a", 2)
+            inner = self._private_name("a", 2)
             if op.hidden_bias:
                 view = self.views[op.hidden_bias]
                 terms = zip(("d", "u"), view.strides, strict=True)
                 at = offset_of(terms, view.offset)
                 inner += f" + {load(f'p{op.hidden_bias}', at, view.strides[1], self.vector)}"
-            self._let("r", self._active(0, self._gate(1)))
+            self._let("r", self._guard_text(0, self._gate(1)))
             new = f"{self._gate(2, recurrent=False)} + r * ({inner})"
         else:
             self._product("h", 0, 2 * hidden)
             self.code.add(f"float q[{hidden}];")
             self._units()
-            self._let("r", self._active(0, self._gate(1)))
-            self.code.add(*store("q", "u", 1, self.vector, f"(r * {self._private('h')})"))
+            self._let("r", self._guard_text(0, self._gate(1)))
+            self.code.add(*store("q", "u", 1, self.vector, f"(r * {self._private_name('h')})"))
             self.code.close()
             self._product("q", 2 * hidden, 3 * hidden)
             self._units()
             new = self._gate(2)
-        self._let("z", self._active(0, self._gate(0)))
-        self._let("n1", self._active(1, new))
-        self._let("out", f"(1.0f - z) * n1 + z * {self._private('h')}")
+        self._let("z", self._guard_text(0, self._gate(0)))
+        self._let("n1", self._guard_text(1, new))
+        self._let("out", f"(1.0f - z) * n1 + z * {self._private_name('h')}")
         self._emit({"h": "out"})
 
     def _rnn(self) -> None:
         self._product("h", 0, self.hidden)
         self._units()
-        self._let("out", self._active(0, self._gate(0)))
+        self._let("out", self._guard_text(0, self._gate(0)))
         self._emit({"h": "out"})
 
     def _finish(self, cells: list[str], steps: int) -> None:
@@ -230,7 +230,7 @@ class _Writer:
             code.add(f"for (int u = 0; u < {self.hidden}; ++u) @y[{at}] = {name}[u];")
 
 
-def recurrence_kernel(op: Recurrence, step: Step, target: Target) -> Kernel:
+def recurrence_kernel(op: Recurrence, step: PlacedOp, target: Target) -> Kernel:
     """Directions and sequences of a batch in parallel, steps one after another."""
     return _Writer(op, step, target).kernel()
 

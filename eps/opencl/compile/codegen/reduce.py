@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.codegen.fold import Combine
     from eps.opencl.compile.ir import Reduce
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 _STARTS = {"sum": "0", "mean": "0", "prod": "1"}
@@ -40,7 +40,7 @@ def combination(kind: str, dtype: str) -> Combine:
     return lambda a, b: f"select({b}, {a}, ({a} {sign} {b}) | isnan({a}))"
 
 
-def reduce_kernel(op: Reduce, step: Step, target: Target) -> Kernel:
+def reduce_kernel(op: Reduce, step: PlacedOp, target: Target) -> Kernel:
     """Along memory where the innermost axis is reduced, else a vector of results at a time."""
     x, y = step.inputs[0], step.output
     kept = [a for a in range(len(x.shape)) if a not in op.axes and x.shape[a] > 1]
@@ -66,11 +66,11 @@ def reduce_kernel(op: Reduce, step: Step, target: Target) -> Kernel:
         code.add(f"const int {name} = {at};")
     loops = _loops(x, reduced)
     if across and lanes is not None:
-        _across(
+        _reduce_across_vectors(
             code, op.kind, loops, y.strides[lanes], target.vector, prod(x.shape[a] for a in reduced)
         )
     else:
-        _along(code, op.kind, loops, x.buffer.dtype, target.vector)
+        _reduce_along_vectors(code, op.kind, loops, x.buffer.dtype, target.vector)
     code.close()
     return Kernel(code.text(), (x.buffer, y.buffer), *spread)
 
@@ -91,7 +91,7 @@ def start_of(kind: str, dtype: str) -> str:
     return ""
 
 
-def _across(
+def _reduce_across_vectors(
     code: Code, kind: str, loops: Sequence[Loop], y_stride: int, vector: int, count: int
 ) -> None:
     code.add(f"float{vector} a = (float{vector})({start_of(kind, 'float32')});")
@@ -105,7 +105,9 @@ def _across(
     code.add(*store("p1", "y0", y_stride, vector, "result"))
 
 
-def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int) -> None:
+def _reduce_along_vectors(
+    code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
+) -> None:
     """Vectors along the innermost loop where it is contiguous float32, then their sum."""
     c = C_TYPES[dtype]
     count = prod(loop.size for loop in loops)
@@ -130,6 +132,6 @@ def _along(code: Code, kind: str, loops: Sequence[Loop], dtype: str, vector: int
     code.add(f"a = {combine('a', 'v')};")
     code.close(1 + len(loops[:-1]) if loops else 1)
     if vectors:
-        found = fold_lanes(code, "av", vector, combine)
-        code.add(f"a = {combine('a', found)};")
+        lane_sum = fold_lanes(code, "av", vector, combine)
+        code.add(f"a = {combine('a', lane_sum)};")
     code.add(f"p1[y0] = {f'a * {1.0 / count!r}f' if kind == 'mean' else 'a'};")

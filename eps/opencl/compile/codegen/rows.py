@@ -12,11 +12,11 @@ from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import LayerNorm, Softmax
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 
-def softmax_kernel(op: Softmax, step: Step, target: Target) -> Kernel:
+def softmax_kernel(op: Softmax, step: PlacedOp, target: Target) -> Kernel:
     """Three passes over each row, a vector along it or a vector of rows at a time."""
     x, y = step.inputs[0], step.output
     axis, vector = op.axis, target.vector
@@ -97,7 +97,7 @@ def _softmax_along(code: Code, n: int, target: Target, *, follows: bool, log: bo
             code.close()
 
 
-def layer_norm_kernel(op: LayerNorm, step: Step, target: Target) -> Kernel:
+def layer_norm_kernel(op: LayerNorm, step: PlacedOp, target: Target) -> Kernel:
     """Mean, then variance of what is left, then the result: the two-pass form."""
     x, y = step.inputs[0], step.output
     n = op.count

@@ -14,7 +14,7 @@ from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Sample
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,7 +29,7 @@ class _Axis:
     taps: int
 
 
-def sample_kernel(op: Sample, step: Step, target: Target) -> Kernel:
+def sample_kernel(op: Sample, step: PlacedOp, target: Target) -> Kernel:
     """A vector along the innermost axis if that is not sampled, else one element at a time.
 
     Parameters: input, offsets of the taps in elements, their weights, output. Lists that are
@@ -69,7 +69,7 @@ def sample_kernel(op: Sample, step: Step, target: Target) -> Kernel:
     return Kernel(code.text(), (x.buffer, *tables, y.buffer), *spread)
 
 
-def _tables(op: Sample, step: Step) -> tuple[list[_Axis], Array, Array]:
+def _tables(op: Sample, step: PlacedOp) -> tuple[list[_Axis], Array, Array]:
     axes: list[_Axis] = []
     offsets: list[int] = [0]  # a buffer is never empty
     weights: list[float] = [0.0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, offset_of
 from eps.opencl.compile.codegen.pointwise import pointwise_kernel
-from eps.opencl.compile.codegen.spread import SMALLEST_TASK, Units, open_units
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, TileUnits, open_units
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import GatherElements, ScatterElements, ScatterND
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eps.opencl.compile.ir import Op
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 _COMBINE = {"add": "{0} + {1}", "mul": "{0} * {1}", "max": "max({0}, {1})", "min": "min({0}, {1})"}
@@ -28,11 +28,11 @@ def read_checked_index(code: Code, name: str, text: str, size: int) -> None:
     code.add(f"if ({name} < 0 || {name} >= {size}) {{ *wrong = 1; {name} = 0; }}")
 
 
-def gather_elements_kernel(op: GatherElements, step: Step, target: Target) -> Kernel:
+def gather_elements_kernel(op: GatherElements, step: PlacedOp, target: Target) -> Kernel:
     """One index for each element."""
     (data, indices), y = step.inputs, step.output
     code = Code()
-    units = Units(code, y.shape, 0, y.strides, y.size // SMALLEST_TASK, target)
+    units = TileUnits(code, y.shape, 0, y.strides, y.size // SMALLEST_TASK, target)
     names = units.outer
     at = offset_of(zip(names, indices.strides, strict=True), indices.offset)
     read_checked_index(code, "pick", f"p1[{at}]", data.shape[op.axis])
@@ -55,7 +55,7 @@ def _combine_values(kind: str, dtype: str, place: str, value: str) -> str:
     return f"{{ const {c} held = p2[{place}], next = {value}; p2[{place}] = {text}; }}"
 
 
-def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) -> list[Kernel]:
+def scatter_elements_kernels(op: ScatterElements, step: PlacedOp, target: Target) -> list[Kernel]:
     """A copy, then each line of updates from its start to its end: lines never meet."""
     (data, indices, updates), y = step.inputs, step.output
     sizes = [1 if a == op.axis else n for a, n in enumerate(indices.shape)]
@@ -76,7 +76,7 @@ def scatter_elements_kernels(op: ScatterElements, step: Step, target: Target) ->
     return [copy, Kernel(code.text(), operands, *spread, checks=True)]
 
 
-def scatter_nd_kernels(op: ScatterND, step: Step, target: Target) -> list[Kernel]:
+def scatter_nd_kernels(op: ScatterND, step: PlacedOp, target: Target) -> list[Kernel]:
     """A copy, then all tuples in order for a part of the slices: the last of equal ones wins."""
     (data, indices, updates), y = step.inputs, step.output
     outer, depth = indices.shape[:-1], indices.shape[-1]

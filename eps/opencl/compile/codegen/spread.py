@@ -43,7 +43,7 @@ def open_units(code: Code, units: int, worth: int, target: Target, name: str = "
     return items, size
 
 
-class Units:
+class TileUnits:
     """A nest of loops whose outer indices a CPU's tasks share; work-groups share all of them."""
 
     def __init__(
@@ -75,8 +75,8 @@ class Units:
             return
         self.spread = open_units(code, prod(sizes), worth, target)
         order = sorted(range(len(sizes)), key=lambda a: -abs(strides[a]))
-        found = decode(code, "u", [sizes[a] for a in order], "d")
-        names = dict(zip(order, found, strict=True))
+        coordinates = decode(code, "u", [sizes[a] for a in order], "d")
+        names = dict(zip(order, coordinates, strict=True))
         self._names = [names[a] for a in range(len(sizes))]
         self.outer = self._names[: self._apart]
 

@@ -129,7 +129,7 @@ def write_contraction(
         _edge("t", across, down, tile.wide, sizes.columns, 1),
     )
     code.add(f"const int r0 = {row}, c0 = {column};")
-    ahead = _ahead(spec, sums, down * across) if target.prefetches else None
+    ahead = _panel_ahead(spec, sums, down * across) if target.prefetches else None
     code.add(*([ahead.begin("t")] if ahead else []))
     _write_sums(code, spec, tile, sums, ahead)
     for i in range(tile.high * tile.wide):
@@ -169,7 +169,7 @@ def _hoist(
     code: Code, finish: Finish, tile: Tile, batch: Sequence[str]
 ) -> dict[tuple[int, int], str]:
     """Load operands that are the same for every pixel, once: (operand, panel) to C name."""
-    found = {}
+    names = {}
     for i, view in enumerate(finish.views, 1):
         *outer, rows, columns, channel = view.strides
         if rows or columns:
@@ -181,11 +181,11 @@ def _hoist(
             text = load(f"p{finish.first + i - 1}", index, channel, tile.vector, dtype)
             kind = vector_type(dtype, tile.vector)
             code.add(f"const {kind} h{i}_{j} = {text};")
-            found[(i, j)] = f"h{i}_{j}"
-    return found
+            names[(i, j)] = f"h{i}_{j}"
+    return names
 
 
-def _ahead(spec: Contraction, sums: Sums, tiles: int) -> PanelAhead | None:
+def _panel_ahead(spec: Contraction, sums: Sums, tiles: int) -> PanelAhead | None:
     taps = spec.sizes.taps[0] * spec.sizes.taps[1]
     steps = taps * (spec.sizes.depth // sums.depth)
     return PanelAhead.of(spec.w[0], spec.w_steps[3], steps, tiles) if steps else None

@@ -17,7 +17,7 @@ from eps.opencl.compile.codegen.kernel import (
     pointee_type,
     store,
 )
-from eps.opencl.compile.codegen.spread import Units
+from eps.opencl.compile.codegen.spread import TileUnits
 from eps.opencl.compile.expression import vector_type
 from eps.opencl.compile.views import Storage
 from eps.opencl.program_spec import INTEGER_LABEL
@@ -25,7 +25,7 @@ from eps.opencl.program_spec import INTEGER_LABEL
 if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Finish
     from eps.opencl.compile.ir import Convolution, Pool
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.compile.views import View
     from eps.opencl.target import Target
 
@@ -40,7 +40,7 @@ def is_depthwise(op: Convolution) -> bool:
     return op.groups == op.inputs[0].shape[1] == op.output.shape[1] and op.groups > 1
 
 
-def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
+def depthwise_kernel(op: Convolution, step: PlacedOp, target: Target) -> Kernel:
     """A row of output pixels for each step of a task, channels innermost."""
     x, y = step.inputs[0], step.output
     n, channels, rows, columns = y.shape
@@ -56,7 +56,7 @@ def depthwise_kernel(op: Convolution, step: Step, target: Target) -> Kernel:
     wide = min(WIDE, columns)
     sizes = (n, rows, -(-channels // vector), -(-columns // wide))
     strides = tuple(y.strides[a] for a in (0, 2, 1, 3))
-    units = Units(code, sizes, 2, strides, y.size * kh * kw // SMALLEST_TASK, target)
+    units = TileUnits(code, sizes, 2, strides, y.size * kh * kw // SMALLEST_TASK, target)
     image, row = units.outer
     top, left = op.window.pads[:2]
     start = x.offset - top * x.strides[2] - left * x.strides[3]
@@ -151,7 +151,7 @@ def _write_pixel(
     code.add(*store(pointer, target[0], target[1], vector, value))
 
 
-def pool_kernel(op: Pool, step: Step, target: Target) -> Kernel:
+def pool_kernel(op: Pool, step: PlacedOp, target: Target) -> Kernel:
     """Windows cut at the image's edge; the divisor of a mean is what takes part."""
     x, y = step.inputs[0], step.output
     n, channels, rows, columns = y.shape
@@ -160,7 +160,7 @@ def pool_kernel(op: Pool, step: Step, target: Target) -> Kernel:
     code = Code()
     worth = y.size * op.window.kernel[0] * op.window.kernel[1] // SMALLEST_TASK
     sizes = (n, rows, columns, -(-channels // vector))
-    units = Units(code, sizes, 2, tuple(y.strides[a] for a in (0, 2, 3, 1)), worth, target)
+    units = TileUnits(code, sizes, 2, tuple(y.strides[a] for a in (0, 2, 3, 1)), worth, target)
     image, row = units.outer
     code.add(*_range("h", row, op, 0, x.shape[2]))
     column, panel = units.open_inner()

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.compile.codegen.arithmetic import packed_panels
+from eps.opencl.compile.codegen.arithmetic import pack_panels
 from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, finish_of, share
 from eps.opencl.compile.codegen.tiling import choose_tiling, share_tiles
-from eps.opencl.compile.codegen.winograd_block import Block
+from eps.opencl.compile.codegen.winograd_block import WinogradBlock
 from eps.opencl.compile.codegen.winograd_tiles import Tiles
 from eps.opencl.compile.tilings import Problem, Tile
 from eps.opencl.compile.views import Storage
@@ -26,7 +26,7 @@ from eps.opencl.compile.winograd import WINDOW, Extent, choose_outputs, transfor
 
 if TYPE_CHECKING:
     from eps.opencl.compile.ir import Convolution
-    from eps.opencl.compile.layout import Step
+    from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
 SMALLEST_TASK = 2048
@@ -41,7 +41,7 @@ TASKS_OF_A_UNIT = 8
 """Of a kernel that does everything, for each core: their work differs by a block."""
 
 
-def outputs_of(op: Convolution, step: Step, target: Target) -> int | None:
+def outputs_of(op: Convolution, step: PlacedOp, target: Target) -> int | None:
     """Output pixels along an edge of a tile, where this way of computing `op` pays."""
     window = op.window
     plain = window.strides == window.dilations == (1, 1) and op.groups == 1
@@ -57,13 +57,13 @@ def outputs_of(op: Convolution, step: Step, target: Target) -> int | None:
     return choose_outputs(extent)
 
 
-def _extent(step: Step) -> Extent:
+def _extent(step: PlacedOp) -> Extent:
     images, width, rows, columns = step.output.shape
     depth = step.inputs[0].shape[1]
     return Extent(images=images, rows=rows, columns=columns, depth=depth, width=width)
 
 
-def winograd_kernels(op: Convolution, step: Step, target: Target, outputs: int) -> list[Kernel]:
+def winograd_kernels(op: Convolution, step: PlacedOp, target: Target, outputs: int) -> list[Kernel]:
     """The kernel or two, for tiles of `outputs` by `outputs` pixels."""
     return _Writer(op, step, target, outputs).kernels()
 
@@ -71,7 +71,7 @@ def winograd_kernels(op: Convolution, step: Step, target: Target, outputs: int) 
 class _Writer:
     """Writes the kernels of one convolution."""
 
-    def __init__(self, op: Convolution, step: Step, target: Target, outputs: int) -> None:
+    def __init__(self, op: Convolution, step: PlacedOp, target: Target, outputs: int) -> None:
         extent, transform = _extent(step), transform_of(outputs)
         size = (extent.rows, extent.columns)
         self.tiles = Tiles(transform, extent.grid(outputs), size, extent.depth)
@@ -95,7 +95,7 @@ class _Writer:
         weights = step.inputs[1].buffer.constant
         assert weights is not None, "lowering takes constant weights"
         at_points = transform.weights_at_points(weights.reshape(step.inputs[1].shape))
-        packed = packed_panels(at_points[None, :, None], self.tile)
+        packed = pack_panels(at_points[None, :, None], self.tile)
         self.weights = Storage(packed.size, packed.dtype.name, packed)
 
     def kernels(self) -> list[Kernel]:
@@ -103,10 +103,10 @@ class _Writer:
         points, count = self.tiles.transform.points, self.tiles.count
         total = points * self.tiles.plane(count)
         mine = self._steps(OWN_VALUES // (points * self.tiles.depth)) * self.tile.wide
-        wanted = TASKS_OF_A_UNIT * self.target.units
+        min_tasks = TASKS_OF_A_UNIT * self.target.units
         large = total >= LARGE_VALUES and total > self.weights.size
-        if large and count >= wanted * mine:
-            return [self._whole(mine, wanted)]
+        if large and count >= min_tasks * mine:
+            return [self._whole_kernel(mine, min_tasks)]
         values = Storage(total, "float32")
         return [self._evaluation(values), self._rest(values)]
 
@@ -119,8 +119,8 @@ class _Writer:
         each = 4 * self.tiles.transform.points * self.tile.channels
         return max(1, min(tiles, MOST_TILES, MOST_BYTES // each) // self.tile.wide)
 
-    def _block(self, size: int, parameter: int) -> Block:
-        return Block(
+    def _block(self, size: int, parameter: int) -> WinogradBlock:
+        return WinogradBlock(
             tiles=self.tiles,
             size=size,
             plane=self.tiles.plane(size),
@@ -172,12 +172,12 @@ class _Writer:
         operands = (values, self.weights, *(view.buffer for view in views), self.y.buffer)
         return self._kernel(code, operands, blocks * self._panels)
 
-    def _whole(self, size: int, wanted: int) -> Kernel:
+    def _whole_kernel(self, size: int, min_tasks: int) -> Kernel:
         """Everything; parameters are x, weights, the epilogue's operands, values, y."""
         code, views = Code(), self.finish.views
         block = self._block(size, len(views) + 3)
         blocks = -(-self.tiles.count // size)
-        tasks, each = share(blocks, wanted)
+        tasks, each = share(blocks, min_tasks)
         room = self.tiles.transform.points * block.plane
         code.add("const int id = get_global_id(0);")
         code.add(f"__global float* v = p{len(views) + 2} + id * {room};")
@@ -196,13 +196,13 @@ class _Writer:
         read = (self.x.buffer, self.weights, *(view.buffer for view in views))
         return replace(self._kernel(code, (*read, values, self.y.buffer), tasks), written=2)
 
-    def _write_block(self, code: Code, block: Block, number: str) -> None:
+    def _write_block(self, code: Code, block: WinogradBlock, number: str) -> None:
         count, wide = self.tiles.count, self.tile.wide
         code.add(f"const int first = min({number} * {block.size}, {count - wide});")
         code.add(f"const int count = min({block.size}, {count} - first);")
         code.add(f"float products[{block.products}];")
 
-    def _write_panel(self, code: Code, block: Block, panel: str) -> None:
+    def _write_panel(self, code: Code, block: WinogradBlock, panel: str) -> None:
         channels = self.tile.channels
         code.add(f"const int n0 = min({panel} * {channels}, {self.sizes.width - channels});")
         block.write(code, panel)

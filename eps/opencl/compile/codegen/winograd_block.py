@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class WinogradBlock:
     """Some tiles, and what their values are multiplied by and become.
 
     Attributes:
@@ -53,7 +53,7 @@ class Block:
         """Channels of the input in a step."""
         return next(u for u in (4, 2, 1) if self.tiles.depth % u == 0)
 
-    def ahead(self) -> PanelAhead | None:
+    def panel_ahead(self) -> PanelAhead | None:
         """A point's weights, fetched while those of the point before are used."""
         if not self.prefetches:
             return None
@@ -66,10 +66,10 @@ class Block:
         _write_results(code, self)
 
 
-def _write_products(code: Code, block: Block, panel: str) -> None:
+def _write_products(code: Code, block: WinogradBlock, panel: str) -> None:
     """products[tile, point, channel of the panel]."""
     tile, depth, points = block.tile, block.tiles.depth, block.tiles.transform.points
-    kind, ahead, line = floats(tile.vector), block.ahead(), depth * tile.channels
+    kind, ahead, line = floats(tile.vector), block.panel_ahead(), depth * tile.channels
     code.open(f"for (int p = 0; p < {points}; ++p)")
     code.add(f"__global const float* w = p1 + ({panel} * {points} + p) * {line};")
     code.open(f"for (int s = 0; s * {tile.wide} < count; ++s)")
@@ -91,7 +91,7 @@ def _write_products(code: Code, block: Block, panel: str) -> None:
     code.close(2)
 
 
-def _write_step(code: Code, block: Block, u: int) -> None:
+def _write_step(code: Code, block: WinogradBlock, u: int) -> None:
     tile, kind = block.tile, floats(block.tile.vector)
     for j in range(tile.panels):
         text = load("wp", str(u * tile.channels + j * tile.vector), 1, tile.vector)
@@ -102,7 +102,7 @@ def _write_step(code: Code, block: Block, u: int) -> None:
             code.add(f"a{i}_{j} = mad(({kind})(x{u}_{i}), w{u}_{j}, a{i}_{j});")
 
 
-def _write_results(code: Code, block: Block) -> None:
+def _write_results(code: Code, block: WinogradBlock) -> None:
     """A' m A of each tile's products m, finished and stored row by row."""
     tile, transform, kind = block.tile, block.tiles.transform, floats(block.tile.vector)
     edge, m = len(transform.image), transform.outputs
@@ -115,8 +115,8 @@ def _write_results(code: Code, block: Block) -> None:
     for i in range(edge):
         at = f"(t * {transform.points} + {i * edge} + j) * {tile.channels} + n"
         code.add(f"const {kind} m{i} = {load('products', at, 1, tile.vector)};")
-    found = write_linear(code, transform.result, [f"m{i}" for i in range(edge)], kind, "d")
-    code.add(*(f"rows[{i * edge} + j] = {name};" for i, name in enumerate(found)))
+    results = write_linear(code, transform.result, [f"m{i}" for i in range(edge)], kind, "d")
+    code.add(*(f"rows[{i * edge} + j] = {name};" for i, name in enumerate(results)))
     code.close()
     code.add(ROLLED)
     code.open(f"for (int i = r1 - r0; i < {m}; ++i)")
@@ -126,7 +126,7 @@ def _write_results(code: Code, block: Block) -> None:
     code.close(3)
 
 
-def _write_pixel(code: Code, block: Block, image: str, column: int, value: str) -> None:
+def _write_pixel(code: Code, block: WinogradBlock, image: str, column: int, value: str) -> None:
     """Pixel (r0 + i, c0 + column), but where the tile before has it."""
     finish, vector = block.finish, block.tile.vector
     moved = bool(block.tiles.size[1] % block.tiles.transform.outputs)
@@ -137,10 +137,10 @@ def _write_pixel(code: Code, block: Block, image: str, column: int, value: str) 
         sn, sc, sh, sw = view.strides
         terms = [(image, sn), ("(r0 + i)", sh), ("c0", sw), ("(n0 + n)", sc)]
         places.append((offset_of(terms, view.offset + column * sw), sc))
-    *given, (at, step) = places
+    *outer, (at, step) = places
     loads = {
         i: load(f"p{finish.first + i - 1}", place, stride, vector)
-        for i, (place, stride) in enumerate(given, 1)
+        for i, (place, stride) in enumerate(outer, 1)
     }
     result = finish.write(code, value, loads, vector, f"q{column}_")
     code.add(*store(f"p{block.parameter}", at, step, vector, result))

@@ -79,8 +79,8 @@ class Tiles:
             at = f"n + {i * x.strides[2]} + j * {x.strides[3]}"
             code.add(f"const {kind} x{i} = {load('xt', at, 1, vector)};")
         column = [f"x{i}" for i in range(edge)]
-        found = write_linear(code, self.transform.image, column, kind, "d")
-        code.add(*(f"rows[{i * edge} + j] = {name};" for i, name in enumerate(found)))
+        values = write_linear(code, self.transform.image, column, kind, "d")
+        code.add(*(f"rows[{i * edge} + j] = {name};" for i, name in enumerate(values)))
         code.close()
         code.add(ROLLED)
         code.open(f"for (int i = 0; i < {edge}; ++i)")

@@ -25,10 +25,10 @@ from eps.opencl.compile.lower import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from eps.opencl.compile.ir import Tensor
+    from eps.opencl.compile.ir import IrTensor
     from eps.opencl.compile.lower.node import NodeView
 
-    Lowering = Callable[[NodeView], Tensor | Sequence[Tensor]]
+    Lowering = Callable[[NodeView], IrTensor | Sequence[IrTensor]]
 
 CONTRIB_DOMAIN = "com.microsoft"
 

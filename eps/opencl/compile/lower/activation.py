@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.compile.ir import Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, number
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def _mish(node: NodeView, a: Expr) -> Expr:
     return call("mul", a, call("tanh", _softplus(node, a)))
 
 
-def _unary(write: Callable[[NodeView, Expr], Expr]) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _unary(write: Callable[[NodeView, Expr], Expr]) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         x = node.input(0)
         if x.dtype not in ("float32", "float64"):
             raise Unsupported(f"{node.node.op_type} of {x.dtype}")
@@ -131,11 +131,11 @@ def _unary(write: Callable[[NodeView, Expr], Expr]) -> Callable[[NodeView], Tens
     return lower
 
 
-def _relu_of_any(node: NodeView) -> Tensor:
+def _relu_of_any(node: NodeView) -> IrTensor:
     return node.pointwise(lambda a: _relu(node, a), [node.input(0)])
 
 
-def _prelu(node: NodeView) -> Tensor:
+def _prelu(node: NodeView) -> IrTensor:
     x, slope = node.input(0), node.input(1)
     node.require_float32(0, 1)
     if node.opset < 7:
@@ -143,7 +143,7 @@ def _prelu(node: NodeView) -> Tensor:
     return node.pointwise(lambda a, s: _branch(_positive(a), a, call("mul", a, s)), [x, slope])
 
 
-def _batch_normalization(node: NodeView) -> Tensor:
+def _batch_normalization(node: NodeView) -> IrTensor:
     x = node.input(0)
     node.require_float32(0)
     if node.attr("training_mode", 0) or len([o for o in node.node.outputs if o]) > 1:
@@ -159,7 +159,7 @@ def _batch_normalization(node: NodeView) -> Tensor:
     return node.pointwise(lambda a, f, b: call("fma", a, f, b), [x, *weights])
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "Relu": _relu_of_any,
     "Sigmoid": _unary(_sigmoid),
     "LeakyRelu": _unary(_leaky),
@@ -179,7 +179,7 @@ LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
     "BatchNormalization": _batch_normalization,
 }
 
-CONTRIB: Mapping[str, Callable[[NodeView], Tensor]] = {
+CONTRIB: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "Gelu": _unary(_gelu),
     "QuickGelu": _unary(_quick_gelu),
 }

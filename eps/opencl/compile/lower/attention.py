@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
-from eps.opencl.compile.ir import Concat, Gather, Softmax, Stretch, Tensor, Unsupported
+from eps.opencl.compile.ir import Concat, Gather, IrTensor, Softmax, Stretch, Unsupported
 from eps.opencl.compile.lower.dense import product, transpose
 from eps.opencl.compile.lower.node import NodeView, call, constant, number
 from eps.opencl.compile.lower.shape import slice_tensor
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.expression import Expr
 
-    Result = Tensor | Sequence[Tensor]
+    Result = IrTensor | Sequence[IrTensor]
 
 KNOWN = {
     "is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap",
@@ -41,14 +41,14 @@ class Rules:
     """
 
     scale: float
-    allowed: tuple[Tensor, ...] = ()
-    bias: tuple[Tensor, ...] = ()
+    allowed: tuple[IrTensor, ...] = ()
+    bias: tuple[IrTensor, ...] = ()
     fill: float = LOWEST
     softcap: float = 0.0
     empty_rows: bool = False
 
 
-def attend(node: NodeView, q: Tensor, k: Tensor, v: Tensor, rules: Rules) -> Tensor:
+def attend(node: NodeView, q: IrTensor, k: IrTensor, v: IrTensor, rules: Rules) -> IrTensor:
     """[B, N, S, H], keys [B, N, L, H] and values [B, N, L, V] to [B, N, S, V]."""
     rank = len(k.shape)
     turned = transpose(node, k, (*range(rank - 2), rank - 1, rank - 2))
@@ -66,7 +66,7 @@ def attend(node: NodeView, q: Tensor, k: Tensor, v: Tensor, rules: Rules) -> Ten
         return s
 
     ready = node.pointwise(finish, [scores, *rules.allowed, *rules.bias])
-    weights = Tensor(ready.shape, "float32")
+    weights = IrTensor(ready.shape, "float32")
     node.emit(Softmax((ready,), weights, len(ready.shape) - 1))
     if rules.empty_rows and (rules.allowed or rules.bias):
         weights = node.pointwise(
@@ -84,12 +84,12 @@ def _mask_weight(weight: Expr, allowed: Sequence[Expr], bias: Sequence[Expr]) ->
     for mask in allowed:
         weight = call("where", mask, weight, zero, dtype=weight.dtype)
     for added in bias:
-        seen = call("gt", added, number(-np.inf, added), dtype="bool")
-        weight = call("where", seen, weight, zero, dtype=weight.dtype)
+        is_visible = call("gt", added, number(-np.inf, added), dtype="bool")
+        weight = call("where", is_visible, weight, zero, dtype=weight.dtype)
     return weight
 
 
-def split_heads(node: NodeView, x: Tensor, heads: int) -> Tensor:
+def split_heads(node: NodeView, x: IrTensor, heads: int) -> IrTensor:
     """[B, S, N * H] as [B, N, S, H]."""
     b, s, width = x.shape
     if heads < 1 or width % heads:
@@ -97,18 +97,18 @@ def split_heads(node: NodeView, x: Tensor, heads: int) -> Tensor:
     return transpose(node, node.reshape(x, (b, s, heads, width // heads)), (0, 2, 1, 3))
 
 
-def join_heads(node: NodeView, x: Tensor) -> Tensor:
+def join_heads(node: NodeView, x: IrTensor) -> IrTensor:
     """[B, N, S, H] as [B, S, N * H]."""
     b, n, s, h = x.shape
     return node.reshape(transpose(node, x, (0, 2, 1, 3)), (b, s, n * h))
 
 
-def causal_mask(s: int, length: int) -> Tensor:
+def causal_mask(s: int, length: int) -> IrTensor:
     """[S, L]: a query sees keys up to its own place, the first of them `length - s` behind."""
     return constant(np.tril(np.ones((s, length), np.bool_), length - s))
 
 
-def _padding_mask(node: NodeView, mask: Tensor, batch: int, s: int, length: int) -> Tensor:
+def _padding_mask(node: NodeView, mask: IrTensor, batch: int, s: int, length: int) -> IrTensor:
     """A mask of com.microsoft as bool [B, 1, 1 or S, L].
 
     Forms: [B] numbers of valid keys, [B, L] and [B, S, L] with 0 for keys not seen.
@@ -126,13 +126,13 @@ def _padding_mask(node: NodeView, mask: Tensor, batch: int, s: int, length: int)
     return node.pointwise(lambda m: call("cast", m, dtype="bool"), [apart], "bool")
 
 
-def _refuse(node: NodeView, given: Mapping[int, str]) -> None:
-    for position, what in given.items():
+def _refuse(node: NodeView, unsupported: Mapping[int, str]) -> None:
+    for position, what in unsupported.items():
         if node.has(position):
             raise Unsupported(f"{node.node.op_type} with {what}")
 
 
-def _packed_attention(node: NodeView) -> Tensor:
+def _packed_attention(node: NodeView) -> IrTensor:
     """com.microsoft Attention: one product makes queries, keys and values."""
     node.require_float32(0, 1)
     _refuse(node, {4: "past keys", 6: "a length of the past"})
@@ -155,7 +155,7 @@ def _packed_attention(node: NodeView) -> Tensor:
     return join_heads(node, attend(node, parts[0], parts[1], parts[2], rules))
 
 
-def _contrib_rules(node: NodeView, q: Tensor, k: Tensor, *, mask: int, bias: int) -> Rules:
+def _contrib_rules(node: NodeView, q: IrTensor, k: IrTensor, *, mask: int, bias: int) -> Rules:
     (batch, _, s, h), length = q.shape, k.shape[2]
     allowed = []
     if node.has(mask):
@@ -175,40 +175,40 @@ def _contrib_rules(node: NodeView, q: Tensor, k: Tensor, *, mask: int, bias: int
     )
 
 
-def _multi_head(node: NodeView) -> Tensor:
+def _multi_head(node: NodeView) -> IrTensor:
     """com.microsoft MultiHeadAttention: queries, keys and values come apart."""
     node.require_float32(0)
     _refuse(node, {6: "past keys", 7: "past values", 8: "a length of the past", 9: "a cache"})
     heads = int(node.attr("num_heads"))
     if not (node.has(1) and node.has(2)) or len(node.input(0).shape) != 3:
         raise Unsupported("queries, keys and values packed into one")
-    given = [node.input(i) for i in range(3)]
-    for i, x in enumerate(given):
+    projections = [node.input(i) for i in range(3)]
+    for i, x in enumerate(projections):
         node.require_float32(i)
         if len(x.shape) not in (3, 4):
             raise Unsupported(f"input {i} of rank {len(x.shape)}")
     if node.has(3):
-        if any(len(x.shape) == 4 for x in given):
+        if any(len(x.shape) == 4 for x in projections):
             raise Unsupported("a bias of keys that are split into heads")
         at = 0
-        for i, x in enumerate(given):
+        for i, x in enumerate(projections):
             part = slice_tensor(node, node.input(3), [slice(at, at + x.shape[-1])])
-            given[i] = node.pointwise(lambda a, b: call("add", a, b), [x, part])
+            projections[i] = node.pointwise(lambda a, b: call("add", a, b), [x, part])
             at += x.shape[-1]
-    parts = [x if len(x.shape) == 4 else split_heads(node, x, heads) for x in given]
+    parts = [x if len(x.shape) == 4 else split_heads(node, x, heads) for x in projections]
     rules = _contrib_rules(node, parts[0], parts[1], mask=4, bias=5)
     return join_heads(node, attend(node, parts[0], parts[1], parts[2], rules))
 
 
-def _attention(node: NodeView) -> list[Tensor]:
+def _attention(node: NodeView) -> list[IrTensor]:
     """ONNX Attention-23: present keys and values are the past ones with those given after."""
     node.require_float32(0, 1, 2)
     _refuse(node, {6: "lengths without padding"})
     unknown = node.node.attributes.keys() - KNOWN
     if unknown:
         raise Unsupported(f"Attention with {', '.join(sorted(unknown))}")
-    asked = [bool(name) for name in node.node.outputs]
-    if len(asked) > 3 and asked[3]:
+    has_output = [bool(name) for name in node.node.outputs]
+    if len(has_output) > 3 and has_output[3]:
         raise Unsupported("scores as an output")
     q, k, v = (_input_heads(node, i) for i in range(3))
     if node.has(4) != node.has(5):
@@ -225,7 +225,7 @@ def _attention(node: NodeView) -> list[Tensor]:
     return [result, k, v]
 
 
-def _input_heads(node: NodeView, position: int) -> Tensor:
+def _input_heads(node: NodeView, position: int) -> IrTensor:
     x = node.input(position)
     if len(x.shape) == 4:
         return x
@@ -235,15 +235,15 @@ def _input_heads(node: NodeView, position: int) -> Tensor:
     return split_heads(node, x, int(heads))
 
 
-def _join(node: NodeView, parts: Sequence[Tensor], axis: int) -> Tensor:
+def _join(node: NodeView, parts: Sequence[IrTensor], axis: int) -> IrTensor:
     shape = list(parts[0].shape)
     shape[axis] = sum(p.shape[axis] for p in parts)
-    output = Tensor(tuple(shape), parts[0].dtype)
+    output = IrTensor(tuple(shape), parts[0].dtype)
     node.emit(Concat(tuple(parts), output, axis))
     return output
 
 
-def _repeat_heads(node: NodeView, x: Tensor, groups: int) -> Tensor:
+def _repeat_heads(node: NodeView, x: IrTensor, groups: int) -> IrTensor:
     """Each head `groups` times, next to itself."""
     if groups == 1:
         return x
@@ -253,10 +253,10 @@ def _repeat_heads(node: NodeView, x: Tensor, groups: int) -> Tensor:
     return node.reshape(node.alias(apart, Stretch(wide), wide), (b, n * groups, length, h))
 
 
-def _standard_rules(node: NodeView, q: Tensor, k: Tensor) -> Rules:
+def _standard_rules(node: NodeView, q: IrTensor, k: IrTensor) -> Rules:
     s, length, h = q.shape[2], k.shape[2], q.shape[3]
-    allowed: list[Tensor] = []
-    bias: list[Tensor] = []
+    allowed: list[IrTensor] = []
+    bias: list[IrTensor] = []
     if node.has(3):
         mask = node.input(3)
         if mask.shape[-1] != length:
@@ -277,7 +277,7 @@ def _standard_rules(node: NodeView, q: Tensor, k: Tensor) -> Rules:
     )
 
 
-def _rotary_standard(node: NodeView) -> Tensor:
+def _rotary_standard(node: NodeView) -> IrTensor:
     """ONNX RotaryEmbedding-23: X, cos and sin caches, and maybe positions."""
     node.require_float32(0, 1, 2)
     caches = node.input(1), node.input(2)
@@ -289,7 +289,7 @@ def _rotary_standard(node: NodeView) -> Tensor:
     return _rotate_pairs(node, caches)
 
 
-def _rotary_contrib(node: NodeView) -> Tensor:
+def _rotary_contrib(node: NodeView) -> IrTensor:
     """com.microsoft RotaryEmbedding: X, positions or the first of them, cos and sin caches."""
     node.require_float32(0, 2, 3)
     if node.attr("scale", 1.0) != 1.0 or node.attr("is_packed_batching", 0):
@@ -302,23 +302,23 @@ def _rotary_contrib(node: NodeView) -> Tensor:
     return _rotate_pairs(node, tuple(_pick_rows(node, node.input(i), places) for i in (2, 3)))
 
 
-def _pick_rows(node: NodeView, cache: Tensor, places: Tensor) -> Tensor:
-    output = Tensor((*places.shape, *cache.shape[1:]), cache.dtype)
+def _pick_rows(node: NodeView, cache: IrTensor, places: IrTensor) -> IrTensor:
+    output = IrTensor((*places.shape, *cache.shape[1:]), cache.dtype)
     node.emit(Gather((cache, places), output, 0))
     return output
 
 
-def _rotate_pairs(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
+def _rotate_pairs(node: NodeView, caches: Sequence[IrTensor]) -> IrTensor:
     """Pairs of channels turned: (a, b) to (a cos - b sin, a sin + b cos)."""
-    given = node.input(0)
-    x, heads = given, int(node.attr("num_heads", 0))
+    source = node.input(0)
+    x, heads = source, int(node.attr("num_heads", 0))
     turned = int(node.attr("rotary_embedding_dim", 0))
-    if len(given.shape) == 3:
+    if len(source.shape) == 3:
         if not heads:
             if turned:
                 raise Unsupported("RotaryEmbedding of a part without num_heads")
-            heads = given.shape[2] // (2 * caches[0].shape[-1])
-        x = split_heads(node, given, heads)
+            heads = source.shape[2] // (2 * caches[0].shape[-1])
+        x = split_heads(node, source, heads)
     turned = turned or x.shape[3]
     half = turned // 2
     if caches[0].shape[-1] != half:
@@ -328,11 +328,11 @@ def _rotate_pairs(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
     part = slice_tensor(node, x, [*whole, slice(0, turned)])
     if node.attr("interleaved", 0):
         pairs = node.reshape(part, (*x.shape[:3], half, 2))
-        a, b = (_last(node, pairs, i) for i in (0, 1))
+        a, b = (_last_input(node, pairs, i) for i in (0, 1))
     else:
         a, b = (slice_tensor(node, part, [*whole, slice(s, s + half)]) for s in (0, half))
-    first = node.pointwise(_real, [a, b, cos, sin])
-    second = node.pointwise(_imaginary, [a, b, cos, sin])
+    first = node.pointwise(_real_part, [a, b, cos, sin])
+    second = node.pointwise(_imaginary_part, [a, b, cos, sin])
     if node.attr("interleaved", 0):
         ends = [node.reshape(t, (*t.shape, 1)) for t in (first, second)]
         result = node.reshape(_join(node, ends, 4), part.shape)
@@ -341,19 +341,19 @@ def _rotate_pairs(node: NodeView, caches: Sequence[Tensor]) -> Tensor:
     if turned < x.shape[3]:
         rest = slice_tensor(node, x, [*whole, slice(turned, None)])
         result = _join(node, [result, rest], 3)
-    return join_heads(node, result) if len(given.shape) == 3 else result
+    return join_heads(node, result) if len(source.shape) == 3 else result
 
 
-def _last(node: NodeView, x: Tensor, at: int) -> Tensor:
+def _last_input(node: NodeView, x: IrTensor, at: int) -> IrTensor:
     picked = slice_tensor(node, x, [slice(None)] * 4 + [slice(at, at + 1)])
     return node.reshape(picked, x.shape[:-1])
 
 
-def _real(a: Expr, b: Expr, c: Expr, s: Expr) -> Expr:
+def _real_part(a: Expr, b: Expr, c: Expr, s: Expr) -> Expr:
     return call("sub", call("mul", a, c), call("mul", b, s))
 
 
-def _imaginary(a: Expr, b: Expr, c: Expr, s: Expr) -> Expr:
+def _imaginary_part(a: Expr, b: Expr, c: Expr, s: Expr) -> Expr:
     return call("add", call("mul", a, s), call("mul", b, c))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.compile.ir import Gather, LayerNorm, Tensor, Unsupported
+from eps.opencl.compile.ir import Gather, IrTensor, LayerNorm, Unsupported
 from eps.opencl.compile.lower.dense import LOWERINGS as DENSE
 from eps.opencl.compile.lower.node import NodeView, call, constant, number
 from eps.opencl.compile.lower.pooling import reduce_axes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.expression import Expr
 
-    Result = Tensor | Sequence[Tensor]
+    Result = IrTensor | Sequence[IrTensor]
 
 GEMM_OPSET = 13
 """The version of ai.onnx Gemm that FusedGemm extends; its own domain's version is 1."""
@@ -23,7 +23,7 @@ _CLIP_LIMIT = 3.4028234663852886e38
 _GELU_CUBE, _GELU_SCALE = 0.044715, 0.7978845608028654
 
 
-def _add_terms(node: NodeView, terms: Sequence[Tensor]) -> Tensor:
+def _add_terms(node: NodeView, terms: Sequence[IrTensor]) -> IrTensor:
     def write(*args: Expr) -> Expr:
         total = args[0]
         for arg in args[1:]:
@@ -47,8 +47,8 @@ def _fast_gelu(a: Expr) -> Expr:
     return call("mul", half, call("add", gate, number(1, a)))
 
 
-def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         terms = node.present_inputs()
         node.require_float32(*range(len(terms)))
         if len(terms) == 1:
@@ -58,27 +58,27 @@ def _with_bias(function: Callable[[Expr], Expr]) -> Callable[[NodeView], Tensor]
     return lower
 
 
-def _bias_add(node: NodeView) -> Tensor:
+def _bias_add(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     return _add_terms(node, node.present_inputs())
 
 
-def _normalise(node: NodeView, x: Tensor, weights: Sequence[int], *, rms: bool) -> Tensor:
+def _normalise(node: NodeView, x: IrTensor, weights: Sequence[int], *, rms: bool) -> IrTensor:
     flat = [constant(node.constant(i, "a weight of the normalisation")) for i in weights]
     count = x.shape[-1]
     if any(w.shape != (count,) or w.dtype != "float32" for w in flat):
         raise Unsupported(f"weights of shapes {[w.shape for w in flat]}")
-    output = Tensor(x.shape, "float32")
+    output = IrTensor(x.shape, "float32")
     node.emit(LayerNorm((x, *flat), output, count, node.attr("epsilon", 1e-12), rms))
     return output
 
 
-def _skip_norm(*, rms: bool) -> Callable[[NodeView], list[Tensor]]:
+def _skip_norm(*, rms: bool) -> Callable[[NodeView], list[IrTensor]]:
     """The sum that is normalised is the fourth output; mean and deviation are not given."""
 
-    def lower(node: NodeView) -> list[Tensor]:
-        asked = [bool(name) for name in node.node.outputs]
-        if any(asked[1:3]):
+    def lower(node: NodeView) -> list[IrTensor]:
+        has_output = [bool(name) for name in node.node.outputs]
+        if any(has_output[1:3]):
             raise Unsupported("mean and deviation as outputs")
         x, skip, last = node.input(0), node.input(1), 3 if rms else 4
         node.require_float32(0, 1)
@@ -92,20 +92,20 @@ def _skip_norm(*, rms: bool) -> Callable[[NodeView], list[Tensor]]:
     return lower
 
 
-def _simplified_layer_norm(node: NodeView) -> Tensor:
+def _simplified_layer_norm(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     return _normalise(node, node.input(0), [1], rms=True)
 
 
-def _look_up(node: NodeView, table: Tensor, ids: Tensor) -> Tensor:
+def _look_up(node: NodeView, table: IrTensor, ids: IrTensor) -> IrTensor:
     if ids.dtype not in ("int32", "int64") or table.dtype != "float32":
         raise Unsupported(f"ids of {ids.dtype} into a table of {table.dtype}")
-    output = Tensor((*ids.shape, table.shape[1]), "float32")
+    output = IrTensor((*ids.shape, table.shape[1]), "float32")
     node.emit(Gather((table, ids), output, 0))
     return output
 
 
-def _embed_norm(node: NodeView) -> list[Tensor]:
+def _embed_norm(node: NodeView) -> list[IrTensor]:
     """Word, position and segment embeddings added and normalised; the mask's ones counted."""
     ids = node.input(0)
     if len(ids.shape) != 2:
@@ -123,8 +123,8 @@ def _embed_norm(node: NodeView) -> list[Tensor]:
     total = _add_terms(node, terms)
     result = _normalise(node, total, [5, 6], rms=False)
     outputs = [result]
-    asked = [bool(name) for name in node.node.outputs]
-    if any(asked[1:]):
+    has_output = [bool(name) for name in node.node.outputs]
+    if any(has_output[1:]):
         if not node.has(7):
             raise Unsupported("an index of a mask that is not given")
         outputs.append(node.reshape(reduce_axes(node, node.input(7), "sum", (1,)), (batch,)))
@@ -157,22 +157,22 @@ _FUSED: Mapping[str, tuple[Callable[..., Expr], tuple[float, ...]]] = {
 """Activations of fused operators: the expression, and its parameters' defaults."""
 
 
-def _activate(node: NodeView, x: Tensor, name: str, given: Sequence[float]) -> Tensor:
+def _activate(node: NodeView, x: IrTensor, name: str, parameters: Sequence[float]) -> IrTensor:
     if not name:
         return x
     if name not in _FUSED:
         raise Unsupported(f"a fused {name}")
     function, defaults = _FUSED[name]
-    values = [*given, *defaults[len(given) :]][: len(defaults)]
+    values = [*parameters, *defaults[len(parameters) :]][: len(defaults)]
     return node.pointwise(lambda a: function(a, *values), [x])
 
 
-def _single(result: Result) -> Tensor:
-    assert isinstance(result, Tensor), "convolutions and products give one tensor"
+def _single(result: Result) -> IrTensor:
+    assert isinstance(result, IrTensor), "convolutions and products give one tensor"
     return result
 
 
-def _fused_conv(node: NodeView) -> Tensor:
+def _fused_conv(node: NodeView) -> IrTensor:
     """Conv, plus a tensor of its shape, then an activation."""
     result = _single(DENSE["Conv"](node))
     if node.has(3):
@@ -182,10 +182,10 @@ def _fused_conv(node: NodeView) -> Tensor:
     return _activate(node, result, str(node.attr("activation", "")), values)
 
 
-def _fused_gemm(node: NodeView) -> Tensor:
+def _fused_gemm(node: NodeView) -> IrTensor:
     result = _single(DENSE["Gemm"](replace(node, opset=GEMM_OPSET)))
-    given = [node.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
-    values = [float(v) for v in given if v is not None]
+    parameters = [node.attr(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
+    values = [float(v) for v in parameters if v is not None]
     return _activate(node, result, str(node.attr("activation", "")), values)
 
 

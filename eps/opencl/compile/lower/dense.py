@@ -9,10 +9,10 @@ import numpy as np
 
 from eps.opencl.compile.ir import (
     Convolution,
+    IrTensor,
     MatMul,
     Permute,
     Stretch,
-    Tensor,
     TransposedConvolution,
     Unsupported,
     Window,
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-def _matmul(node: NodeView) -> Tensor:
+def _matmul(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     return product(node, node.input(0), node.input(1))
 
 
-def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
+def product(node: NodeView, a: IrTensor, b: IrTensor) -> IrTensor:
     """numpy's matmul; of integers as int32."""
     if not a.shape or not b.shape:
         raise Unsupported("a matrix product of a scalar")
@@ -57,7 +57,7 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
         rows = _stretch(node, rows, (*batch, m, k))
         columns = _stretch(node, columns, (*batch, k, n))
     sums = "float32" if a.dtype == "float32" else "int32"
-    output = Tensor((*rows.shape[:-1], n), sums)
+    output = IrTensor((*rows.shape[:-1], n), sums)
     if not k:
         raise Unsupported("a matrix product over nothing")
     node.emit(MatMul((rows, columns), output))
@@ -69,7 +69,7 @@ def product(node: NodeView, a: Tensor, b: Tensor) -> Tensor:
     return node.reshape(output, shape)
 
 
-def _stretch(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
+def _stretch(node: NodeView, x: IrTensor, shape: Sequence[int]) -> IrTensor:
     if x.shape == tuple(shape):
         return x
     if x.constant is not None:
@@ -77,7 +77,7 @@ def _stretch(node: NodeView, x: Tensor, shape: Sequence[int]) -> Tensor:
     return node.alias(x, Stretch(tuple(shape)), shape)
 
 
-def transpose(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
+def transpose(node: NodeView, x: IrTensor, axes: Sequence[int]) -> IrTensor:
     """numpy's transpose."""
     axes = tuple(axes)
     if sorted(axes) != list(range(len(x.shape))):
@@ -89,18 +89,18 @@ def transpose(node: NodeView, x: Tensor, axes: Sequence[int]) -> Tensor:
     return node.alias(x, Permute(axes), [x.shape[a] for a in axes])
 
 
-def _swap_axes(node: NodeView, x: Tensor) -> Tensor:
+def _swap_axes(node: NodeView, x: IrTensor) -> IrTensor:
     rank = len(x.shape)
     return transpose(node, x, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _scale(node: NodeView, x: Tensor, factor: float) -> Tensor:
+def _scale(node: NodeView, x: IrTensor, factor: float) -> IrTensor:
     if factor == 1.0:
         return x
     return node.pointwise(lambda a: call("mul", a, number(factor, a)), [x])
 
 
-def _gemm(node: NodeView) -> Tensor:
+def _gemm(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     a, b = node.input(0), node.input(1)
     if node.opset < 7 and node.has(2) and len(node.input(2).shape) != 2 and node.opset < 6:
@@ -117,7 +117,7 @@ def _gemm(node: NodeView) -> Tensor:
     return node.pointwise(lambda x, y: call("add", x, y), [result, bias])
 
 
-def _fused_matmul(node: NodeView) -> Tensor:
+def _fused_matmul(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     a, b = node.input(0), node.input(1)
     if node.attr("transBatchA", 0) or node.attr("transBatchB", 0):
@@ -129,7 +129,7 @@ def _fused_matmul(node: NodeView) -> Tensor:
     return _scale(node, product(node, a, b), node.attr("alpha", 1.0))
 
 
-def _conv(node: NodeView) -> Tensor:
+def _conv(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     x, w = as_image(node, node.input(0)), node.input(1)
     weights = image_weights(node.constant(1, "the weight of a convolution"))
@@ -138,12 +138,12 @@ def _conv(node: NodeView) -> Tensor:
         raise Unsupported(f"{x.shape[1]} channels, {groups} groups, weights {w.shape}")
     window = conv_window(node, x, weights)
     rows, columns = window_output(x.shape, window)
-    output = Tensor((x.shape[0], weights.shape[0], rows, columns), "float32")
+    output = IrTensor((x.shape[0], weights.shape[0], rows, columns), "float32")
     node.emit(Convolution((x, constant(weights)), output, window, groups))
     return _finish(node, output)
 
 
-def _conv_transpose(node: NodeView) -> Tensor:
+def _conv_transpose(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     x = as_image(node, node.input(0))
     weights = image_weights(node.constant(1, "the weight of a transposed convolution"))
@@ -152,40 +152,40 @@ def _conv_transpose(node: NodeView) -> Tensor:
         raise Unsupported(f"{x.shape[1]} channels, {groups} groups, weights {weights.shape}")
     strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
     kernel = (weights.shape[2], weights.shape[3])
-    extra, wanted = pair(node, "output_padding", 0), node.attr("output_shape")
+    extra, output_shape = pair(node, "output_padding", 0), node.attr("output_shape")
     full = [
         (n - 1) * s + (k - 1) * d + 1 + e
         for n, s, k, d, e in zip(x.shape[2:], strides, kernel, dilations, extra, strict=True)
     ]
-    pads = _transposed_pads(node, full, wanted)
+    pads = _transposed_pads(node, full, output_shape)
     size = [full[i] - pads[i] - pads[i + 2] for i in (0, 1)]
     if min(size) < 1 or min(pads) < 0:
         raise Unsupported(f"a transposed convolution of pads {pads}")
     window = Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
-    output = Tensor((x.shape[0], weights.shape[1] * groups, *size), "float32")
+    output = IrTensor((x.shape[0], weights.shape[1] * groups, *size), "float32")
     node.emit(TransposedConvolution((x, constant(weights)), output, window, groups))
     return _finish(node, output)
 
 
 def _transposed_pads(
-    node: NodeView, full: Sequence[int], wanted: Sequence[int] | None
+    node: NodeView, full: Sequence[int], output_shape: Sequence[int] | None
 ) -> tuple[int, int, int, int]:
     """ONNX ConvTranspose: `output_shape` wins over `pads`."""
     mode = node.attr("auto_pad", "NOTSET")
-    if wanted is None and mode in ("NOTSET", "VALID", ""):
-        given = node.attr("pads") if mode == "NOTSET" else None
-        return explicit_pads(node, given)
+    if output_shape is None and mode in ("NOTSET", "VALID", ""):
+        pads = node.attr("pads") if mode == "NOTSET" else None
+        return explicit_pads(node, pads)
     strides, rank = pair(node, "strides", 1), len(node.input(0).shape) - 2
     shape = [n * s for n, s in zip(_as_sizes(node), strides, strict=True)]
-    if wanted is not None:
-        shape = [1] * (2 - rank) + [int(v) for v in wanted][-rank:]
+    if output_shape is not None:
+        shape = [1] * (2 - rank) + [int(v) for v in output_shape][-rank:]
     begins, ends = [], []
     for f, n in zip(full, shape, strict=True):
         total = max(f - n, 0)
         small, large = total // 2, total - total // 2
         begins.append(small if mode == "SAME_UPPER" else large)
         ends.append(large if mode == "SAME_UPPER" else small)
-    if wanted is not None and mode in ("NOTSET", "SAME_LOWER"):
+    if output_shape is not None and mode in ("NOTSET", "SAME_LOWER"):
         raise Unsupported("output_shape with an uneven rest on this side")
     return begins[0], begins[1], ends[0], ends[1]
 
@@ -195,7 +195,7 @@ def _as_sizes(node: NodeView) -> list[int]:
     return [1, *shape] if len(shape) == 1 else list(shape)
 
 
-def _finish(node: NodeView, output: Tensor) -> Tensor:
+def _finish(node: NodeView, output: IrTensor) -> IrTensor:
     """Bias added, and [N, C, 1, L] as [N, C, L] again."""
     if node.has(2):
         bias = node.reshape(
@@ -207,10 +207,10 @@ def _finish(node: NodeView, output: Tensor) -> Tensor:
     return output
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
 }
-CONTRIB: Mapping[str, Callable[[NodeView], Tensor]] = {"FusedMatMul": _fused_matmul}
+CONTRIB: Mapping[str, Callable[[NodeView], IrTensor]] = {"FusedMatMul": _fused_matmul}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.ir import Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower.dense import product, transpose
 from eps.opencl.compile.lower.pooling import reduce_axes
 
@@ -18,7 +18,7 @@ _ELLIPSIS = "ABCDEFGHIJ"
 """Letters that stand for the axes of "..."; an equation that has them itself is refused."""
 
 
-def _einsum(node: NodeView) -> Tensor:
+def _einsum(node: NodeView) -> IrTensor:
     operands = node.present_inputs()
     if not 1 <= len(operands) <= 2:
         raise Unsupported(f"Einsum of {len(operands)} operands")
@@ -63,7 +63,7 @@ def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return written, right.replace("...", _ELLIPSIS[:wide])
 
 
-def _sum_axes(node: NodeView, x: Tensor, term: str, kept: set[str]) -> tuple[Tensor, str]:
+def _sum_axes(node: NodeView, x: IrTensor, term: str, kept: set[str]) -> tuple[IrTensor, str]:
     """The operand without the axes that only it has."""
     axes = [i for i, c in enumerate(term) if c not in kept]
     if not axes:
@@ -75,11 +75,11 @@ def _sum_axes(node: NodeView, x: Tensor, term: str, kept: set[str]) -> tuple[Ten
 
 def _pair(
     node: NodeView,
-    operands: Sequence[Tensor],
+    operands: Sequence[IrTensor],
     terms: Sequence[str],
     result: str,
     sizes: Mapping[str, int],
-) -> Tensor:
+) -> IrTensor:
     """Axes of both and the result are a batch, of both only are summed over."""
     a, first = _sum_axes(node, operands[0], terms[0], set(result) | set(terms[1]))
     b, second = _sum_axes(node, operands[1], terms[1], set(result) | set(terms[0]))
@@ -89,7 +89,7 @@ def _pair(
     rows = [c for c in first if c not in second]
     columns = [c for c in second if c not in first]
 
-    def fold_axes(x: Tensor, term: str, groups: Sequence[Sequence[str]]) -> Tensor:
+    def fold_axes(x: IrTensor, term: str, groups: Sequence[Sequence[str]]) -> IrTensor:
         order = [term.index(c) for group in groups for c in group]
         shape = [*(sizes[c] for c in groups[0]), *(_size(g, sizes) for g in groups[1:])]
         return node.reshape(transpose(node, x, order), shape)
@@ -106,4 +106,4 @@ def _size(letters: Sequence[str], sizes: Mapping[str, int]) -> int:
     return prod(sizes[c] for c in letters)
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {"Einsum": _einsum}
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {"Einsum": _einsum}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.opencl.compile.expression import Expr, Literal
-from eps.opencl.compile.ir import Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower.node import FLOATS, NodeView, call, number, require_type
 from ort_lite.ep import InvalidArgument, numpy_dtype
 
@@ -26,8 +26,8 @@ _COMPARISONS = {
 _BITS = {"BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor"}
 
 
-def _float_function(name: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _float_function(name: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         x = node.input(0)
         if x.dtype not in FLOATS:
             raise Unsupported(f"{node.node.op_type} of {x.dtype}")
@@ -36,8 +36,8 @@ def _float_function(name: str) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _arithmetic(name: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _arithmetic(name: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         operands = [node.input(0), node.input(1)]
         _require_modern(node)
         if operands[0].dtype == "bool":
@@ -53,7 +53,7 @@ def _require_modern(node: NodeView) -> None:
         raise Unsupported("broadcasting as before opset 7")
 
 
-def _div(node: NodeView) -> Tensor:
+def _div(node: NodeView) -> IrTensor:
     x, y = node.input(0), node.input(1)
     _require_modern(node)
     if x.dtype not in FLOATS:
@@ -61,13 +61,13 @@ def _div(node: NodeView) -> Tensor:
     return node.pointwise(lambda a, b: call("div", a, b), [x, y])
 
 
-def _require_divisor(y: Tensor) -> None:
+def _require_divisor(y: IrTensor) -> None:
     """An integer division by zero ends the process on a CPU device."""
     if y.constant is None or not np.all(y.constant > 0):
         raise Unsupported("integer division by values that are not known to be positive")
 
 
-def _mod(node: NodeView) -> Tensor:
+def _mod(node: NodeView) -> IrTensor:
     x, y = node.input(0), node.input(1)
     if x.dtype in FLOATS:
         if not node.attr("fmod", 0):
@@ -78,7 +78,7 @@ def _mod(node: NodeView) -> Tensor:
     return node.pointwise(lambda a, b: call(name, a, b), [x, y])
 
 
-def _pow(node: NodeView) -> Tensor:
+def _pow(node: NodeView) -> IrTensor:
     base, exponent = node.input(0), node.input(1)
     if base.dtype not in FLOATS:
         raise Unsupported(f"Pow of {base.dtype}")
@@ -94,8 +94,8 @@ def _pow(node: NodeView) -> Tensor:
     return node.pointwise(write, [base, exponent])
 
 
-def _variadic(name: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _variadic(name: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         operands = node.present_inputs()
         if operands[0].dtype == "bool":
             raise Unsupported("arithmetic on bool")
@@ -111,8 +111,8 @@ def _variadic(name: str) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _compare(name: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _compare(name: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         _require_modern(node)
         operands = [node.input(0), node.input(1)]
         return node.pointwise(lambda a, b: call(name, a, b, dtype="bool"), operands, "bool")
@@ -120,8 +120,8 @@ def _compare(name: str) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _logic(name: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _logic(name: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         return node.pointwise(
             lambda *args: call(name, *args, dtype="bool"), node.present_inputs(), "bool"
         )
@@ -129,18 +129,18 @@ def _logic(name: str) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _bits(name: str) -> Callable[[NodeView], Tensor]:
+def _bits(name: str) -> Callable[[NodeView], IrTensor]:
     return lambda node: node.pointwise(lambda *args: call(name, *args), node.present_inputs())
 
 
-def _is_nan(node: NodeView) -> Tensor:
+def _is_nan(node: NodeView) -> IrTensor:
     x = node.input(0)
     if x.dtype not in FLOATS:
         raise Unsupported(f"IsNaN of {x.dtype}")
     return node.pointwise(lambda a: call("isnan", a, dtype="bool"), [x], "bool")
 
 
-def _is_inf(node: NodeView) -> Tensor:
+def _is_inf(node: NodeView) -> IrTensor:
     x, above, below = (
         node.input(0),
         node.attr("detect_positive", 1),
@@ -151,14 +151,14 @@ def _is_inf(node: NodeView) -> Tensor:
     return node.pointwise(lambda a: call("isinf", a, dtype="bool"), [x], "bool")
 
 
-def _where(node: NodeView) -> Tensor:
+def _where(node: NodeView) -> IrTensor:
     condition, x, y = node.input(0), node.input(1), node.input(2)
     return node.pointwise(
         lambda c, a, b: call("where", c, a, b, dtype=a.dtype), [condition, x, y], x.dtype
     )
 
 
-def _cast(node: NodeView) -> Tensor:
+def _cast(node: NodeView) -> IrTensor:
     x = node.input(0)
     if node.node.op_type == "CastLike":
         dtype = node.input(1).dtype
@@ -173,18 +173,18 @@ def _cast(node: NodeView) -> Tensor:
     return node.pointwise(lambda a: call("cast", a, dtype=dtype), [x], dtype)
 
 
-def _negate(node: NodeView) -> Tensor:
+def _negate(node: NodeView) -> IrTensor:
     return node.pointwise(lambda a: call("neg", a), [node.input(0)])
 
 
-def _absolute(node: NodeView) -> Tensor:
+def _absolute(node: NodeView) -> IrTensor:
     x = node.input(0)
     if x.dtype.startswith("uint"):
         return x
     return node.pointwise(lambda a: call("abs", a), [x])
 
 
-def _sign(node: NodeView) -> Tensor:
+def _sign(node: NodeView) -> IrTensor:
     def write(a: Expr) -> Expr:
         zero = number(0, a)
         up = call("where", call("gt", a, zero, dtype="bool"), number(1, a), a, dtype=a.dtype)
@@ -196,15 +196,15 @@ def _sign(node: NodeView) -> Tensor:
     return node.pointwise(write, [x])
 
 
-def _clip(node: NodeView) -> Tensor:
+def _clip(node: NodeView) -> IrTensor:
     x = node.input(0)
-    bounds: list[tuple[str, Tensor]] = []
+    bounds: list[tuple[str, IrTensor]] = []
     for position, (attribute, function) in enumerate((("min", "max"), ("max", "min")), 1):
         if node.has(position):
             bounds.append((function, node.input(position)))
         elif attribute in node.node.attributes:
             value = np.asarray(node.attr(attribute), x.dtype)
-            bounds.append((function, Tensor((), x.dtype, value)))
+            bounds.append((function, IrTensor((), x.dtype, value)))
 
     def write(a: Expr, *limits: Expr) -> Expr:
         for (function, _), limit in zip(bounds, limits, strict=True):
@@ -214,11 +214,11 @@ def _clip(node: NodeView) -> Tensor:
     return node.pointwise(write, [x, *(bound for _, bound in bounds)])
 
 
-def _identity(node: NodeView) -> Tensor:
+def _identity(node: NodeView) -> IrTensor:
     return node.input(0)
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     **{name: _float_function(function) for name, function in _FLOAT_FUNCTIONS.items()},
     **{name: _compare(function) for name, function in _COMPARISONS.items()},
     **{name: _bits(function) for name, function in _BITS.items()},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import EIGHT_BITS, Convolution, Tensor, Unsupported
+from eps.opencl.compile.ir import EIGHT_BITS, Convolution, IrTensor, Unsupported
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant
 from eps.opencl.compile.lower.quantised import saturate
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def _integers(node: NodeView, *positions: int) -> None:
     for position in positions:
-        found = node.input(position).dtype
-        if found not in EIGHT_BITS:
-            raise Unsupported(f"input {position} is {found}")
+        dtype = node.input(position).dtype
+        if dtype not in EIGHT_BITS:
+            raise Unsupported(f"input {position} is {dtype}")
 
 
-def _subtract_zero(node: NodeView, x: Tensor, zero: Tensor | None) -> Tensor:
+def _subtract_zero(node: NodeView, x: IrTensor, zero: IrTensor | None) -> IrTensor:
     """x - zero as 16-bit integers, or x itself where zero is 0."""
     nothing = zero is None or (zero.constant is not None and not zero.constant.any())
     if x.constant is not None and (zero is None or zero.constant is not None):
@@ -43,7 +43,7 @@ def _subtract_zero(node: NodeView, x: Tensor, zero: Tensor | None) -> Tensor:
     return node.pointwise(write, [x, zero], "int16")
 
 
-def _correct_zero(node: NodeView, total: Tensor, sums: Array, zero: Tensor | None) -> Tensor:
+def _correct_zero(node: NodeView, total: IrTensor, sums: Array, zero: IrTensor | None) -> IrTensor:
     """total - zero * sums: what a zero point that was left in the input has added."""
     if zero is None or (zero.constant is not None and not zero.constant.any()):
         return total
@@ -58,8 +58,8 @@ def _correct_zero(node: NodeView, total: Tensor, sums: Array, zero: Tensor | Non
 
 
 def integer_product(
-    node: NodeView, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None
-) -> Tensor:
+    node: NodeView, a: IrTensor, a_zero: IrTensor | None, b: IrTensor, b_zero: IrTensor | None
+) -> IrTensor:
     """(a - a_zero) @ (b - b_zero) as int32, which wraps.
 
     Args:
@@ -80,7 +80,9 @@ def integer_product(
     return _correct_zero(node, total, np.asarray(sums, np.int32), a_zero)
 
 
-def integer_convolution(node: NodeView, x: Tensor, zero: Tensor | None, weights: Array) -> Tensor:
+def integer_convolution(
+    node: NodeView, x: IrTensor, zero: IrTensor | None, weights: Array
+) -> IrTensor:
     """Convolution of x - zero with integers, as int32 [N, O, ...], which wraps.
 
     Args:
@@ -100,7 +102,7 @@ def integer_convolution(node: NodeView, x: Tensor, zero: Tensor | None, weights:
         outside = int(zero.constant.reshape(-1)[0])
     elif zero is not None and any(window.pads):
         image, zero = _subtract_zero(node, image, zero), None
-    output = Tensor((image.shape[0], kernel.shape[0], rows, columns), "int32")
+    output = IrTensor((image.shape[0], kernel.shape[0], rows, columns), "int32")
     made = Convolution((image, constant(kernel)), output, window, groups, None, outside)
     node.emit(made)
     sums = kernel.sum(axis=(1, 2, 3), dtype=np.int32).reshape(1, -1, 1, 1)
@@ -108,7 +110,7 @@ def integer_convolution(node: NodeView, x: Tensor, zero: Tensor | None, weights:
     return node.reshape(total, (*total.shape[:2], columns)) if len(x.shape) == 3 else total
 
 
-def _row_zero(node: NodeView, position: int) -> Tensor | None:
+def _row_zero(node: NodeView, position: int) -> IrTensor | None:
     """The scale or zero point of a left operand: for all, or [M] for its rows."""
     if not node.has(position):
         return None
@@ -118,13 +120,13 @@ def _row_zero(node: NodeView, position: int) -> Tensor | None:
     return node.reshape(zero, (*zero.shape, 1)) if len(zero.shape) == 1 else zero
 
 
-def _matmul_integer(node: NodeView) -> Tensor:
+def _matmul_integer(node: NodeView) -> IrTensor:
     _integers(node, 0, 1)
     b_zero = node.input(3) if node.has(3) else None
     return integer_product(node, node.input(0), _row_zero(node, 2), node.input(1), b_zero)
 
 
-def _qlinear_matmul(node: NodeView) -> Tensor:
+def _qlinear_matmul(node: NodeView) -> IrTensor:
     _integers(node, 0, 3, 7)
     node.require_float32(1, 4, 6)
     if node.input(6).size != 1 or node.input(7).size != 1:
@@ -147,13 +149,13 @@ def _conv_weights(node: NodeView, position: int, zero: int) -> Array:
     return weights - away.reshape(away.shape if away.size > 1 else ())
 
 
-def _conv_integer(node: NodeView) -> Tensor:
+def _conv_integer(node: NodeView) -> IrTensor:
     _integers(node, 0, 1)
     zero = node.reshape(node.input(2), ()) if node.has(2) else None
     return integer_convolution(node, node.input(0), zero, _conv_weights(node, 1, 3))
 
 
-def _qlinear_conv(node: NodeView) -> Tensor:
+def _qlinear_conv(node: NodeView) -> IrTensor:
     _integers(node, 0, 3, 7)
     node.require_float32(1, 4, 6)
     zero = node.reshape(node.input(2), ())
@@ -168,7 +170,7 @@ def _qlinear_conv(node: NodeView) -> Tensor:
     return _requantize(node, total, scales, node.input(6), node.input(7))
 
 
-def along_channels(node: NodeView, values: Tensor, rank: int) -> Tensor:
+def along_channels(node: NodeView, values: IrTensor, rank: int) -> IrTensor:
     """[O] along the channels of a result [N, O, ...], or one value for all."""
     if values.size == 1:
         return node.reshape(values, ())
@@ -176,8 +178,8 @@ def along_channels(node: NodeView, values: Tensor, rank: int) -> Tensor:
 
 
 def _requantize(
-    node: NodeView, total: Tensor, scales: Sequence[Tensor], scale: Tensor, zero: Tensor
-) -> Tensor:
+    node: NodeView, total: IrTensor, scales: Sequence[IrTensor], scale: IrTensor, zero: IrTensor
+) -> IrTensor:
     """total * scales[0] * scales[1] / scale + zero in zero's type."""
     zero, factor = node.reshape(zero, ()), _factor(node, [*scales, node.reshape(scale, ())])
 
@@ -188,7 +190,7 @@ def _requantize(
     return node.pointwise(write, [total, factor, zero], zero.dtype)
 
 
-def _factor(node: NodeView, scales: Sequence[Tensor]) -> Tensor:
+def _factor(node: NodeView, scales: Sequence[IrTensor]) -> IrTensor:
     """scales[0] * scales[1] / scales[2]."""
     known = [x.constant for x in scales if x.constant is not None]
     if len(known) == len(scales):
@@ -198,7 +200,7 @@ def _factor(node: NodeView, scales: Sequence[Tensor]) -> Tensor:
     )
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "MatMulInteger": _matmul_integer,
     "QLinearMatMul": _qlinear_matmul,
     "ConvInteger": _conv_integer,

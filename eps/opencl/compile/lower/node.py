@@ -9,7 +9,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import Arg, Call, Expr, Literal
-from eps.opencl.compile.ir import Alias, Op, Pointwise, Quantised, Reshape, Tensor, Unsupported
+from eps.opencl.compile.ir import Alias, IrTensor, Op, Pointwise, Quantised, Reshape, Unsupported
 from ort_lite.ep import attribute_value
 
 if TYPE_CHECKING:
@@ -34,21 +34,21 @@ class NodeView:
 
     node: Node
     opset: int
-    inputs: tuple[Tensor | None, ...]
+    inputs: tuple[IrTensor | None, ...]
     emit: Callable[[Op], None]
 
     def has(self, position: int) -> bool:
         """Whether an input is given."""
         return position < len(self.inputs) and self.inputs[position] is not None
 
-    def input(self, position: int) -> Tensor:
+    def input(self, position: int) -> IrTensor:
         """The tensor of a required input."""
-        found = self.inputs[position] if position < len(self.inputs) else None
-        if found is None:
+        tensor = self.inputs[position] if position < len(self.inputs) else None
+        if tensor is None:
             raise Unsupported(f"input {position} is missing")
-        return found
+        return tensor
 
-    def present_inputs(self) -> list[Tensor]:
+    def present_inputs(self) -> list[IrTensor]:
         """The inputs that are not omitted."""
         return [x for x in self.inputs if x is not None]
 
@@ -65,19 +65,19 @@ class NodeView:
 
     def attr(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - as the model says
         """An attribute as a Python value, or `default`."""
-        given = self.node.attributes.get(name)
-        return default if given is None else attribute_value(given)
+        attribute = self.node.attributes.get(name)
+        return default if attribute is None else attribute_value(attribute)
 
     def require_float32(self, *positions: int) -> None:
         """Refuse other element types."""
         for position in positions:
-            found = self.input(position).dtype
-            if found != "float32":
-                raise Unsupported(f"input {position} is {found}; this kernel takes float32")
+            dtype = self.input(position).dtype
+            if dtype != "float32":
+                raise Unsupported(f"input {position} is {dtype}; this kernel takes float32")
 
     def pointwise(
-        self, function: Callable[..., Expr], operands: Sequence[Tensor], dtype: str = ""
-    ) -> Tensor:
+        self, function: Callable[..., Expr], operands: Sequence[IrTensor], dtype: str = ""
+    ) -> IrTensor:
         """Emit an elementwise operation.
 
         Args:
@@ -86,23 +86,23 @@ class NodeView:
             dtype: Of the result, of the first operand where it is "".
         """
         shape = broadcast_shape(*(x.shape for x in operands))
-        kept: list[Tensor] = []
+        kept: list[IrTensor] = []
         args = [_argument(x, kept) for x in operands]
-        output = Tensor(shape, dtype or operands[0].dtype)
+        output = IrTensor(shape, dtype or operands[0].dtype)
         require_type(output.dtype)
         self.emit(Pointwise(tuple(kept), output, function(*args)))
         return output
 
-    def alias(self, source: Tensor, how: Any, shape: Sequence[int]) -> Tensor:  # noqa: ANN401 - Alias.how
+    def alias(self, source: IrTensor, how: Any, shape: Sequence[int]) -> IrTensor:  # noqa: ANN401 - Alias.how
         """Emit another way to see a tensor."""
-        output = Tensor(tuple(shape), source.dtype)
+        output = IrTensor(tuple(shape), source.dtype)
         self.emit(Alias((source,), output, how))
         held = source.quantised
         if held is not None and held.steps.axis is None:
             output.quantised = Quantised(self.alias(held.integers, how, shape), held.steps)
         return output
 
-    def reshape(self, source: Tensor, shape: Sequence[int]) -> Tensor:
+    def reshape(self, source: IrTensor, shape: Sequence[int]) -> IrTensor:
         """The tensor under another shape."""
         shape = tuple(shape)
         if shape == source.shape:
@@ -112,7 +112,7 @@ class NodeView:
         return self.alias(source, Reshape(shape), shape)
 
 
-def _argument(tensor: Tensor, kept: list[Tensor]) -> Expr:
+def _argument(tensor: IrTensor, kept: list[IrTensor]) -> Expr:
     require_type(tensor.dtype)
     if tensor.constant is not None and tensor.size == 1:
         return Literal(tensor.constant.reshape(-1)[0].item(), tensor.dtype)
@@ -135,9 +135,9 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
         raise Unsupported(f"shapes {list(shapes)} do not broadcast") from exc
 
 
-def constant(array: Array) -> Tensor:
+def constant(array: Array) -> IrTensor:
     """A tensor whose content is known."""
-    return Tensor(array.shape, array.dtype.name, np.ascontiguousarray(array).reshape(array.shape))
+    return IrTensor(array.shape, array.dtype.name, np.ascontiguousarray(array).reshape(array.shape))
 
 
 def call(function: str, *args: Expr, dtype: str = "") -> Call:

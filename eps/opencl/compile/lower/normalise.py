@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.compile.ir import Pool, Tensor, Unsupported, Window
+from eps.opencl.compile.ir import IrTensor, Pool, Unsupported, Window
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.compile.lower.pooling import reduce_axes
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.expression import Expr
 
-    Result = Tensor | Sequence[Tensor]
+    Result = IrTensor | Sequence[IrTensor]
 
 MVN_EPSILON = 1e-9
 """ONNX MeanVarianceNormalization-13 adds it to the deviation."""
 
 
-def standardise(node: NodeView, x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
+def standardise(node: NodeView, x: IrTensor, axes: Sequence[int], epsilon: float) -> IrTensor:
     """(x - mean) / sqrt(variance + epsilon) over `axes`."""
     mean = reduce_axes(node, x, "mean", axes)
     centred = node.pointwise(lambda a, m: call("sub", a, m), [x, mean])
@@ -36,7 +36,7 @@ def standardise(node: NodeView, x: Tensor, axes: Sequence[int], epsilon: float) 
     )
 
 
-def _group_norm(node: NodeView) -> Tensor:
+def _group_norm(node: NodeView) -> IrTensor:
     x, scale, bias = node.input(0), node.input(1), node.input(2)
     node.require_float32(0, 1, 2)
     groups = int(node.attr("num_groups"))
@@ -52,7 +52,7 @@ def _group_norm(node: NodeView) -> Tensor:
     return node.reshape(result, x.shape)
 
 
-def _mean_variance(node: NodeView) -> Tensor:
+def _mean_variance(node: NodeView) -> IrTensor:
     x = node.input(0)
     node.require_float32(0)
     axes = tuple(normal_axis(int(a), len(x.shape)) for a in node.attr("axes", (0, 2, 3)))
@@ -78,13 +78,13 @@ def _root(a: Expr, p: int) -> Expr:
     return a if p == 1 else call("pow", a, number(1 / p, a))
 
 
-def _norm(node: NodeView, x: Tensor, p: int, axes: Sequence[int]) -> Tensor:
+def _norm(node: NodeView, x: IrTensor, p: int, axes: Sequence[int]) -> IrTensor:
     raised = node.pointwise(lambda a: _raise_power(a, p), [x])
     total = reduce_axes(node, raised, "sum", axes)
     return node.pointwise(lambda a: _root(a, p), [total])
 
 
-def _lp_norm(node: NodeView) -> Tensor:
+def _lp_norm(node: NodeView) -> IrTensor:
     """A norm of zero divides as in numpy; ONNX's reference gives zero there, and so do we."""
     x, p = node.input(0), int(node.attr("p", 2))
     node.require_float32(0)
@@ -97,23 +97,23 @@ def _lp_norm(node: NodeView) -> Tensor:
     return node.pointwise(divide, [x, norm])
 
 
-def _global_lp_pool(node: NodeView) -> Tensor:
+def _global_lp_pool(node: NodeView) -> IrTensor:
     x = node.input(0)
     node.require_float32(0)
     return _norm(node, x, int(node.attr("p", 2)), range(2, len(x.shape)))
 
 
-def _lp_pool(node: NodeView) -> Tensor:
+def _lp_pool(node: NodeView) -> IrTensor:
     """The sum over a window is its mean, padding counted, times its size."""
-    given, p = node.input(0), int(node.attr("p", 2))
+    source, p = node.input(0), int(node.attr("p", 2))
     node.require_float32(0)
-    if len(given.shape) not in (3, 4):
-        raise Unsupported(f"pooling of rank {len(given.shape)}")
+    if len(source.shape) not in (3, 4):
+        raise Unsupported(f"pooling of rank {len(source.shape)}")
     if node.attr("auto_pad", "NOTSET") != "NOTSET" or node.attr("ceil_mode", 0):
         raise Unsupported("LpPool with auto_pad or ceil_mode")
-    x = given
-    if len(given.shape) == 3:
-        x = node.reshape(given, (*given.shape[:2], 1, given.shape[2]))
+    x = source
+    if len(source.shape) == 3:
+        x = node.reshape(source, (*source.shape[:2], 1, source.shape[2]))
     window = Window(
         kernel=pair(node, "kernel_shape", 1),
         strides=pair(node, "strides", 1),
@@ -122,14 +122,14 @@ def _lp_pool(node: NodeView) -> Tensor:
     )
     rows, columns = window_output(x.shape, window)
     raised = node.pointwise(lambda a: _raise_power(a, p), [x])
-    means = Tensor((*x.shape[:2], rows, columns), "float32")
+    means = IrTensor((*x.shape[:2], rows, columns), "float32")
     node.emit(Pool((raised,), means, window, "mean", True))  # noqa: FBT003 - count_pads
     size = prod(window.kernel)
     result = node.pointwise(lambda a: _root(call("mul", a, number(size, a)), p), [means])
-    return node.reshape(result, (*given.shape[:2], columns)) if x is not given else result
+    return node.reshape(result, (*source.shape[:2], columns)) if x is not source else result
 
 
-def _local_response(node: NodeView) -> Tensor:
+def _local_response(node: NodeView) -> IrTensor:
     """The sum over neighbouring channels is a product with a band of ones."""
     x, size = node.input(0), int(node.attr("size"))
     node.require_float32(0)
@@ -151,17 +151,17 @@ def _local_response(node: NodeView) -> Tensor:
     return node.reshape(node.pointwise(scale, [flat, sums]), x.shape)
 
 
-def _log_sum_exp(node: NodeView) -> Tensor:
+def _log_sum_exp(node: NodeView) -> IrTensor:
     """Of what is left after the maximum is taken off, so that nothing overflows."""
     x = node.input(0)
     node.require_float32(0)
-    given = node.attr("axes")
-    if given is None and node.has(1):
-        given = node.integers(1, "axes")
-    if not given and node.attr("noop_with_empty_axes", 0):
+    attribute = node.attr("axes")
+    if attribute is None and node.has(1):
+        attribute = node.integers(1, "axes")
+    if not attribute and node.attr("noop_with_empty_axes", 0):
         return x
     rank = len(x.shape)
-    axes = tuple(sorted(normal_axis(int(a), rank) for a in given)) if given else range(rank)
+    axes = tuple(sorted(normal_axis(int(a), rank) for a in attribute)) if attribute else range(rank)
     top = reduce_axes(node, x, "max", axes)
     # an infinite maximum taken off would leave NaN
     finite = node.pointwise(_finite, [top])
@@ -177,20 +177,20 @@ def _finite(a: Expr) -> Expr:
     return call("where", call("isinf", a, dtype="bool"), number(0, a), a, dtype=a.dtype)
 
 
-def _dropout(node: NodeView) -> list[Tensor]:
+def _dropout(node: NodeView) -> list[IrTensor]:
     """In inference nothing is dropped, and the mask is all true."""
     if node.has(2) and node.constant(2, "training_mode").reshape(-1)[0]:
         raise Unsupported("Dropout in training")
     if node.opset < 7 and not node.attr("is_test", 0):
         raise Unsupported("Dropout in training")
     x = node.input(0)
-    asked = len([name for name in node.node.outputs if name]) > 1
-    if asked and node.opset < 10:
+    has_mask = len([name for name in node.node.outputs if name]) > 1
+    if has_mask and node.opset < 10:
         raise Unsupported("a mask as before opset 10")
-    return [x, constant(np.ones(x.shape, np.bool_))] if asked else [x]
+    return [x, constant(np.ones(x.shape, np.bool_))] if has_mask else [x]
 
 
-def _bit_shift(node: NodeView) -> Tensor:
+def _bit_shift(node: NodeView) -> IrTensor:
     """By all bits or more nothing but the sign is left; OpenCL takes the count modulo the width.
 
     ONNX BitShift-28: a negative count is one that large, a right shift keeps the sign.

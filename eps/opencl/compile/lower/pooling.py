@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eps.opencl.compile.ir import LayerNorm, Pool, Reduce, Softmax, Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, LayerNorm, Pool, Reduce, Softmax, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.compile.lower.windows import pair, window_output, window_over
 
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-def _pool(kind: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _pool(kind: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         node.require_float32(0)
-        given = node.input(0)
+        source = node.input(0)
         if len([o for o in node.node.outputs if o]) > 1:
             raise Unsupported("indices of a maximum")
-        if len(given.shape) not in (3, 4):
-            raise Unsupported(f"pooling of rank {len(given.shape)}")
-        x = given if len(given.shape) == 4 else node.reshape(given, (*given.shape[:2], 1, -1))
-        if len(given.shape) == 3:
-            x = node.reshape(given, (*given.shape[:2], 1, given.shape[2]))
+        if len(source.shape) not in (3, 4):
+            raise Unsupported(f"pooling of rank {len(source.shape)}")
+        x = source if len(source.shape) == 4 else node.reshape(source, (*source.shape[:2], 1, -1))
+        if len(source.shape) == 3:
+            x = node.reshape(source, (*source.shape[:2], 1, source.shape[2]))
         window = window_over(node, x, pair(node, "kernel_shape", 1))
         ceil = bool(node.attr("ceil_mode", 0))
         rows, columns = window_output(x.shape, window, ceil=ceil)
-        output = Tensor((*x.shape[:2], rows, columns), "float32")
+        output = IrTensor((*x.shape[:2], rows, columns), "float32")
         count_pads = bool(node.attr("count_include_pad", 0))
         if count_pads and ceil:
             raise Unsupported("count_include_pad with ceil_mode")
         if max(window.pads) and kind == "max" and min(window.kernel) <= max(window.pads):
             raise Unsupported("padding as large as the window")
         node.emit(Pool((x,), output, window, kind, count_pads))
-        if len(given.shape) == 3:
+        if len(source.shape) == 3:
             return node.reshape(output, (*output.shape[:2], columns))
         return output
 
     return lower
 
 
-def _global_pool(kind: str) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _global_pool(kind: str) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         node.require_float32(0)
         x = node.input(0)
         return reduce_axes(node, x, kind, range(2, len(x.shape)))
@@ -52,19 +52,19 @@ def _global_pool(kind: str) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def reduce_axes(node: NodeView, x: Tensor, kind: str, axes: Sequence[int]) -> Tensor:
+def reduce_axes(node: NodeView, x: IrTensor, kind: str, axes: Sequence[int]) -> IrTensor:
     """A reduction that keeps the axes."""
     axes = tuple(axes)
     shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape))
     if not x.size:
         raise Unsupported("a reduction of nothing")
-    output = Tensor(shape, x.dtype)
+    output = IrTensor(shape, x.dtype)
     node.emit(Reduce((x,), output, kind, axes))
     return output
 
 
-def _reduce(kind: str, before: str = "", after: str = "") -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _reduce(kind: str, before: str = "", after: str = "") -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         x = node.input(0)
         if x.dtype != "float32" and (before or after or kind == "mean" or x.dtype == "bool"):
             raise Unsupported(f"{node.node.op_type} of {x.dtype}")
@@ -96,8 +96,8 @@ def _read_axes(node: NodeView, rank: int) -> tuple[int, ...] | None:
     return tuple(sorted(normal_axis(int(a), rank) for a in axes))
 
 
-def _softmax(*, log: bool) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _softmax(*, log: bool) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         node.require_float32(0)
         x = node.input(0)
         rank = len(x.shape)
@@ -114,14 +114,14 @@ def _softmax(*, log: bool) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _softmax_of(node: NodeView, x: Tensor, axis: int, *, log: bool) -> Tensor:
-    output = Tensor(x.shape, "float32")
+def _softmax_of(node: NodeView, x: IrTensor, axis: int, *, log: bool) -> IrTensor:
+    output = IrTensor(x.shape, "float32")
     node.emit(Softmax((x,), output, axis, log))
     return output
 
 
-def _layer_norm(*, rms: bool) -> Callable[[NodeView], Tensor]:
-    def lower(node: NodeView) -> Tensor:
+def _layer_norm(*, rms: bool) -> Callable[[NodeView], IrTensor]:
+    def lower(node: NodeView) -> IrTensor:
         x = node.input(0)
         node.require_float32(*(i for i in range(len(node.inputs)) if node.has(i)))
         if len([o for o in node.node.outputs if o]) > 1:
@@ -129,7 +129,7 @@ def _layer_norm(*, rms: bool) -> Callable[[NodeView], Tensor]:
         axis = normal_axis(node.attr("axis", -1), len(x.shape))
         if not x.size:
             raise Unsupported("normalisation of nothing")
-        output = Tensor(x.shape, "float32")
+        output = IrTensor(x.shape, "float32")
         count = prod(x.shape[axis:])
         weights = [node.constant(i, "a weight of the normalisation") for i in (1, 2) if node.has(i)]
         flat = [
@@ -143,7 +143,7 @@ def _layer_norm(*, rms: bool) -> Callable[[NodeView], Tensor]:
     return lower
 
 
-def _instance_norm(node: NodeView) -> Tensor:
+def _instance_norm(node: NodeView) -> IrTensor:
     node.require_float32(0, 1, 2)
     x = node.input(0)
     axes = tuple(range(2, len(x.shape)))
@@ -155,8 +155,8 @@ def _instance_norm(node: NodeView) -> Tensor:
 
 
 def _standardise_scaled(
-    node: NodeView, x: Tensor, axes: Sequence[int], scale: Tensor, bias: Tensor
-) -> Tensor:
+    node: NodeView, x: IrTensor, axes: Sequence[int], scale: IrTensor, bias: IrTensor
+) -> IrTensor:
     epsilon = node.attr("epsilon", 1e-5)
     mean = reduce_axes(node, x, "mean", axes)
     centred = node.pointwise(lambda a, m: call("sub", a, m), [x, mean])
@@ -170,7 +170,7 @@ def _standardise_scaled(
     )
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "MaxPool": _pool("max"),
     "AveragePool": _pool("mean"),
     "GlobalAveragePool": _global_pool("mean"),

@@ -20,12 +20,12 @@ from eps.opencl.compile.lower.node import NodeView, call, constant
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from eps.opencl.compile.ir import Tensor
+    from eps.opencl.compile.ir import IrTensor
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def _conv(node: NodeView) -> Tensor:
+def _conv(node: NodeView) -> IrTensor:
     x, w = node.input(0).quantised, node.input(1).quantised
     if x is None or w is None or x.steps.axis is not None or w.steps.axis not in (None, 0):
         return DENSE["Conv"](node)
@@ -40,7 +40,7 @@ def _conv(node: NodeView) -> Tensor:
     return _scale_total(node, total, _scale(x.steps, w.steps, channels), bias)
 
 
-def _shape(values: Tensor, channels: tuple[int, ...]) -> tuple[int, ...]:
+def _shape(values: IrTensor, channels: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(values.size if n == -1 else n for n in channels)
 
 
@@ -50,7 +50,7 @@ def _scale(x: QuantParams, w: QuantParams, shape: tuple[int, ...]) -> Array:
     return product.reshape(shape if w.axis is not None else ())
 
 
-def _scale_total(node: NodeView, total: Tensor, scale: Array, bias: Tensor | None) -> Tensor:
+def _scale_total(node: NodeView, total: IrTensor, scale: Array, bias: IrTensor | None) -> IrTensor:
     result = node.pointwise(
         lambda a, s: call("mul", call("cast", a, dtype="float32"), s),
         [total, constant(scale)],
@@ -61,7 +61,7 @@ def _scale_total(node: NodeView, total: Tensor, scale: Array, bias: Tensor | Non
     return node.pointwise(lambda a, b: call("add", a, b), [result, bias])
 
 
-def _matmul(node: NodeView) -> Tensor:
+def _matmul(node: NodeView) -> IrTensor:
     a, b = node.input(0).quantised, node.input(1).quantised
     if a is None or b is None or not _fits(a, b):
         return DENSE["MatMul"](node)
@@ -74,8 +74,8 @@ def _fits(a: Quantised, b: Quantised) -> bool:
 
 
 def _product(
-    node: NodeView, a: Quantised, b: Quantised, alpha: float, bias: Tensor | None
-) -> Tensor:
+    node: NodeView, a: Quantised, b: Quantised, alpha: float, bias: IrTensor | None
+) -> IrTensor:
     total = integer_product(
         node, a.integers, constant(a.steps.zero), b.integers, constant(b.steps.zero)
     )
@@ -83,7 +83,7 @@ def _product(
     return _scale_total(node, total, np.asarray(scale, np.float32), bias)
 
 
-def _gemm(node: NodeView) -> Tensor:
+def _gemm(node: NodeView) -> IrTensor:
     a, b = node.input(0).quantised, node.input(1).quantised
     if a is None or b is None or node.attr("transA", 0) or node.attr("beta", 1.0) != 1.0:
         return DENSE["Gemm"](node)
@@ -105,7 +105,7 @@ def _swap_matrix(b: Quantised) -> Quantised | None:
     return Quantised(constant(held.T), turned)
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "Conv": _conv,
     "MatMul": _matmul,
     "Gemm": _gemm,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eps.opencl.compile.ir import EIGHT_BITS, Quantised, QuantParams, Tensor, Unsupported
+from eps.opencl.compile.ir import EIGHT_BITS, IrTensor, Quantised, QuantParams, Unsupported
 from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
 from eps.opencl.compile.lower.pooling import reduce_axes
 from ort_lite.ep import numpy_dtype
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.expression import Expr
 
-    Result = Tensor | Sequence[Tensor]
+    Result = IrTensor | Sequence[IrTensor]
     Array = np.ndarray[Any, np.dtype[Any]]
 
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 
 
-def _along_axis(node: NodeView, weight: Tensor, x: Tensor) -> Tensor:
+def _along_axis(node: NodeView, weight: IrTensor, x: IrTensor) -> IrTensor:
     """A scale or zero point as it broadcasts to x: for all, for an axis, or for blocks of it."""
     if weight.size == 1:
         return node.reshape(weight, ())
@@ -38,7 +38,7 @@ def _along_axis(node: NodeView, weight: Tensor, x: Tensor) -> Tensor:
     return node.reshape(weight, [weight.size if a == axis else 1 for a in range(len(x.shape))])
 
 
-def _dequantize(node: NodeView) -> Tensor:
+def _dequantize(node: NodeView) -> IrTensor:
     if node.input(0).dtype not in (*_RANGES, "int32"):
         raise Unsupported(f"input 0 is {node.input(0).dtype}")
     node.require_float32(1)
@@ -60,7 +60,7 @@ def _dequantize(node: NodeView) -> Tensor:
     return output
 
 
-def dequantize_constant(node: NodeView) -> Tensor | None:
+def dequantize_constant(node: NodeView) -> IrTensor | None:
     """The value of a DequantizeLinear of constants; None of types that no kernel takes.
 
     onnx.reference has the operator from opset 19 on, and would forget the integers.
@@ -111,7 +111,7 @@ def saturate(a: Expr, zero: Expr | None, dtype: str) -> Expr:
     return call("cast", a, dtype=dtype)
 
 
-def _quantize(node: NodeView) -> Tensor:
+def _quantize(node: NodeView) -> IrTensor:
     node.require_float32(0, 1)
     x = node.input(0)
     dtype = "uint8"
@@ -122,7 +122,7 @@ def _quantize(node: NodeView) -> Tensor:
     if dtype not in _RANGES or node.attr("precision", 0) not in (0, 1):
         raise Unsupported(f"QuantizeLinear to {dtype}")
     steps = _read_params(node, dtype)
-    if x.quantised is not None and steps is not None and steps.equal(x.quantised.steps):
+    if x.quantised is not None and steps is not None and steps.is_equal(x.quantised.steps):
         return x.quantised.integers
     operands = [x, _along_axis(node, node.input(1), x)]
     if node.has(2):
@@ -134,7 +134,7 @@ def _quantize(node: NodeView) -> Tensor:
     )
 
 
-def _dynamic_quantize(node: NodeView) -> list[Tensor]:
+def _dynamic_quantize(node: NodeView) -> list[IrTensor]:
     """uint8 over the range of x, which is widened to hold zero; a range of zero has scale 1."""
     node.require_float32(0)
     x = node.input(0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.compile.codegen.recurrent import ACTIVATIONS
-from eps.opencl.compile.ir import Recurrence, Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Recurrence, Unsupported
 from eps.opencl.compile.lower.dense import product, transpose
 from eps.opencl.compile.lower.node import NodeView, call, constant
 from eps.opencl.compile.lower.shape import slice_tensor
@@ -23,8 +23,8 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
-def _recurrent(kind: str) -> Callable[[NodeView], list[Tensor]]:
-    def lower(node: NodeView) -> list[Tensor]:
+def _recurrent(kind: str) -> Callable[[NodeView], list[IrTensor]]:
+    def lower(node: NodeView) -> list[IrTensor]:
         node.require_float32(0, 1, 2)
         x = node.input(0)
         by_batch = bool(node.attr("layout", 0))
@@ -38,12 +38,12 @@ def _recurrent(kind: str) -> Callable[[NodeView], list[Tensor]]:
         if node.has(3):
             bias = node.constant(3, "the bias")
         inside = kind == "GRU" and bool(node.attr("linear_before_reset", 0))
-        given = product(node, x, constant(w.transpose(2, 0, 1).reshape(w.shape[2], -1)))
+        projected = product(node, x, constant(w.transpose(2, 0, 1).reshape(w.shape[2], -1)))
         outside = _outer_bias(bias, rows, r.shape[2], inside=inside)
-        given = node.pointwise(
-            lambda a, b: call("add", a, b), [given, constant(outside.reshape(-1))]
+        projected = node.pointwise(
+            lambda a, b: call("add", a, b), [projected, constant(outside.reshape(-1))]
         )
-        output = _emit(node, kind, given, r, bias[:, rows:] if inside else None)
+        output = _emit(node, kind, projected, r, bias[:, rows:] if inside else None)
         return _results(node, kind, output, by_batch=by_batch)
 
     return lower
@@ -68,10 +68,10 @@ def _outer_bias(bias: Array, rows: int, hidden: int, *, inside: bool) -> Array:
 
 def _activations(node: NodeView, kind: str, directions: int) -> tuple[str, ...]:
     count = len(_DEFAULTS[kind])
-    found = [str(a) for a in node.attr("activations") or _DEFAULTS[kind] * directions]
-    each = {tuple(found[i : i + count]) for i in range(0, len(found), count)}
-    if len(each) != 1 or not all(a in ACTIVATIONS for a in found):
-        raise Unsupported(f"activations {found}")
+    names = [str(a) for a in node.attr("activations") or _DEFAULTS[kind] * directions]
+    each = {tuple(names[i : i + count]) for i in range(0, len(names), count)}
+    if len(each) != 1 or not all(a in ACTIVATIONS for a in names):
+        raise Unsupported(f"activations {names}")
     if node.attr("activation_alpha") or node.attr("activation_beta"):
         raise Unsupported("activations with parameters")
     return each.pop()
@@ -86,15 +86,17 @@ def _reverse(node: NodeView, directions: int) -> tuple[bool, ...]:
     return known[direction]
 
 
-def _emit(node: NodeView, kind: str, given: Tensor, r: Array, hidden_bias: Array | None) -> Tensor:
-    steps, batch = given.shape[:2]
+def _emit(
+    node: NodeView, kind: str, projected: IrTensor, r: Array, hidden_bias: Array | None
+) -> IrTensor:
+    steps, batch = projected.shape[:2]
     directions, rows, hidden = r.shape
     if rows != _GATES[kind] * hidden:
         raise Unsupported(f"weights of shape {list(r.shape)}")
-    inputs = [given, constant(r)]
+    inputs = [projected, constant(r)]
     places: dict[str, int] = {}
 
-    def add(name: str, tensor: Tensor) -> None:
+    def add(name: str, tensor: IrTensor) -> None:
         places[name] = len(inputs)
         inputs.append(tensor)
 
@@ -115,7 +117,7 @@ def _emit(node: NodeView, kind: str, given: Tensor, r: Array, hidden_bias: Array
     if hidden_bias is not None:
         add("hidden_bias", constant(np.ascontiguousarray(hidden_bias[:, 2 * hidden :])))
     states_out = 2 if kind == "LSTM" else 1
-    output = Tensor((steps + states_out, directions, batch, hidden), "float32")
+    output = IrTensor((steps + states_out, directions, batch, hidden), "float32")
     node.emit(
         Recurrence(
             tuple(inputs),
@@ -130,7 +132,7 @@ def _emit(node: NodeView, kind: str, given: Tensor, r: Array, hidden_bias: Array
     return output
 
 
-def _results(node: NodeView, kind: str, output: Tensor, *, by_batch: bool) -> list[Tensor]:
+def _results(node: NodeView, kind: str, output: IrTensor, *, by_batch: bool) -> list[IrTensor]:
     """Y [T, D, B, H], Y_h and Y_c [D, B, H]; batch first with `layout` 1."""
     total, *rest = output.shape
     steps = total - (2 if kind == "LSTM" else 1)
@@ -145,6 +147,6 @@ def _results(node: NodeView, kind: str, output: Tensor, *, by_batch: bool) -> li
     return results
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], list[Tensor]]] = {
+LOWERINGS: Mapping[str, Callable[[NodeView], list[IrTensor]]] = {
     kind: _recurrent(kind) for kind in _GATES
 }

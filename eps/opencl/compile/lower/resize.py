@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.ir import Sample, Tensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Sample, Unsupported
 from eps.opencl.compile.lower.node import NodeView, normal_axis
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NEAREST: Mapping[str, Callable[[float], float]] = {
 }
 
 
-def _resize(node: NodeView) -> Tensor:
+def _resize(node: NodeView) -> IrTensor:
     x = node.input(0)
     node.require_float32(0)
     for name, default in (("antialias", 0), ("exclude_outside", 0)):
@@ -33,12 +33,12 @@ def _resize(node: NodeView) -> Tensor:
     return _sample(node, x, shape, scales)
 
 
-def _target(node: NodeView, x: Tensor) -> tuple[list[int], list[float]]:
+def _target(node: NodeView, x: IrTensor) -> tuple[list[int], list[float]]:
     """Output shape and scale of every axis: ONNX Resize-18."""
     rank = len(x.shape)
     first = 2 if node.opset >= 11 else 1
-    given = node.attr("axes")
-    axes = [normal_axis(int(a), rank) for a in given] if given else list(range(rank))
+    attribute = node.attr("axes")
+    axes = [normal_axis(int(a), rank) for a in attribute] if attribute else list(range(rank))
     shape, scales = list(x.shape), [1.0] * rank
     if node.has(first + 1) and node.input(first + 1).size:
         for axis, size in zip(axes, node.integers(first + 1, "the sizes"), strict=True):
@@ -50,7 +50,7 @@ def _target(node: NodeView, x: Tensor) -> tuple[list[int], list[float]]:
     return shape, scales
 
 
-def _upsample(node: NodeView) -> Tensor:
+def _upsample(node: NodeView) -> IrTensor:
     x = node.input(0)
     node.require_float32(0)
     scales = node.attr("scales")
@@ -61,13 +61,13 @@ def _upsample(node: NodeView) -> Tensor:
     return _sample(node, x, shape, values)
 
 
-def _sample(node: NodeView, x: Tensor, shape: list[int], scales: list[float]) -> Tensor:
+def _sample(node: NodeView, x: IrTensor, shape: list[int], scales: list[float]) -> IrTensor:
     if tuple(shape) == x.shape and all(s == 1.0 for s in scales):
         return x
     taps = [
         _axis_taps(node, n, m, scale) for n, m, scale in zip(x.shape, shape, scales, strict=True)
     ]
-    output = Tensor(tuple(shape), x.dtype)
+    output = IrTensor(tuple(shape), x.dtype)
     sources = tuple(tuple(tuple(i for i, _ in t) for t in axis) for axis in taps)
     weights = tuple(tuple(tuple(w for _, w in t) for t in axis) for axis in taps)
     node.emit(Sample((x,), output, sources, weights))
@@ -79,21 +79,21 @@ def _axis_taps(node: NodeView, n: int, m: int, scale: float) -> Sequence[Taps]:
     if n == m and scale == 1.0:
         return [[(i, 1.0)] for i in range(n)]
     mode = node.attr("mode", "nearest")
-    found = []
+    taps = []
     for i in range(m):
         at = _coordinate(node, i, n, m, scale)
         if mode == "nearest":
             rule = node.attr("nearest_mode", "round_prefer_floor")
             if node.node.op_type == "Upsample" or node.opset < 11:
                 rule = "floor"
-            found.append([(min(max(int(_NEAREST[rule](at)), 0), n - 1), 1.0)])
+            taps.append([(min(max(int(_NEAREST[rule](at)), 0), n - 1), 1.0)])
         elif mode == "linear":
-            found.append(_linear(at, n))
+            taps.append(_linear(at, n))
         elif mode == "cubic":
-            found.append(_cubic(at, n, node.attr("cubic_coeff_a", -0.75)))
+            taps.append(_cubic(at, n, node.attr("cubic_coeff_a", -0.75)))
         else:
             raise Unsupported(f"mode {mode}")
-    return found
+    return taps
 
 
 def _coordinate(node: NodeView, i: int, n: int, m: int, scale: float) -> float:
@@ -134,4 +134,4 @@ def _cubic(at: float, n: int, a: float) -> Taps:
     return [(min(max(low - 1 + k, 0), n - 1), w) for k, w in enumerate(weights)]
 
 
-LOWERINGS: Mapping[str, Callable[[NodeView], Tensor]] = {"Resize": _resize, "Upsample": _upsample}
+LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {"Resize": _resize, "Upsample": _upsample}

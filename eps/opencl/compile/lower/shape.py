@@ -12,10 +12,10 @@ from eps.opencl.compile.ir import (
     Fill,
     Gather,
     GatherND,
+    IrTensor,
     Sample,
     Slice,
     Stretch,
-    Tensor,
     Unsupported,
 )
 from eps.opencl.compile.lower.dense import transpose
@@ -30,41 +30,41 @@ from eps.opencl.compile.lower.node import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Result = Tensor | Sequence[Tensor]
+    Result = IrTensor | Sequence[IrTensor]
 
 
-def _reshape(node: NodeView) -> Tensor:
+def _reshape(node: NodeView) -> IrTensor:
     x = node.input(0)
     if node.opset < 5:
-        wanted = [int(v) for v in node.attr("shape")]
+        shape = [int(v) for v in node.attr("shape")]
     else:
-        wanted = list(node.integers(1, "the new shape"))
+        shape = list(node.integers(1, "the new shape"))
     if not node.attr("allowzero", 0):
-        wanted = [x.shape[i] if n == 0 and i < len(x.shape) else n for i, n in enumerate(wanted)]
-    known = prod(n for n in wanted if n != -1)
-    if -1 in wanted:
+        shape = [x.shape[i] if n == 0 and i < len(x.shape) else n for i, n in enumerate(shape)]
+    known = prod(n for n in shape if n != -1)
+    if -1 in shape:
         if not known or x.size % known:
-            raise Unsupported(f"{x.shape} does not reshape to {wanted}")
-        wanted[wanted.index(-1)] = x.size // known
-    if prod(wanted) != x.size:
-        raise Unsupported(f"{x.shape} does not reshape to {wanted}")
-    return node.reshape(x, wanted)
+            raise Unsupported(f"{x.shape} does not reshape to {shape}")
+        shape[shape.index(-1)] = x.size // known
+    if prod(shape) != x.size:
+        raise Unsupported(f"{x.shape} does not reshape to {shape}")
+    return node.reshape(x, shape)
 
 
-def _flatten(node: NodeView) -> Tensor:
+def _flatten(node: NodeView) -> IrTensor:
     x, axis = node.input(0), node.attr("axis", 1)
     axis = axis + len(x.shape) if axis < 0 else axis
     return node.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
 
 
 def _axes(node: NodeView, rank: int) -> tuple[int, ...] | None:
-    given = node.attr("axes")
-    if given is None and node.has(1):
-        given = node.integers(1, "axes")
-    return None if given is None else tuple(normal_axis(int(a), rank) for a in given)
+    axes = node.attr("axes")
+    if axes is None and node.has(1):
+        axes = node.integers(1, "axes")
+    return None if axes is None else tuple(normal_axis(int(a), rank) for a in axes)
 
 
-def _squeeze(node: NodeView) -> Tensor:
+def _squeeze(node: NodeView) -> IrTensor:
     x = node.input(0)
     axes = _axes(node, len(x.shape))
     if axes is None:
@@ -72,22 +72,22 @@ def _squeeze(node: NodeView) -> Tensor:
     return node.reshape(x, [n for a, n in enumerate(x.shape) if a not in axes])
 
 
-def _unsqueeze(node: NodeView) -> Tensor:
+def _unsqueeze(node: NodeView) -> IrTensor:
     x = node.input(0)
-    given = node.attr("axes") or node.integers(1, "axes")
-    rank = len(x.shape) + len(given)
-    axes = {normal_axis(int(a), rank) for a in given}
+    positions = node.attr("axes") or node.integers(1, "axes")
+    rank = len(x.shape) + len(positions)
+    axes = {normal_axis(int(a), rank) for a in positions}
     sizes = iter(x.shape)
     return node.reshape(x, [1 if a in axes else next(sizes) for a in range(rank)])
 
 
-def _transpose(node: NodeView) -> Tensor:
+def _transpose(node: NodeView) -> IrTensor:
     x = node.input(0)
     axes = node.attr("perm") or list(reversed(range(len(x.shape))))
     return transpose(node, x, [int(a) for a in axes])
 
 
-def _slice(node: NodeView) -> Tensor:
+def _slice(node: NodeView) -> IrTensor:
     x = node.input(0)
     if node.opset < 10:
         starts, ends = list(node.attr("starts")), list(node.attr("ends"))
@@ -105,7 +105,7 @@ def _slice(node: NodeView) -> Tensor:
     return slice_tensor(node, x, picked)
 
 
-def slice_tensor(node: NodeView, x: Tensor, picked: Sequence[slice]) -> Tensor:
+def slice_tensor(node: NodeView, x: IrTensor, picked: Sequence[slice]) -> IrTensor:
     """numpy's basic slicing."""
     if x.constant is not None:
         return constant(x.constant[tuple(picked)])
@@ -117,7 +117,7 @@ def slice_tensor(node: NodeView, x: Tensor, picked: Sequence[slice]) -> Tensor:
     return node.alias(x, Slice(starts, tuple(r.step for r in ranges), shape), shape)
 
 
-def _split(node: NodeView) -> list[Tensor]:
+def _split(node: NodeView) -> list[IrTensor]:
     x = node.input(0)
     axis = normal_axis(node.attr("axis", 0), len(x.shape))
     count, n = len(node.node.outputs), x.shape[axis]
@@ -138,7 +138,7 @@ def _split(node: NodeView) -> list[Tensor]:
     return results
 
 
-def _concat(node: NodeView) -> Tensor:
+def _concat(node: NodeView) -> IrTensor:
     inputs = node.present_inputs()
     axis = normal_axis(node.attr("axis", 1), len(inputs[0].shape))
     inputs = [x for x in inputs if x.shape[axis]] or inputs[:1]
@@ -153,18 +153,18 @@ def _concat(node: NodeView) -> Tensor:
             n for a, n in enumerate(shape) if a != axis
         ]:
             raise Unsupported(f"shapes {[x.shape for x in inputs]} do not join")
-    output = Tensor(tuple(shape), inputs[0].dtype)
+    output = IrTensor(tuple(shape), inputs[0].dtype)
     node.emit(Concat(tuple(inputs), output, axis))
     return output
 
 
-def _expand(node: NodeView) -> Tensor:
+def _expand(node: NodeView) -> IrTensor:
     x = node.input(0)
     shape = broadcast_shape(x.shape, node.integers(1, "the new shape"))
     return x if shape == x.shape else node.alias(x, Stretch(shape), shape)
 
 
-def _tile(node: NodeView) -> Tensor:
+def _tile(node: NodeView) -> IrTensor:
     """[a, b] repeated (m, n) times is [m, a, n, b] stretched, seen as [m*a, n*b]."""
     x, repeats = node.input(0), node.integers(1, "the repeats")
     if len(repeats) != len(x.shape):
@@ -177,7 +177,7 @@ def _tile(node: NodeView) -> Tensor:
     return node.reshape(wide, [r * n for r, n in zip(repeats, x.shape, strict=True)])
 
 
-def _pad(node: NodeView) -> Tensor:
+def _pad(node: NodeView) -> IrTensor:
     x = node.input(0)
     require_type(x.dtype)
     mode = node.attr("mode", "constant")
@@ -204,14 +204,14 @@ def _pad(node: NodeView) -> Tensor:
     shape = tuple(n + b + e for n, b, e in zip(x.shape, begins, ends, strict=True))
     if shape == x.shape:
         return x
-    output = Tensor(shape, x.dtype)
+    output = IrTensor(shape, x.dtype)
     node.emit(Fill((x,), output, tuple(begins), value))
     return output
 
 
 def _pad_reflected(
-    node: NodeView, x: Tensor, pads: tuple[Sequence[int], Sequence[int]], mode: str
-) -> Tensor:
+    node: NodeView, x: IrTensor, pads: tuple[Sequence[int], Sequence[int]], mode: str
+) -> IrTensor:
     """Padding with what the tensor has itself: each axis reads other indices."""
     node.require_float32(0)
     if min(*pads[0], *pads[1]) < 0 or mode not in ("edge", "reflect", "wrap"):
@@ -222,23 +222,23 @@ def _pad_reflected(
         if before or after:
             at = np.pad(at, (before, after), mode)  # type: ignore[call-overload]
         sources.append(tuple((int(i),) for i in at))
-    output = Tensor(tuple(len(s) for s in sources), x.dtype)
+    output = IrTensor(tuple(len(s) for s in sources), x.dtype)
     weights = tuple(tuple((1.0,) for _ in s) for s in sources)
     node.emit(Sample((x,), output, tuple(sources), weights))
     return output
 
 
-def _shape(node: NodeView) -> Tensor:
+def _shape(node: NodeView) -> IrTensor:
     shape = node.input(0).shape
     picked = shape[node.attr("start", 0) : node.attr("end", len(shape))]
     return constant(np.array(picked, np.int64))
 
 
-def _size(node: NodeView) -> Tensor:
+def _size(node: NodeView) -> IrTensor:
     return constant(np.array(node.input(0).size, np.int64))
 
 
-def _gather(node: NodeView) -> Tensor:
+def _gather(node: NodeView) -> IrTensor:
     data, indices = node.input(0), node.input(1)
     axis = normal_axis(node.attr("axis", 0), len(data.shape))
     if indices.constant is not None and indices.size == 1:
@@ -253,25 +253,25 @@ def _gather(node: NodeView) -> Tensor:
     require_type(data.dtype)
     if indices.dtype not in ("int32", "int64"):
         raise Unsupported(f"indices of type {indices.dtype}")
-    output = Tensor((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
+    output = IrTensor((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
     if output.size and not data.shape[axis]:
         raise Unsupported("a choice from nothing")
     node.emit(Gather((data, indices), output, axis))
     return output
 
 
-def _gather_nd(node: NodeView) -> Tensor:
+def _gather_nd(node: NodeView) -> IrTensor:
     data, indices, batch = node.input(0), node.input(1), node.attr("batch_dims", 0)
     require_type(data.dtype)
     if indices.dtype != "int64" or not indices.shape or not indices.shape[-1]:
         raise Unsupported(f"indices {indices.dtype}{list(indices.shape)}")
     shape = (*indices.shape[:-1], *data.shape[batch + indices.shape[-1] :])
-    output = Tensor(shape, data.dtype)
+    output = IrTensor(shape, data.dtype)
     node.emit(GatherND((data, indices), output, batch))
     return output
 
 
-def _depth_to_space(node: NodeView) -> Tensor:
+def _depth_to_space(node: NodeView) -> IrTensor:
     x, b = node.input(0), int(node.attr("blocksize"))
     n, c, h, w = x.shape
     if node.attr("mode", "DCR") == "DCR":
@@ -283,7 +283,7 @@ def _depth_to_space(node: NodeView) -> Tensor:
     return node.reshape(moved, (n, c // (b * b), h * b, w * b))
 
 
-def _space_to_depth(node: NodeView) -> Tensor:
+def _space_to_depth(node: NodeView) -> IrTensor:
     x, b = node.input(0), int(node.attr("blocksize"))
     n, c, h, w = x.shape
     apart = node.reshape(x, (n, c, h // b, b, w // b, b))

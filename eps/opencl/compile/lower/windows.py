@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eps.opencl.compile.ir import Tensor, Unsupported, Window
+from eps.opencl.compile.ir import IrTensor, Unsupported, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def pair(node: NodeView, name: str, default: int) -> tuple[int, int]:
     """An attribute for (rows, columns); of one number, for columns."""
-    given = node.attr(name)
-    values = [default, default] if not given else [int(v) for v in given]
+    attribute = node.attr(name)
+    values = [default, default] if not attribute else [int(v) for v in attribute]
     if len(values) == 1:
         values = [default, *values]
     if len(values) != 2:
@@ -25,15 +25,15 @@ def pair(node: NodeView, name: str, default: int) -> tuple[int, int]:
     return values[0], values[1]
 
 
-def explicit_pads(node: NodeView, given: Sequence[int] | None) -> tuple[int, int, int, int]:
+def explicit_pads(node: NodeView, pads: Sequence[int] | None) -> tuple[int, int, int, int]:
     """`pads` as (top, left, bottom, right); none if it is None."""
-    if not given:
+    if not pads:
         return 0, 0, 0, 0
-    if len(given) == 2:
-        return 0, int(given[0]), 0, int(given[1])
-    if len(given) != 4 or min(given) < 0:
-        raise Unsupported(f"{node.node.op_type} with pads {list(given)}")
-    return int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    if len(pads) == 2:
+        return 0, int(pads[0]), 0, int(pads[1])
+    if len(pads) != 4 or min(pads) < 0:
+        raise Unsupported(f"{node.node.op_type} with pads {list(pads)}")
+    return int(pads[0]), int(pads[1]), int(pads[2]), int(pads[3])
 
 
 def window_output(shape: Sequence[int], window: Window, *, ceil: bool = False) -> tuple[int, int]:
@@ -52,7 +52,7 @@ def window_output(shape: Sequence[int], window: Window, *, ceil: bool = False) -
     return sizes[0], sizes[1]
 
 
-def window_over(node: NodeView, x: Tensor, kernel: tuple[int, int]) -> Window:
+def window_over(node: NodeView, x: IrTensor, kernel: tuple[int, int]) -> Window:
     """ONNX Conv's or a pooling's window over x [N, C, H, W], by `auto_pad` or `pads`."""
     strides, dilations = pair(node, "strides", 1), pair(node, "dilations", 1)
     mode = node.attr("auto_pad", "NOTSET")
@@ -68,12 +68,12 @@ def window_over(node: NodeView, x: Tensor, kernel: tuple[int, int]) -> Window:
     return Window(kernel=kernel, strides=strides, dilations=dilations, pads=pads)
 
 
-def conv_window(node: NodeView, x: Tensor, weights: np.ndarray) -> Window:
+def conv_window(node: NodeView, x: IrTensor, weights: np.ndarray) -> Window:
     """ONNX Conv's window with weights [O, C/groups, kh, kw]; else as `window_over`."""
     return window_over(node, x, (weights.shape[2], weights.shape[3]))
 
 
-def as_image(node: NodeView, x: Tensor) -> Tensor:
+def as_image(node: NodeView, x: IrTensor) -> IrTensor:
     """[N, C, L] as [N, C, 1, L]."""
     if len(x.shape) == 3:
         return node.reshape(x, (*x.shape[:2], 1, x.shape[2]))
