@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FileChangedError, Reason
+from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.hints import recompile_hint, refusal_of
 from ort_lite.context.keys import SHARE_KEY
@@ -355,10 +356,18 @@ def _call_import(
         raise InvalidGraph(
             f"EPContext node '{node.name}': {known.message}{shown}{mend}",
             reason=reason,
-            recorded=known.recorded or checked.recorded,
+            recorded=_merge_identities(checked.recorded, known.recorded),
             present=known.present or getattr(ep, "identity", None),
             hint=hint,
         ) from exc
+
+
+def _merge_identities(
+    recorded: HardwareIdentity, payload: HardwareIdentity | None
+) -> HardwareIdentity:
+    """What the node recorded, with the fields that the EP has read in the payload itself."""
+    fields = payload.to_mapping() if payload is not None else {}
+    return HardwareIdentity.from_mapping({**recorded.to_mapping(), **fields})
 
 
 class BackgroundImporter:

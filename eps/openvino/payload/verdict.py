@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
+from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from eps.openvino.options import device_kind
 from eps.openvino.payload.blob_header import parse_requirements
@@ -14,7 +15,6 @@ from ort_lite.ep import InvalidGraph, compare_identities, unsupported
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ctx_formats.identity import HardwareIdentity
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.ep import Compatibility
 
@@ -116,7 +116,12 @@ class Verdicts:
         compile, is needed only for a payload that OpenVINO refuses.
         """
         problem = self._requirement_problem(recorded) if recorded else None
-        return self._refusal(problem) if problem is not None else None
+        if problem is None:
+            return None
+        refusal = self._refusal(problem)
+        refusal.recorded = HardwareIdentity(requirements=recorded)
+        refusal.present = self.identity
+        return refusal
 
     def learn(self, present: str) -> None:
         """Remember the requirement text of a model that was compiled anyway."""

@@ -248,7 +248,7 @@ def test_the_user_places_initializers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "text"),
-    [(ValueError("boom"), "failed for 'big': boom"), ("w.data", "gave str for 'big'")],
+    [(ValueError("boom"), "failed for 'big': boom"), ("w.data", "returned str for 'big'")],
 )
 def test_a_wrong_answer_of_the_users_function_is_told(
     tmp_path: Path, answer: object, text: str

@@ -163,7 +163,7 @@ def test_a_value_of_unknown_rank_is_left_to_the_next_provider(
         assert "DequantizeLinear x1: OpenVINO: the rank of 'q' is unknown" in str(made.explain())
     named = npu_providers(reshape_input="x[2,4],u[2,4]")
     with ort.InferenceSession(proto, everything(), providers=named) as made:
-        assert "DequantizeLinear" not in made.explain().fallen()[OPENVINO]
+        assert "DequantizeLinear" not in made.explain().fallen_nodes()[OPENVINO]
 
 
 @pytest.mark.hw("openvino-npu")
