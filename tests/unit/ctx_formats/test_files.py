@@ -402,12 +402,12 @@ def test_a_writer_killed_at_any_point_leaves_the_old_file_whole(tmp_path: Path) 
         script = f"""
 import os, signal
 from pathlib import Path
-from ctx_formats.atomic_write import publish, written_beside
+from ctx_formats.atomic_write import publish, create_sibling_file
 def die(at):
     if at == {stop!r}:
         os.kill(os.getpid(), signal.SIGKILL)
 path = Path({str(path)!r})
-with written_beside(path) as (file, temporary):
+with create_sibling_file(path) as (file, temporary):
     die("begin")
     file.write({new[:1500]!r})
     file.flush()

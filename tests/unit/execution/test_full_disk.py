@@ -24,7 +24,7 @@ from eps.opencl.tuning.cache import TuningCache
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.cli import main
 from ort_lite.context.signing import sign_file
-from ort_lite.hw.result import Case, RowResult, write_result
+from ort_lite.hw.result import CaseResult, RowResult, write_result
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.trust.private_keys import read_signer
 from signed_models import make_key
@@ -66,7 +66,7 @@ def tune():
     TuningCache(full / "tuning", HardwareIdentity(device="CPU")).add({problem: tiling})
 
 def write_hw_result():
-    case = Case(suite="all", name="dense", outcome="passed", seconds=0.5)
+    case = CaseResult(suite="all", name="dense", outcome="passed", seconds=0.5)
     result = RowResult(
         row="plain", status="passed", started="2026-11-22T10:00:00+00:00",
         ep="CPUExecutionProvider", identity={"device": "CPU"}, suites=("all",), cases=(case,) * 60,

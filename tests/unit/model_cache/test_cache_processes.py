@@ -171,7 +171,8 @@ def test_two_versions_of_an_ep_share_a_cache(children: Children) -> None:
 from ort_lite.providers import catalog
 real = catalog.entries
 def newer(*args):
-    return {k: catalog.Entry(e.name, e.target, "another", "2.0") for k, e in real(*args).items()}
+    entry = catalog.ProviderEntry
+    return {k: entry(e.name, e.target, "another", "2.0") for k, e in real(*args).items()}
 catalog.entries = newer
 """
     assert children.run()["cache"] == "stored"
