@@ -96,12 +96,12 @@ def _last_line(exc: Exception) -> str:
 def record(log: Path, platforms: list[str]) -> None:
     """Append what is not in the log yet."""
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
-    verdicts = {(entry["case"], entry["platform"]) for entry in map(json.loads, lines)}
+    recorded = {(entry["case"], entry["platform"]) for entry in map(json.loads, lines)}
     core = ov.Core()
     with log.open("a", encoding="utf-8") as file:
         for op, name, model in cases():
             for platform in platforms:
-                if (name, platform) in verdicts:
+                if (name, platform) in recorded:
                     continue
                 entry: dict[str, Any] = {"op": op, "case": name, "platform": platform}
                 file.write(json.dumps(entry) + "\n")
@@ -122,17 +122,17 @@ def table(log: Path) -> str:
     verdicts: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     why: dict[str, str] = {}
     queried = refused_after = 0
-    for (case, platform), rows in answers.items():
-        if "convert" in rows:
+    for (case, platform), answer in answers.items():
+        if "convert" in answer:
             verdicts[operators[case]]["front end"].append(False)
-            why.setdefault(operators[case], rows["convert"])
+            why.setdefault(operators[case], answer["convert"])
             continue
-        good = rows.get("compile") == "ok"
+        good = answer.get("compile") == "ok"
         verdicts[operators[case]][platform].append(good)
-        queried += rows.get("query") == "ok"
-        refused_after += rows.get("query") == "ok" and not good
+        queried += answer.get("query") == "ok"
+        refused_after += answer.get("query") == "ok" and not good
         if not good:
-            why[operators[case]] = rows.get("compile", "the compiler ended the process")
+            why[operators[case]] = answer.get("compile", "the compiler ended the process")
     head = ["operator", *platforms, "the last words"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     whole = 0
