@@ -38,18 +38,30 @@ def answer_interrupts() -> None:
         return
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
-    # Otherwise Python restores the system's default, by which the signal kills the process.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    thread = Thread(target=_answer, args=(read,), name="ort-lite Ctrl-C", daemon=True)
     try:
-        Thread(target=_answer, args=(read,), name="ort-lite Ctrl-C", daemon=True).start()
+        thread.start()
     except RuntimeError:  # no thread to spare: an interrupt is answered later
         signal.set_wakeup_fd(-1)
+        os.close(write)
+    else:
+        atexit.register(_stop_answering, thread, write)
+    # Otherwise Python restores the system's default, by which the signal kills the process.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+def _stop_answering(thread: Thread, write: int) -> None:
+    """End the thread: Python may crash if it ends while a daemon thread is at work."""
+    signal.set_wakeup_fd(-1)
+    os.close(write)
+    thread.join(PATIENCE)
 
 
 def _answer(read: int) -> None:
+    """Report interrupts until the other end of the pipe is closed."""
     from select import select
 
     heard = 0
@@ -57,7 +69,10 @@ def _answer(read: int) -> None:
         if heard == 1 and not select([read], [], [], PATIENCE)[0]:
             _say(WAITING)
             select([read], [], [])
-        for _ in range(_interrupts(os.read(read, 64))):
+        signals = os.read(read, 64)
+        if not signals:
+            return
+        for _ in range(_interrupts(signals)):
             heard += 1
             if heard > 1:
                 remove_unfinished()

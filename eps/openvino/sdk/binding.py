@@ -84,6 +84,11 @@ class BindingModel:
         self._owner = owner
         self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)
 
+    def __del__(self) -> None:
+        """Give the model up where its end is not cut short: its destructor takes the GIL back."""
+        with uncut:
+            self.__dict__.pop("compiled", None)
+
     def request(self) -> BindingRequest:
         """See Model."""
         return BindingRequest(self)
@@ -108,6 +113,11 @@ class BindingRequest:
         self._model = model  # and with it the bytes that it reads
         with uncut:
             self._request = model.compiled.create_infer_request()
+
+    def __del__(self) -> None:
+        """As of a BindingModel."""
+        with uncut:
+            self.__dict__.pop("_request", None)
 
     def input_view(self, index: int, port: Port) -> Array:  # noqa: ARG002 - see Request
         """See Request."""
