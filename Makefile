@@ -45,7 +45,7 @@ fuzz: $(STAMP)
 exits: $(STAMP)
 	$(RUN)/python tests/endurance/exits.py
 
-# Sessions whose files another process changes, a minute for each form of each EP: 14 minutes.
+# Sessions whose files another process changes, a minute for each form of each EP: 21 minutes.
 races: $(STAMP)
 	$(RUN)/python tests/races/race.py
 

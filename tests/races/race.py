@@ -2,8 +2,10 @@
 
 Each form of a model is loaded and run, by each execution provider, while a process overwrites its
 files in place, copies over them, cuts them off, replaces them or swaps the folder's link. A load
-must give the numbers of one version, whole, or be refused with a typed error. Loads run in a child
-process; one that dies is a finding, and another one goes on with the next race.
+must give the numbers of one version, whole, or be refused with a typed error. ModelCompiler and
+check_compatibility race in the same way. A running session keeps its numbers; one that maps its
+payload file may stop with INVALID_GRAPH instead. Loads run in a child process; one that dies is a
+finding, and another one goes on with the next race.
 
 Payload files have 0.4 MB; with RACE_WIDTH=2200 in the environment 19 MB, and are mapped.
 """
@@ -37,7 +39,8 @@ EPS = {
     "opencl": "OpenCLExecutionProvider",
 }
 KEEPS_NOTHING = ("cpu",)
-OUTCOMES = ("right", "refused", "wrong", "finding", "died")
+OUTCOMES = ("right", "refused", "stopped", "wrong", "finding", "died")
+"""Of loads; "stopped" is a session that was refused later, because its mapped file had changed."""
 BAD = ("wrong", "finding", "died")
 
 
@@ -67,7 +70,7 @@ class Tally:
             for (name, _), counter in self.counts.items():
                 if name == form:
                     total += counter
-            loads = sum(total.values())
+            loads = total.total() - total["stopped"]
             cells = " ".join(f"{total[name]:>8}" for name in OUTCOMES)
             found.append(f"{ep:9} {form:15} {loads:>8} {cells}")
         return found

@@ -9,10 +9,11 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from races import race as races
 from races.meddler import LINK, MODES
-from races.racer import answer_of, load_once
+from races.racer import Held, answer_of, is_mapped, load_once, run_held
 from races.versions import ANSWERS, FORMS, make_versions, proto
 
 import ort_lite as ort
+from ctx_formats.copied_file import COPY_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="files in use cannot be changed there")
 CPU = "CPUExecutionProvider"
 SHORT = {
-    "cpu": ("plain", "plain_external"),
-    "openvino": ("plain_external", "external", "shared"),
+    "cpu": ("plain", "plain_external", "compiler"),
+    "openvino": ("plain_external", "external", "shared", "compiler", "check_shared"),
     "opencl": ("external", "shared"),
 }
 """Forms for each EP, few enough for two seconds; `make races` has all of them."""
@@ -92,3 +93,49 @@ def test_a_process_that_dies_is_a_finding_and_another_goes_on(
         ["plain copy", "died", "SIGBUS "],
         ["plain rename", "died", "SIGBUS "],
     ]
+
+
+def test_a_session_that_maps_its_payload_may_stop_and_no_other(tmp_path: Path) -> None:
+    require("openvino")
+    folder = tmp_path / "race"
+    make_versions(folder, "external", races.EPS["openvino"])
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.ep_context_map", "1")
+    path = folder / "live" / FORMS["external"].model
+    with ort.InferenceSession(path, options, providers=[races.EPS["openvino"]]) as session:
+        held = Held(session, answer_of(session))
+        assert run_held(held, may_stop=False)[0] == "right"
+        assert run_held(Held(session, 0.0), may_stop=True)[0] == "wrong"
+        (payload,) = (folder / "live").glob("*.bin")
+        payload.write_bytes((folder / "two" / payload.name).read_bytes())
+        assert run_held(held, may_stop=True)[0] == "stopped"
+        assert run_held(held, may_stop=False)[0] == "finding"
+    assert not is_mapped("external", folder)
+    with (folder / "one" / payload.name).open("r+b") as file:
+        file.truncate(COPY_LIMIT + 1)
+    assert is_mapped("external", folder)
+    assert not is_mapped("plain_external", folder)
+
+
+def test_the_verdict_on_files_of_two_versions_is_a_refusal(tmp_path: Path) -> None:
+    """Both versions are fit to run, and neither with the payload of the other."""
+    require("openvino")
+    ep = races.EPS["openvino"]
+    for form in ("check", "check_shared"):
+        folder = tmp_path / form
+        make_versions(folder, form, ep)
+        assert load_once(ep, form, "overwrite", folder)[0] == "right"
+        for payload in (folder / "two").glob("*.bin"):
+            (folder / "live" / payload.name).write_bytes(payload.read_bytes())
+        outcome, verdict, _ = load_once(ep, form, "overwrite", folder)
+        assert outcome == "refused"
+        assert "integrity" in verdict
+
+
+def test_a_compiled_model_that_no_session_loads_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_versions(tmp_path / "race", "compiler", CPU)
+    assert load_once(CPU, "compiler", "overwrite", tmp_path / "race")[0] == "right"
+    monkeypatch.setattr(ort.ModelCompiler, "compile_to_bytes", lambda _: b"damaged")
+    assert load_once(CPU, "compiler", "overwrite", tmp_path / "race")[0] == "finding"

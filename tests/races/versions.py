@@ -37,12 +37,15 @@ class Form:
         model: The file that a session is given.
         compiled: Whether a session loads compiled payloads.
         cached: Whether sessions use the model cache.
+        use: "load" for a session, "compile" for ModelCompiler and a session with its result,
+            "check" for check_compatibility.
     """
 
     make: Callable[[Path, float, str], None]
     model: str = "m.onnx"
     compiled: bool = False
     cached: bool = False
+    use: str = "load"
 
 
 def proto(value: float, sign: float = 1.0) -> onnx.ModelProto:
@@ -119,6 +122,9 @@ FORMS = {
     "external": Form(_external, CONTEXT, compiled=True),
     "shared": Form(_shared, CONTEXT, compiled=True),
     "cached": Form(_plain_external, cached=True),
+    "compiler": Form(_plain_external, use="compile"),
+    "check": Form(_external, CONTEXT, compiled=True, use="check"),
+    "check_shared": Form(_shared, CONTEXT, compiled=True, use="check"),
 }
 
 
