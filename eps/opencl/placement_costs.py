@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.ep import PlacementCosts
+from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,17 +22,7 @@ _CPU = PlacementCosts(
     compile=150_000,
     free_factor=1.5,  # a program for each set of shapes
 )
-_GPU = replace(
-    _CPU,
-    launch=50,
-    crossing=10,
-    crossing_rate=8_000,
-    call=4,
-    step=8,
-    product_rate=1_000_000,
-    stream_rate=100_000,
-    math_rate=50_000,
-)
+_GPU = replace(ASSUMED_GPU_COSTS, compile=_CPU.compile, free_factor=_CPU.free_factor)
 _BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "ACCELERATOR": _GPU}
 
 

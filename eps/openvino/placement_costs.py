@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.ep import PlacementCosts
+from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,18 +22,7 @@ _CPU = PlacementCosts(
     compile=40_000,
     free_factor=2.3,
 )
-_GPU = replace(
-    _CPU,
-    launch=50,
-    crossing=10,
-    crossing_rate=8_000,
-    call=4,
-    step=8,
-    product_rate=2_000_000,
-    stream_rate=100_000,
-    math_rate=50_000,
-    compile=100_000,
-)
+_GPU = replace(ASSUMED_GPU_COSTS, product_rate=2_000_000, free_factor=_CPU.free_factor)
 _NPU = replace(_GPU, launch=200, call=2, step=4, compile=200_000)
 _BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "NPU": _NPU}
 

@@ -44,6 +44,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "ort_lite.child_module": ("describe_exit", "flatten_text", "run_module"),
     "ort_lite.cpu_baseline": ("baseline_problem",),
     "ort_lite.ep.factory": (
         "DeviceInfo",
@@ -102,7 +103,7 @@ _HOMES = {
         "attribute_value",
         "kernel",
     ),
-    "ort_lite.ep.placement_costs": ("PlacementCosts",),
+    "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts"),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
@@ -140,6 +141,9 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if TYPE_CHECKING:
+    from ort_lite.child_module import describe_exit as describe_exit
+    from ort_lite.child_module import flatten_text as flatten_text
+    from ort_lite.child_module import run_module as run_module
     from ort_lite.cpu_baseline import baseline_problem as baseline_problem
     from ort_lite.ep.factory import TRUE_TEXTS as TRUE_TEXTS
     from ort_lite.ep.factory import DeviceInfo as DeviceInfo
@@ -194,6 +198,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.kernels import SupportsKernels as SupportsKernels
     from ort_lite.ep.kernels import attribute_value as attribute_value
     from ort_lite.ep.kernels import kernel as kernel
+    from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
     from ort_lite.ep.ports import Port as Port
     from ort_lite.ep.ports import PortError as PortError

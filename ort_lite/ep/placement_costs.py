@@ -38,3 +38,17 @@ class PlacementCosts:
     compile: float
     free_factor: float = 1
     composes: bool = False
+
+
+ASSUMED_GPU_COSTS = PlacementCosts(
+    launch=50,
+    crossing=10,
+    crossing_rate=8_000,
+    call=4,
+    step=8,
+    product_rate=1_000_000,
+    stream_rate=100_000,
+    math_rate=50_000,
+    compile=100_000,
+)
+"""Costs of a GPU that nobody has measured: low, so that it gets nodes in doubt."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ from ctx_formats.ep_context import DOMAIN, EpContextNode
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model
 from ctx_formats.unfinished import temporary_folder
+from ort_lite.child_module import describe_exit, flatten_text, run_module
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.status import Fail
 from ort_lite.version import PRODUCER
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import PartitionIo
 
 MODEL, PAYLOAD, REQUEST = "probe.onnx", "payload.bin", "request.json"
-_TOLD = 300
+_MAX_SHOWN = 300
 """Characters of what the child said last."""
 
 
@@ -69,24 +68,15 @@ def came_down(suspect: Suspect, limit: float) -> str:
     with temporary_folder("ort_lite_probe_") as place:
         folder = Path(place)
         _lay_out(suspect, folder)
-        command = [sys.executable, "-m", "ort_lite.probing.child", place]
-        path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=limit,
-                check=False,
-            )
+            done = run_module("ort_lite.probing.child", place, limit=limit)
         except subprocess.TimeoutExpired:
             return f"did not finish within {limit:.0f} seconds"
         except OSError as exc:
             raise Fail(f"{PROBE_KEY}: {sys.executable} cannot be started: {exc}") from exc
     if not done.returncode:
         return ""
-    return f"{_ending(done.returncode)}: {_last_words(done.stderr)}"
+    return f"{describe_exit(done.returncode)}: {_last_words(done.stderr)}"
 
 
 def _lay_out(suspect: Suspect, folder: Path) -> None:
@@ -119,17 +109,6 @@ def _copy(payload: memoryview, out: object) -> None:
     out.write(payload)  # type: ignore[attr-defined] # a BinaryIO
 
 
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with code {code}"
-    try:
-        return f"died of {signal.Signals(-code).name}"
-    except ValueError:
-        return f"died of signal {-code}"
-
-
 def _last_words(stderr: bytes) -> str:
-    """The end of what was said, on one line: a vendor's text may hold anything."""
-    text = " ".join(stderr.decode(errors="replace").split())
-    shown = "".join(c if c.isprintable() else "?" for c in text[-_TOLD:])
-    return shown or "without a word"
+    """The end of the child's error output, on one line."""
+    return flatten_text(stderr.decode(errors="replace"))[-_MAX_SHOWN:] or "without a message"

@@ -127,7 +127,7 @@ ABORTED = "ended with code" if WINDOWS else "died of SIGABRT"
 @pytest.mark.parametrize(
     ("fate", "told"),
     [
-        ({"on_import": "abort"}, f"{ABORTED}.*: without a word"),
+        ({"on_import": "abort"}, f"{ABORTED}.*: without a message"),
         ({"on_import": "exit"}, r"ended with code 3: vendor: fatal \?\[31m"),
         ({"on_run": "abort"}, ABORTED),
     ],

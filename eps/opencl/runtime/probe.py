@@ -8,7 +8,7 @@ from eps.opencl.runtime.identity import read_identity
 from eps.opencl.trials.trial import problem_of
 from ort_lite.ep import DeviceInfo, EPFail, Probe
 
-_TOLD = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
+_NAMED = ("cl_khr_fp16", "cl_khr_fp64", "cl_khr_il_program", "cl_khr_command_buffer")
 
 
 def probe_devices() -> Probe:
@@ -26,7 +26,7 @@ def probe_devices() -> Probe:
         DeviceInfo(
             name=one.name,
             kind=one.kind,
-            description=f"{one.label} {' '.join(x for x in _TOLD if x in one.device.extensions)}",
+            description=f"{one.label} {' '.join(x for x in _NAMED if x in one.device.extensions)}",
             identity=read_identity(one),
             options={"device": one.name},
         )

@@ -34,7 +34,7 @@ BEGUN = "ort_lite trial"
 """The line that the child prints before it uses a driver."""
 LIMIT = 120.0
 """Seconds; PoCL's first program takes two on a machine that is not busy."""
-_MOST_TOLD = 600
+_MAX_SHOWN = 600
 _SHORTAGES = (
     *("OUT_OF_HOST_MEMORY", "MemoryError", "bad_alloc", "can't start new thread"),
     *("out of memory", "not enough memory", "cannot allocate memory", "allocate section memory"),
@@ -125,17 +125,10 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     import json  # noqa: PLC0415 - lazy: reload
     import subprocess  # noqa: PLC0415 - lazy: rare
 
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    command = [sys.executable, "-W", "ignore", "-m", CHILD, name, json.dumps(dict(facts))]
+    from ort_lite.ep import describe_exit, flatten_text, run_module  # noqa: PLC0415 - lazy: rare
+
     try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        done = run_module(CHILD, name, json.dumps(dict(facts)), limit=LIMIT)
     except subprocess.TimeoutExpired:
         return f"a program of two lines did not finish within {LIMIT:.0f} seconds", False
     except OSError as exc:
@@ -148,25 +141,14 @@ def _try_in_child(name: str, facts: Mapping[str, str]) -> tuple[str, bool]:
     answer = lines[lines.index(BEGUN) + 1 :]
     if done.returncode == 0 and answer:
         problem, final = json.loads(answer[0])
-        return _show_on_one_line(problem), bool(final)
-    ending = _ending(done.returncode)
+        return _shorten(flatten_text(problem)), bool(final)
+    ending = describe_exit(done.returncode)
     said = [json.loads(answer[0])[0]] if answer else []
     words = done.stderr.decode(errors="replace").split()
     parts = (f"a small program {ending}", *said, " ".join(words)[:300])
     final = not any(name in ending for name in _ENDED_BY_OTHERS)
-    return _show_on_one_line(": ".join(filter(None, parts))), final
+    return _shorten(flatten_text(": ".join(filter(None, parts)))), final
 
 
-def _ending(code: int) -> str:
-    import signal  # noqa: PLC0415 - lazy: reload
-
-    if code >= 0:
-        return f"ended the process with code {code}"
-    names = {int(one): one.name for one in signal.Signals}
-    return f"killed the process ({names.get(-code, f'signal {-code}')})"
-
-
-def _show_on_one_line(text: str) -> str:
-    """On one line: a vendor's text may hold anything."""
-    line = " ".join(text.split())[:_MOST_TOLD].rstrip(". ")
-    return "".join(c if c.isprintable() else "?" for c in line)
+def _shorten(line: str) -> str:
+    return line[:_MAX_SHOWN].rstrip(". ")

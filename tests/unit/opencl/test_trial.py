@@ -202,12 +202,12 @@ def test_the_next_device_is_used_where_the_best_one_has_failed(
 
 HELLO = f"import os, sys, time\nprint({trial.BEGUN!r}, flush=True)\n"
 CHILDREN = {
-    "dies": ("os.abort()", "killed the process (SIGABRT)"),
+    "dies": ("os.abort()", "a small program died of SIGABRT"),
     "ends": ("sys.exit('oh no')", "code 1: oh no"),
     "hangs": ("time.sleep(600)", "did not finish within"),
     "dies at exit": (
         "print('[\"\", true]', flush=True)\nos.abort()",
-        "killed the process (SIGABRT)",
+        "a small program died of SIGABRT",
     ),
 }
 
