@@ -1,25 +1,32 @@
-"""The other forms of `run`: in another thread, from OrtValues, from and to bound memory."""
+"""The forms of `run`: with a feed, in another thread, from OrtValues, with bound memory."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ort_lite.session_answers import SessionAnswers
-from ort_lite.session_log import get_logger
-from ort_lite.status import BindingError, Fail
+from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
+from ort_lite.shortages import KINDS, as_status
+from ort_lite.start.load_request import FIRST_RUN
+from ort_lite.status import BindingError, EPFail, Fail, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
+    from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.run_options import RunOptions
+    from ort_lite.session_log import LogScope
 
 log = get_logger(__name__)
+
+CLOSED_MEANWHILE = "the session was closed by another thread while it ran"
 
 
 def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
@@ -38,26 +45,138 @@ def require_run_options(run_options: object) -> None:
         raise TypeError(f"run_options must be RunOptions, not {run_options!r:.80}")
 
 
+def hand_out(values: Iterable[Value]) -> list[Value]:
+    """Outputs as a caller gets them: arrays are views, whose `base` onnxruntime's have, too."""
+    return [value.view() if hasattr(value, "view") else value for value in values]
+
+
 class RunForms(SessionAnswers):
-    """Methods of any session that has `run`."""
+    """A session as a model that runs: `run`, and every other form of it."""
+
+    _log_scope: LogScope
 
     @abstractmethod
+    def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
+        """The graph that replaces `failed` from now on: the model on the CPU EP alone.
+
+        Raises:
+            EPFail: `error`, where fallback is disabled or the CPU EP cannot run the model.
+        """
+
     def run(
         self,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Value]:
-        """Compute the named outputs, or all of them."""
+        """Compute outputs.
 
-    @abstractmethod
+        Args:
+            output_names: Which outputs, in which order; None or empty for all.
+            input_feed: Input name to numpy array (or a list, a scalar, an OrtValue).
+            run_options: `terminate`, also set by another thread while the call lasts, stops
+                it before the next node of the CPU EP or the next partition of another one.
+                Parameters of its active adapters are fed as well.
+
+        Returns:
+            Arrays that belong to the caller; no later run changes them.
+
+        Raises:
+            ValueError: A required input is missing.
+            InvalidArgument: A wrong name, type, rank or dimension.
+            Fail: The session is closed, or `terminate` was set.
+            EPFail: An execution provider failed, and the session does not go on with the CPU EP
+                (`disable_fallback`; EPContext nodes, which it cannot run).
+        """
+        if isinstance(output_names, str):
+            raise TypeError(f"output_names must be a sequence of names, not {output_names!r}")
+        if run_options is not None:
+            require_run_options(run_options)
+        if run_options is not None and run_options.active_adapters:
+            from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - lazy: rare
+
+            input_feed = with_adapters(input_feed, run_options.active_adapters)
+        return self._run_plain(output_names, input_feed, run_options)
+
     def _run_plain(
         self,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Value]:
-        """As `run`, without the adapters of `run_options`."""
+        prepared = self._present().prepared
+        began = perf_counter() if FIRST_RUN not in self._clock.phases else None
+        try:
+            results = self._compute(prepared, input_feed, run_options)
+        except (AttributeError, LookupError, TypeError) as exc:
+            if self._state.model is not None:
+                raise
+            raise Fail(CLOSED_MEANWHILE) from exc
+        if (
+            self._state.model is None
+        ):  # what was released meanwhile may have left holes in the results
+            raise Fail(CLOSED_MEANWHILE)
+        if not results:
+            raise InvalidArgument("At least one output should be requested.")
+        if began is not None:
+            self._clock.note_first_run(perf_counter() - began)
+        for surprise in self._state.signature.surprises(results):
+            with logging_as(self._log_scope):
+                log.warning("%s", surprise)
+        if output_names:
+            results = [results[self._state.signature.position(name)] for name in output_names]
+        return hand_out(results)
+
+    def _compute(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        """Results of `prepared`, or of the CPU EP where another one has failed."""
+        try:
+            return self._run_prepared(prepared, input_feed, run_options)
+        except EPFail as exc:
+            prepared = self._fall_back_after(exc, prepared)
+            return self._run_prepared(prepared, input_feed, run_options)
+        except KINDS as exc:
+            status = as_status(exc, "the run failed")
+            if status is None:
+                raise
+            raise status from exc
+
+    def _run_prepared(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        if run_options is not None or self._is_watched:
+            return self._run_watched(prepared, input_feed, run_options)
+        return prepared.run(self._state.signature.feeds.order_feed(input_feed))
+
+    def _run_watched(
+        self,
+        prepared: PreparedGraph,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None,
+    ) -> Sequence[Value]:
+        from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
+
+        context = RunContext(run_options, self._services.profiler, self._services.helpers)
+        context.check()
+        scope = self._log_scope
+        if run_options is not None:
+            scope = scope_of(run_options).inherit_from(scope)
+        with logging_as(scope), self._services.span("model_run"), running(context):
+            results = prepared.run(self._state.signature.feeds.order_feed(input_feed))
+            log.debug("the run of %r has ended", self)
+        return results
+
+    @property
+    def _is_watched(self) -> bool:
+        is_logged = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
+        return is_logged or self._services.is_watched
 
     def run_async(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing, nullcontext
 from threading import Lock
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from ctx_formats.lean_dataclass import replace
@@ -13,28 +12,23 @@ from ort_lite import forks
 from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
-from ort_lite.run_forms import RunForms, require_run_options
-from ort_lite.session_answers import hand_out
-from ort_lite.session_log import DEBUG, get_logger, logging_as, scope_of
-from ort_lite.shortages import KINDS, as_status, shortage_as_status
-from ort_lite.start.load_request import FIRST_RUN, LoadClock
-from ort_lite.status import EPFail, Fail, InvalidArgument
+from ort_lite.run_forms import RunForms
+from ort_lite.session_log import get_logger, logging_as, scope_of
+from ort_lite.shortages import shortage_as_status
+from ort_lite.start.load_request import LoadClock
+from ort_lite.status import EPFail, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from ort_lite.ep.interface import Value
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.providers.provider_list import ProviderRequest
-    from ort_lite.run_options import RunOptions
     from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
-
-CLOSED_MEANWHILE = "the session was closed by another thread while it ran"
 
 
 def _membership(options: object) -> AbstractContextManager[None]:
@@ -88,9 +82,13 @@ class InferenceSession(RunForms):
         self._enable_fallback = int(kwargs.get("enable_fallback", 1)) == 1
         self._reads_config = int(kwargs.get("read_config_from_model", 1)) == 1
         self._disabled = tuple(kwargs.get("disabled_optimizers") or ())
-        fallback = provider_list.Fallback(enabled=self._enable_fallback, providers=providers)
+        self._falling_back = Lock()
+        self._replaced_models: list[PreparedModel] = []  # other threads may run them until `close`
+        self._lost_threads = False
         if isinstance(path_or_bytes, bytearray | memoryview):
             path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
+        self._source = path_or_bytes
+        fallback = provider_list.Fallback(enabled=self._enable_fallback, providers=providers)
         with _membership(sess_options):
             try:
                 named = provider_list.read_requests(providers, provider_options)
@@ -101,19 +99,19 @@ class InferenceSession(RunForms):
 
                 fallback.notes.append(report_unusable(exc, providers))
                 named = provider_list.read_requests(DEFAULT_PROVIDER, None)
-            self._start(path_or_bytes, sess_options, named, fallback)
+            self._load(sess_options, named, fallback)
         if fallback.notes and self._enable_fallback:
             self._enable_fallback = False  # once only, as in ONNX Runtime
 
     @shortage_as_status("the session cannot be created")
-    def _start(
+    def _load(
         self,
-        path_or_bytes: object,
         sess_options: SessionOptions | None,
         named: Sequence[ProviderRequest],
         fallback: provider_list.Fallback,
     ) -> None:
-        self._clock = LoadClock()
+        """Load the model on these providers and run it from now on; an error changes nothing."""
+        clock = LoadClock()
         threads = getattr(sess_options, "intra_op_num_threads", 0)
         held = TRUST_KEY in getattr(sess_options, "config", ())
         begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
@@ -122,44 +120,43 @@ class InferenceSession(RunForms):
 
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
             raise TypeError(f"sess_options must be SessionOptions, not {sess_options!r}")
-        self._source = path_or_bytes
         # The user's options, from which `set_providers` starts again, and those that apply: with
         # what the model's own configuration and the process's threads add.
-        self._initial_options = (sess_options or SessionOptions()).snapshot()
-        self._options = provider_list.with_shared_threads(self._initial_options.snapshot())
+        initial_options = (sess_options or SessionOptions()).snapshot()
+        options = provider_list.with_shared_threads(initial_options.snapshot())
         if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
             from ort_lite.model.ort_config import configure_from_model  # noqa: PLC0415 - lazy: rare
 
-            self._options = configure_from_model(self._options, self._metadata, os.environ)
-        self._log_scope = scope_of(self._options)
-        requests = provider_list.choose_requests(self._options, named, self._metadata)
+            plain = options
+            options = configure_from_model(plain, lambda: self._metadata(plain), os.environ)
+        requests = provider_list.choose_requests(options, named, lambda: self._metadata(options))
         loaded = begun if named or held else provider_list.begin_all(requests)
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
-        self._lost_threads = False
-        self._services = SessionServices(self._options)
-        self._replaced_models: list[PreparedModel] = []  # other threads may run them until `close`
-        self._falling_back = Lock()
-        self._loader = SessionLoader(
-            options=self._options,
-            clock=self._clock,
-            services=self._services,
+        loader = SessionLoader(
+            options=options,
+            clock=clock,
+            services=SessionServices(options),
             disabled=self._disabled,
             fallback=fallback,
             sdks_loaded=loaded,
             sdks_held=held,
         )
+        log_scope = scope_of(options)
         try:
-            with logging_as(self._log_scope), _membership(self._options):
-                self._state = self._loader.load(path_or_bytes, requests)
+            with logging_as(log_scope), _membership(options):
+                state = loader.load(self._source, requests)
         except BaseException:
-            self._services.close()
+            loader.services.close()
             raise
+        self._initial_options, self._options, self._log_scope = initial_options, options, log_scope
+        self._loader, self._clock, self._services = loader, clock, loader.services
+        self._state, self._lost_threads = state, False
         self._install(self._present())
-        self._clock.stop()
-        if self._state.job is not None:
-            self._state.job.start(self._install, self._services)
+        clock.stop()
+        if state.job is not None:
+            state.job.start(self._install, self._services)
 
     def _install(self, model: PreparedModel) -> None:
         """Run `model` from now on, in one assignment: other threads may be inside `run`."""
@@ -174,112 +171,15 @@ class InferenceSession(RunForms):
             with logging_as(self._log_scope):
                 log.warning("%s", line)
 
-    def _metadata(self) -> ModelMetadata:
+    def _metadata(self, options: SessionOptions) -> ModelMetadata:
         """The model's metadata, read before the session is made."""
         from ort_lite.model import loader  # noqa: PLC0415 - lazy: rare
         from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - lazy: reload
 
-        with closing(loader.load(self._source, self._options)) as loaded:
+        with closing(loader.load(self._source, options)) as loaded:
             return ModelMetadata.of(loaded.model)
 
-    def run(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        run_options: RunOptions | None = None,
-    ) -> list[Value]:
-        """Compute outputs.
-
-        Args:
-            output_names: Which outputs, in which order; None or empty for all.
-            input_feed: Input name to numpy array (or a list, a scalar, an OrtValue).
-            run_options: `terminate`, also set by another thread while the call lasts, stops
-                it before the next node of the CPU EP or the next partition of another one.
-                Parameters of its active adapters are fed as well.
-
-        Returns:
-            Arrays that belong to the caller; no later run changes them.
-
-        Raises:
-            ValueError: A required input is missing.
-            InvalidArgument: A wrong name, type, rank or dimension.
-            Fail: The session is closed, or `terminate` was set.
-            EPFail: An execution provider failed, and the session does not go on with the CPU EP
-                (`disable_fallback`; EPContext nodes, which it cannot run).
-        """
-        if isinstance(output_names, str):
-            raise TypeError(f"output_names must be a sequence of names, not {output_names!r}")
-        if run_options is not None:
-            require_run_options(run_options)
-        if run_options is not None and run_options.active_adapters:
-            from ort_lite.execution.adapters import with_adapters  # noqa: PLC0415 - lazy: rare
-
-            input_feed = with_adapters(input_feed, run_options.active_adapters)
-        return self._run_plain(output_names, input_feed, run_options)
-
-    def _run_plain(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        run_options: RunOptions | None = None,
-    ) -> list[Value]:
-        prepared = self._present().prepared
-        began = perf_counter() if FIRST_RUN not in self._clock.phases else None
-        try:
-            results = self._compute(prepared, input_feed, run_options)
-        except (AttributeError, LookupError, TypeError) as exc:
-            if self._state.model is not None:
-                raise
-            raise Fail(CLOSED_MEANWHILE) from exc
-        if (
-            self._state.model is None
-        ):  # what was released meanwhile may have left holes in the results
-            raise Fail(CLOSED_MEANWHILE)
-        if not results:
-            raise InvalidArgument("At least one output should be requested.")
-        if began is not None:
-            self._clock.note_first_run(perf_counter() - began)
-        for surprise in self._state.signature.surprises(results):
-            with logging_as(self._log_scope):
-                log.warning("%s", surprise)
-        if output_names:
-            results = [results[self._state.signature.position(name)] for name in output_names]
-        return hand_out(results)
-
-    def _compute(
-        self,
-        prepared: PreparedGraph,
-        input_feed: Mapping[str, Any],
-        run_options: RunOptions | None,
-    ) -> Sequence[Value]:
-        """Results of `prepared`, or of the CPU EP where another one has failed."""
-        try:
-            return self._run_prepared(prepared, input_feed, run_options)
-        except EPFail as exc:
-            prepared = self._fall_back_after(exc, prepared)
-            return self._run_prepared(prepared, input_feed, run_options)
-        except KINDS as exc:
-            status = as_status(exc, "the run failed")
-            if status is None:
-                raise
-            raise status from exc
-
-    def _run_prepared(
-        self,
-        prepared: PreparedGraph,
-        input_feed: Mapping[str, Any],
-        run_options: RunOptions | None,
-    ) -> Sequence[Value]:
-        if run_options is not None or self._is_watched:
-            return self._run_watched(prepared, input_feed, run_options)
-        return prepared.run(self._state.signature.feeds.order_feed(input_feed))
-
     def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
-        """The graph that replaces `failed` from now on: the model on the CPU EP alone.
-
-        Raises:
-            EPFail: `error`, where fallback is disabled or the CPU EP cannot run the model.
-        """
         from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - lazy: rare
 
         with self._falling_back:
@@ -296,29 +196,6 @@ class InferenceSession(RunForms):
             )
             self._install(self._present())
             return self._present().prepared
-
-    def _run_watched(
-        self,
-        prepared: PreparedGraph,
-        input_feed: Mapping[str, Any],
-        run_options: RunOptions | None,
-    ) -> Sequence[Value]:
-        from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
-
-        context = RunContext(run_options, self._services.profiler, self._services.helpers)
-        context.check()
-        scope = self._log_scope
-        if run_options is not None:
-            scope = scope_of(run_options).inherit_from(scope)
-        with logging_as(scope), self._services.span("model_run"), running(context):
-            results = prepared.run(self._state.signature.feeds.order_feed(input_feed))
-            log.debug("the run of %r has ended", self)
-        return results
-
-    @property
-    def _is_watched(self) -> bool:
-        is_logged = not self._log_scope.is_plain or log.isEnabledFor(DEBUG)
-        return is_logged or self._services.is_watched
 
     def set_ep_dynamic_options(self, options: Mapping[str, str]) -> None:
         """Change options of execution providers while the session lives.
@@ -355,7 +232,7 @@ class InferenceSession(RunForms):
         with _membership(self._initial_options):
             named = provider_list.read_requests(providers, provider_options)
             self.close()
-            self._start(self._source, self._initial_options, named, fallback)
+            self._load(self._initial_options, named, fallback)
 
     def enable_fallback(self) -> None:
         """Let a run go on with the CPU EP alone once another execution provider has failed."""

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from ort_lite.ep.interface import Value
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.model.info import ModelMetadata, NodeArg
     from ort_lite.options import SessionOptions
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from ort_lite.start.load_request import LoadClock
     from ort_lite.start.load_session import SessionState
     from ort_lite.start.prepare_model import PreparedModel
-
-
-def hand_out(values: Iterable[Value]) -> list[Value]:
-    """Outputs as a caller gets them: arrays are views, whose `base` onnxruntime's have, too."""
-    return [value.view() if hasattr(value, "view") else value for value in values]
 
 
 class SessionAnswers(ABC):
