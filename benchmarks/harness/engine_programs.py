@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Open = Callable[[str], Run]
 
 OPENVINO_EP = "OpenVINOExecutionProvider"
+CPU_EP = "CPUExecutionProvider"
 
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32"}
 """For OpenVINO's CPU plug-in, which computes in bfloat16 on CPUs that can, unless it is asked."""
@@ -26,15 +27,25 @@ PLUGIN_FLOAT32 = {"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'}
 
 def ort_lite(cache: str) -> "Open":
     """ort_lite on OpenVINO."""
-    return _ort_lite(cache, OPENVINO_EP)
+    return _ort_lite(cache, [OPENVINO_EP])
+
+
+def ort_lite_default(cache: str) -> "Open":
+    """ort_lite with the providers that it takes by itself."""
+    return _ort_lite(cache, None)
+
+
+def ort_lite_cpu(cache: str) -> "Open":
+    """ort_lite's own CPU EP."""
+    return _ort_lite(cache, [CPU_EP])
 
 
 def ort_lite_opencl(cache: str) -> "Open":
     """ort_lite on OpenCL."""
-    return _ort_lite(cache, "OpenCLExecutionProvider")
+    return _ort_lite(cache, ["OpenCLExecutionProvider"])
 
 
-def _ort_lite(cache: str, provider: str) -> "Open":
+def _ort_lite(cache: str, providers: "list[str] | None") -> "Open":
     import ort_lite as ort  # noqa: PLC0415 - the program of one engine knows nothing of the others
 
     options = None
@@ -44,7 +55,7 @@ def _ort_lite(cache: str, provider: str) -> "Open":
         options.add_session_config_entry("session.ep_context_cache_dir", cache)
 
     def open_model(model: str) -> "Run":
-        session = ort.InferenceSession(model, options, providers=[provider])
+        session = ort.InferenceSession(model, options, providers=providers)
         return lambda feed: session.run(None, feed)
 
     return open_model
@@ -57,7 +68,7 @@ def onnxruntime_cpu(cache: str) -> "Open":
     assert not cache
 
     def open_model(model: str) -> "Run":
-        session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(model, providers=[CPU_EP])
         return lambda feed: session.run(None, feed)
 
     return open_model
@@ -123,6 +134,8 @@ def openvino(cache: str) -> "Open":
 
 PROGRAMS = {
     "ort_lite": ort_lite,
+    "ort_lite[default]": ort_lite_default,
+    "ort_lite[CPU]": ort_lite_cpu,
     "ort_lite[OpenCL]": ort_lite_opencl,
     "onnxruntime+openvino": onnxruntime_openvino,
     "onnxruntime[CPU]": onnxruntime_cpu,

@@ -37,6 +37,9 @@ OPENED_FIRST = "external, opened first"
 INTERPRETER = "interpreter"
 """As LOAD, of every variant: what the interpreter took until the program's first line."""
 
+ABSENT = "absent"
+"""In the answer of a process whose engine cannot run the model: why."""
+
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 """Not for these processes: pip compiles what it installs, but not a checkout, which would then be
 compiled anew in every process (100 ms)."""
@@ -79,14 +82,14 @@ def start_variant(
     if isinstance(made, str):
         return Variant(name, (), absent=made)
     arguments = (engine, str(made), str(how.cache or ""), how.first, str(how.loads))
-    return module_variant(name, "first_answer_process", *arguments, *write_inputs(sample))
+    module = "startup.first_answer_process"
+    return module_variant(name, module, *arguments, *write_inputs(sample))
 
 
 def module_variant(name: str, module: str, *arguments: str) -> Variant:
-    """A process of a module of benchmarks/startup; its Python is `measure_starts`'."""
+    """A process of a module of benchmarks/; its Python is `measure_starts`'."""
     return Variant(
-        name,
-        (str(ROOT / "benchmarks/harness/launch.py"), f"benchmarks.startup.{module}", *arguments),
+        name, (str(ROOT / "benchmarks/harness/launch.py"), f"benchmarks.{module}", *arguments)
     )
 
 
@@ -95,7 +98,7 @@ def write_inputs(sample: Sample) -> tuple[str, ...]:
     arguments = []
     with np.load(sample.feed) as arrays:
         for i, name in enumerate(arrays.files):
-            path = sample.feed.with_name(f"{sample.name}_{i}.npy")
+            path = sample.feed.with_name(f"{sample.feed.stem}_{i}.npy")
             np.save(path, arrays[name])
             arguments += [name, str(path)]
     return tuple(arguments)
@@ -106,6 +109,8 @@ def measure_starts(
     turns: int,
     label: str,
     environment: Mapping[str, str] | None = None,
+    *,
+    survive: bool = False,
 ) -> dict[str, Measurement]:
     """Start each variant once to fill caches, then once in each turn.
 
@@ -114,6 +119,7 @@ def measure_starts(
         turns: How many.
         label: What is measured, for lines of progress on stderr.
         environment: Variables besides those that are set.
+        survive: Whether a variant whose process dies is absent, instead of an error.
 
     Returns:
         By name the first answer, counted from before the process was started; by name and what
@@ -121,9 +127,10 @@ def measure_starts(
         peak memory.
 
     Raises:
-        subprocess.CalledProcessError: A process failed.
+        subprocess.CalledProcessError: A process failed, and `survive` is false.
     """
     surroundings = _surroundings(environment or {})
+    absent = {variant.name: variant.absent for variant in variants}
     present = [variant for variant in variants if not variant.absent]
     answers: dict[str, list[dict[str, Any]]] = {variant.name: [] for variant in present}
     order = random.Random(0)  # the same orders in every run
@@ -131,16 +138,20 @@ def measure_starts(
         for turn in range(turns + 1):
             for variant in order.sample(present, len(present)):
                 time.sleep(REST)
-                answer = _answer((str(python), *variant.command), surroundings)
-                if turn:
+                command = (str(python), *variant.command)
+                answer = _answer(command, surroundings, survive=survive)
+                if ABSENT in answer:
+                    absent[variant.name] = answer[ABSENT]
+                elif turn:
                     answers[variant.name].append(answer)
+            present = [variant for variant in present if not absent[variant.name]]
             sys.stderr.write(f"{label}: {turn} of {turns} turns\n")
     measured = {}
     for variant in variants:
         turn_results = answers.get(variant.name, [])
         for step in ("", *(turn_results[0]["steps"] if turn_results else (INTERPRETER, LOAD))):
             measured[f"{variant.name} {step}".rstrip()] = _measurement(
-                turn_results, step, variant.absent
+                turn_results, step, absent[variant.name]
             )
     return measured
 
@@ -170,11 +181,19 @@ def _measurement(turn_results: Sequence[dict[str, Any]], step: str, absent: str)
     )
 
 
-def _answer(command: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
+def _answer(
+    command: Sequence[str], environment: Mapping[str, str], *, survive: bool = False
+) -> dict[str, Any]:
     """One process's answer; when it had it, counted from here."""
     began = perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=not survive, env=environment
+    )
+    if done.returncode:
+        return {ABSENT: f"its process ended with {done.returncode}"}
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if ABSENT in answer:
+        return answer
     answer["answered"] = answer["at"] - began
     answer["steps"][INTERPRETER] = answer["started"] - began
     return answer

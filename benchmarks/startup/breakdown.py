@@ -89,7 +89,7 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
     variants, counts = [], {}
     for program, (floor, first) in PROGRAMS.items():
         ours = module_variant(
-            _session_variant(program), "breakdown_process", str(context), first, *inputs
+            _session_variant(program), "startup.breakdown_process", str(context), first, *inputs
         )
         answer_once(ours)  # compiles what has no bytecode yet, which imports modules, too
         modules = answer_once(ours)["modules"]
@@ -98,10 +98,16 @@ def programs(sample: Sample) -> tuple[list[Variant], dict[str, int]]:
         counts[program] = len(modules)
         variants += [
             ours,
-            module_variant(floor, "floor_process", str(blob), *FLOORS[floor], *inputs),
-            module_variant(_imports_alone(program), "import_process", first, "-", str(listed)),
+            module_variant(floor, "startup.floor_process", str(blob), *FLOORS[floor], *inputs),
             module_variant(
-                _imports_overlapped(program), "import_process", first, "libraries", str(listed)
+                _imports_alone(program), "startup.import_process", first, "-", str(listed)
+            ),
+            module_variant(
+                _imports_overlapped(program),
+                "startup.import_process",
+                first,
+                "libraries",
+                str(listed),
             ),
         ]
     return variants, counts

@@ -99,7 +99,7 @@ def variants(sample: Sample) -> list[Variant]:
     external = ours["external"]
     return [
         *(
-            module_variant(name, "floor_process", str(blob), *arguments, *inputs)
+            module_variant(name, "startup.floor_process", str(blob), *arguments, *inputs)
             for name, arguments in FLOORS.items()
         ),
         *(start_variant(OURS, kind, sample, made, once) for kind, made in ours.items()),

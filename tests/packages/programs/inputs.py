@@ -51,7 +51,7 @@ def voice(seconds: float = 4, rate: int = 16000) -> np.ndarray:
     )
     noise = np.random.default_rng(0).standard_normal(len(time))
     sound = tones * (time % 2 > 0.6) * (0.6 + 0.4 * np.sin(8 * np.pi * time)) + 0.003 * noise
-    return (0.5 * sound / np.abs(sound).max()).astype(np.float32)
+    return np.asarray(0.5 * sound / np.abs(sound).max(), np.float32)
 
 
 def give(answer: object) -> None:
