@@ -1,4 +1,4 @@
-"""Reads and writes ONNX models, EPContext nodes and payload containers as frozen values.
+"""Reads and writes ONNX models, EPContext nodes, containers and packages as frozen values.
 
 The package needs the standard library and blake3: no protobuf, onnx or numpy. It never trusts the
 bytes it reads; what is wrong with a file is a `FormatError` with the field, the value found and the
@@ -22,12 +22,18 @@ _MODULES = {
     "FormatError": "errors",
     "HardwareIdentity": "identity",
     "Model": "onnx_model",
+    "PackageComponent": "package_manifest",
+    "PackageFolder": "package_reader",
+    "PackageManifest": "package_manifest",
+    "PackageVariant": "package_manifest",
     "Reason": "errors",
+    "encode_manifest": "package_manifest",
     "encode_model": "model_writer",
     "read_adapter": "adapter_file",
     "read_container": "container_reader",
     "read_model": "model_reader",
     "read_notes": "notes",
+    "read_package": "package_reader",
     "read_signed": "signatures",
     "resolve_payload": "safe_path",
     "write_adapter": "adapter_file",
@@ -52,6 +58,12 @@ if TYPE_CHECKING:
     from ctx_formats.notes import ContextNotes as ContextNotes
     from ctx_formats.notes import read_notes as read_notes
     from ctx_formats.onnx_model import Model as Model
+    from ctx_formats.package_manifest import PackageComponent as PackageComponent
+    from ctx_formats.package_manifest import PackageManifest as PackageManifest
+    from ctx_formats.package_manifest import PackageVariant as PackageVariant
+    from ctx_formats.package_manifest import encode_manifest as encode_manifest
+    from ctx_formats.package_reader import PackageFolder as PackageFolder
+    from ctx_formats.package_reader import read_package as read_package
     from ctx_formats.safe_path import resolve_payload as resolve_payload
     from ctx_formats.signatures import read_signed as read_signed
 else:

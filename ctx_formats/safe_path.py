@@ -80,10 +80,16 @@ def _text_problem(name: str, *, colons: bool) -> str:
     if name[0] in "/\\" or has_drive:
         return "Absolute path not allowed for external data location"
     parts = name.replace("\\", "/").split("/")
-    return _parts_problem([part for part in parts if part not in ("", ".")], colons=colons)
+    return parts_problem([part for part in parts if part not in ("", ".")], colons=colons)
 
 
-def _parts_problem(parts: Sequence[str], *, colons: bool) -> str:
+def parts_problem(parts: Sequence[str], *, colons: bool) -> str:
+    """Problem of the parts of a relative path on some system; "" if there is none.
+
+    Args:
+        parts: None of them empty or ".".
+        colons: As `resolve_payload`.
+    """
     depth = 0
     for part in parts:
         depth += -1 if part == ".." else 1

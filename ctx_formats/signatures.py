@@ -97,7 +97,11 @@ class SignatureRecord:
     @property
     def message(self) -> bytes:
         """The bytes that are signed: what they are for, then the record without its signature."""
-        return DOMAIN + _dumps(self._content()).encode()
+        return DOMAIN + self.unsigned_text().encode()
+
+    def unsigned_text(self) -> str:
+        """The record without its signature."""
+        return _dumps(self._content())
 
     def to_text(self) -> str:
         """The value of the model's metadata entry."""
@@ -236,7 +240,7 @@ def _record(name: str, text: str) -> SignatureRecord:
     if len(text) > MAX_RECORD_BYTES:
         raise _untrusted_error(f"one of {len(text)} characters", f"at most {MAX_RECORD_BYTES}")
     try:
-        record = _parse_record(json.loads(text))
+        record = parse_record(json.loads(text))
     except (ValueError, TypeError, KeyError, RecursionError) as exc:
         raise _untrusted_error(f"one that cannot be read: {exc}"[:200], "a record") from exc
     if record.to_text() != text or name != f"{PREFIX}{record.key_id[:KEY_SHOWN]}":
@@ -244,7 +248,14 @@ def _record(name: str, text: str) -> SignatureRecord:
     return record
 
 
-def _parse_record(content: dict[str, object]) -> SignatureRecord:
+def parse_record(content: dict[str, object]) -> SignatureRecord:
+    """The record that decoded JSON describes.
+
+    Raises:
+        ValueError: A value is impossible, or the format is another one.
+        TypeError: A value is of another type.
+        KeyError: A field is missing.
+    """
     if content[FIELD] != FORMAT:
         raise ValueError(f"format {str(content[FIELD])[:40]}, this reader knows {FORMAT}")
     model, files = content["model"], content["files"]

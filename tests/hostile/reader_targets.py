@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import shutil
@@ -16,6 +17,7 @@ from hostile.byte_mutations import INTERESTING, mutated
 from hostile.fuzz_target import Finding, Outcome, Target
 from hostile.tar_mutations import damaged_tar
 from hostile.text_mutations import damaged_json, damaged_yaml
+from package_files import write_plain
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
@@ -25,6 +27,8 @@ from ctx_formats.identity import HardwareIdentity
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.notes import _load_json, _seal, read_notes
+from ctx_formats.package_manifest import encode_manifest
+from ctx_formats.package_reader import read_package
 from eps.opencl.payload.format import ALIGNMENT, HEAD, MAGIC, VERSION, read_payload
 from eps.opencl.tuning.cache import TuningCache
 from ort_lite.cli.arrays import load_arrays
@@ -269,6 +273,39 @@ class NotesTarget(JsonTarget):
         read_notes(replace(self.node, notes=text))
 
 
+class PackageTarget(JsonTarget):
+    """Manifests of model packages: fields, paths, versions, and references to shared folders."""
+
+    name = "package"
+    refusals = FormatError
+
+    def files(self, released: Released) -> Sequence[bytes]:
+        root = write_plain(self.folder / "pkg")
+        (root / "shared_assets" / f"sha256-{'0' * 64}").mkdir(parents=True)
+        plain = json.loads((root / "manifest.json").read_bytes())
+        body = plain["components"]["model"]["variants"]["cpu"]
+        more = copy.deepcopy(body) | {"variant_directory": "cpu", "device": "npu"}
+        more["executor_info"]["ort"] |= {
+            "model_file": f"sha256:{'0' * 64}/model.onnx",
+            "session_options": {"ep.context_file_path": "ctx/model.onnx"},
+        }
+        plain["components"]["model"]["variants"]["more"] = more
+        plain["shared_assets"] = {f"sha256:{'0' * 64}": f"shared_assets/sha256-{'0' * 64}"}
+        return [(root / "manifest.json").read_bytes(), json.dumps(plain).encode()]
+
+    def read(self, data: bytes) -> None:
+        root = self.folder / "pkg"
+        (root / "manifest.json").write_bytes(data)
+        package = read_package(root)
+        for component in package.manifest.components:
+            for variant in component.variants:
+                for path in filter(None, (variant.folder, variant.model_path)):
+                    inside = Path(path).is_relative_to(package.root)
+                    if package.manifest.layout == "portable" and not inside:
+                        raise Finding(f"a path leads out of the package: {path}")
+        encode_manifest(package.manifest)
+
+
 class OpenClTarget(JsonTarget):
     """Compiled OpenCL programs whose headers are digested right, and any byte of them."""
 
@@ -338,5 +375,5 @@ def _members(data: bytes) -> list[tuple[str, bytes]]:
 
 READERS: tuple[type[ReaderTarget], ...] = (
     *(AdapterTarget, ArchiveTarget, ArraysTarget, EntryTarget, EvidenceTarget, MatrixTarget),
-    *(NotesTarget, OpenClTarget, TuningTarget),
+    *(NotesTarget, OpenClTarget, PackageTarget, TuningTarget),
 )

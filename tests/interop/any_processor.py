@@ -2,10 +2,10 @@
 
 onnxruntime-ep-openvino offers a device only where ONNX Runtime reports a processor of Intel's,
 though OpenVINO's CPU plug-in serves AMD's as well. This makes a package of links to the installed
-onnxruntime in which one library is a copy, and one number of that copy is another: the PCI vendor
-of AMD in ONNX Runtime's table of processors (core/platform/posix/hardware, `CpuVendorInfo`) is
-Intel's. All else is ONNX Runtime's. With FOLDER first in PYTHONPATH tests and benchmarks meet the
-plug-in on a machine without an Intel processor.
+onnxruntime in which two libraries are copies, and one number of each copy is another: the PCI
+vendor of AMD in ONNX Runtime's table of processors (core/platform/posix/hardware, `CpuVendorInfo`)
+is Intel's. All else is ONNX Runtime's. With FOLDER first in PYTHONPATH tests and benchmarks meet
+the plug-in on a machine without an Intel processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ AMD, INTEL = (0x1022).to_bytes(4, "little"), (0x8086).to_bytes(4, "little")
 _ROWS = re.compile(
     rb"\x03\0{7}.{8}(" + re.escape(AMD) + rb")\0{4}.{8}\x05\0{7}.{8}" + re.escape(INTEL), re.DOTALL
 )
-_LIBRARY = "onnxruntime_pybind11_state*.so"
+_LIBRARIES = ("onnxruntime_pybind11_state*.so", "libonnxruntime.so.*")
+"""That of the Python package, and that of the C API."""
 
 
 class TableError(Exception):
@@ -41,14 +42,17 @@ def link_package(folder: Path) -> Path:
     if spec is None or spec.origin is None:
         raise TableError("onnxruntime is not installed")
     installed = Path(spec.origin).parent
-    libraries = list((installed / "capi").glob(_LIBRARY))
-    if len(libraries) != 1:
-        raise TableError(f"{installed} has {len(libraries)} libraries {_LIBRARY}, not one")
-    changed = with_intels_vendor(libraries[0].read_bytes())
+    changed = {}
+    for pattern in _LIBRARIES:
+        libraries = list((installed / "capi").glob(pattern))
+        if len(libraries) != 1:
+            raise TableError(f"{installed} has {len(libraries)} libraries {pattern}, not one")
+        changed[libraries[0].name] = with_intels_vendor(libraries[0].read_bytes())
     package = folder / "onnxruntime"
-    _link_all(installed, package, apart="capi")
-    _link_all(installed / "capi", package / "capi", apart=libraries[0].name)
-    (package / "capi" / libraries[0].name).write_bytes(changed)
+    _link_all(installed, package, apart={"capi"})
+    _link_all(installed / "capi", package / "capi", apart={*changed})
+    for name, data in changed.items():
+        (package / "capi" / name).write_bytes(data)
     return folder
 
 
@@ -64,10 +68,10 @@ def with_intels_vendor(library: bytes) -> bytes:
     return library[: found[0]] + INTEL + library[found[0] + len(AMD) :]
 
 
-def _link_all(source: Path, target: Path, *, apart: str) -> None:
+def _link_all(source: Path, target: Path, *, apart: set[str]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in source.iterdir():
-        if path.name not in (apart, "__pycache__"):
+        if path.name not in {*apart, "__pycache__"}:
             (target / path.name).symlink_to(path)
 
 
