@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from ort_lite.ep import KernelFn, KernelInfo
 
 
-DIRECT = 512
-"""Samples of a frame at most that are transformed directly where no fast transform is as exact."""
-
-
 def _as_complex(x: Array) -> Array:
     """[..., 1] real or [..., 2] real and imaginary parts, as numbers."""
     if x.shape[-1] not in (1, 2):
@@ -32,17 +28,26 @@ def _parts(values: Array, x: Array) -> Array:
     return np.stack((values.real, values.imag), -1).astype(x.dtype)
 
 
-def _dft_by_table(frames: Array, bins: int, x: Array) -> Array:
-    """Transforms of real frames by products with the table of cosines and sines.
+def _dft_by_chirps(frames: Array, bins: int, x: Array) -> Array:
+    """Transforms of real frames as convolutions with a chirp, in the frames' own precision.
 
-    A fast transform gives exact zeros where samples cancel each other. onnxruntime, which has one
-    for powers of two alone, rounds there like this sum, and models such as Kokoro divide by it.
+    numpy's transform gives exact zeros where samples cancel each other. onnxruntime transforms
+    frames whose length is not a power of two like this, with its rounding, and models such as
+    Kokoro divide by such a bin. A product with a table of cosines does not do: whether its sums
+    are exact zeros depends on the order in which BLAS adds on this CPU.
+    Source: Bluestein, "A linear filtering approach to the computation of discrete Fourier
+    transform", 1970.
     """
     size = frames.shape[-1]
-    turns = np.outer(np.arange(size), np.arange(bins)) % size * (-2 * np.pi / size)
-    table = np.stack((np.cos(turns), np.sin(turns)), -1).reshape(size, -1).astype(frames.dtype)
-    sums: Array = np.matmul(frames, table)
-    return sums.reshape(*frames.shape[:-1], bins, 2).astype(x.dtype)
+    steps = np.arange(size)
+    precision = np.result_type(frames, np.complex64)
+    chirp = np.exp(steps * steps % (2 * size) * (-1j * np.pi / size)).astype(precision)
+    length = 1 << (2 * size - 2).bit_length()  # a power of two, at least 2 * size - 1
+    response = np.zeros(length, precision)
+    response[:size] = chirp.conj()
+    response[length - size + 1 :] = chirp[:0:-1].conj()
+    spectra = np.fft.fft(frames * chirp, length) * np.fft.fft(response)
+    return _parts(np.fft.ifft(spectra)[..., :bins] * chirp[:bins], x)
 
 
 def _dft(info: KernelInfo) -> KernelFn:
@@ -99,8 +104,8 @@ def _stft(info: KernelInfo) -> KernelFn:
             raise ValueError(f"frames of {size} every {stride} in {signal.shape[1]} samples")
         frames = sliding_window_view(signal, size, axis=1)[:, ::stride]
         weighted = frames if window is None else frames * window
-        if not np.iscomplexobj(signal) and size & (size - 1) and size <= DIRECT:
-            return _dft_by_table(weighted, size // 2 + 1 if onesided else size, x)
+        if not np.iscomplexobj(signal) and size & (size - 1):
+            return _dft_by_chirps(weighted, size // 2 + 1 if onesided else size, x)
         if onesided and not np.iscomplexobj(signal):
             return _parts(np.fft.rfft(weighted), x)
         full = np.fft.fft(weighted)
