@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.notes import read_notes
-from ort_lite.context.nodes import is_context_node, map_nodes
-from ort_lite.model.bodies import walk_nodes
+from ort_lite.context.nodes import is_context_node
+from ort_lite.model.bodies import map_nodes, walk_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from operator import is_
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.onnx_model import TensorType
 from ort_lite.ep.interface import PartitionIo
-from ort_lite.model.bodies import map_bodies, walk_nodes
+from ort_lite.model.bodies import walk_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ctx_formats.onnx_model import GraphDef, Node
     from ort_lite.model.graph import Graph
 
@@ -54,13 +51,3 @@ def without_output_shapes(io: PartitionIo, graph: Graph) -> PartitionIo:
             for info in io.outputs
         ),
     )
-
-
-def map_nodes(graph: GraphDef, change: Callable[[Node], Node]) -> GraphDef:
-    """`graph` with every node changed, those of bodies first; itself if none is."""
-
-    def map_body(body: GraphDef) -> GraphDef:
-        return map_nodes(body, change)
-
-    nodes = tuple(change(map_bodies(node, map_body)) for node in graph.nodes)
-    return graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes)

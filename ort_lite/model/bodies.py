@@ -41,6 +41,16 @@ def map_paired_bodies(
     return with_bodies(node, [change(mine, theirs) for (_, mine), (_, theirs) in pairs])
 
 
+def map_nodes(graph: GraphDef, change: Callable[[Node], Node]) -> GraphDef:
+    """`graph` with every node changed, those of bodies first; itself if none is."""
+
+    def map_body(body: GraphDef) -> GraphDef:
+        return map_nodes(body, change)
+
+    nodes = tuple(change(map_bodies(node, map_body)) for node in graph.nodes)
+    return graph if all(map(is_, nodes, graph.nodes)) else replace(graph, nodes=nodes)
+
+
 def with_bodies(node: Node, graphs: Iterable[GraphDef]) -> Node:
     """`node` with `graphs` as its bodies, in the order of `bodies`; itself where none is new."""
     rest = iter(graphs)

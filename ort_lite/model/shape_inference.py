@@ -9,10 +9,10 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import model_bytes
-from ctx_formats.onnx_model import GraphDef, TensorType, ValueInfo
+from ctx_formats.onnx_model import Attribute, AttributeType, GraphDef, TensorType, ValueInfo
 from ctx_formats.type_reader import GraphTypes, read_types
 from ort_lite.extension_module import onnx_extension
-from ort_lite.model.bodies import bodies, map_paired_bodies
+from ort_lite.model.bodies import bodies, map_nodes, map_paired_bodies
 from ort_lite.model.contrib_types import infer_contrib_types, is_contrib
 from ort_lite.model.declarations import fill_types, loosen_shapes, show_outputs
 from ort_lite.model.declared_types import contradict, merge_types, remove_declarations, says_more
@@ -80,7 +80,7 @@ def infer_types(model: Model, *, strict: bool = False) -> Model:
         light = _inline_functions(light)
     if strict:
         check_attributes(light)
-    light = replace(light, graph=with_short_symbols(light.graph))
+    light = replace(light, graph=with_short_symbols(map_nodes(light.graph, _with_onesided)))
     light = _infer_with_declarations(light, heavy, strict=strict)
     graph = with_original_symbols(light.graph, model.graph)
     kept = [info for info in graph.inputs if info.name not in heavy]
@@ -209,6 +209,17 @@ def _infer(model: Model, *, strict: bool = False) -> Model:
         log.info("shapes are inferred without following their elements: vectors are too long")
         return inferred
     return replace(model, graph=_by_onnx(model.graph, data, follow=True))
+
+
+def _with_onesided(node: Node) -> Node:
+    """An STFT with its attribute `onesided` written: onnx infers the shape of 0 without it.
+
+    Its default is 1 (ONNX STFT-17), which makes half as many bins.
+    """
+    if node.op_type != "STFT" or "onesided" in node.attributes:
+        return node
+    onesided = Attribute("onesided", AttributeType.INT, 1)
+    return replace(node, attributes={**node.attributes, "onesided": onesided})
 
 
 def _by_onnx(graph: GraphDef, data: bytes, *, follow: bool, strict: bool = False) -> GraphDef:

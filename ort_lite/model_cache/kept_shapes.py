@@ -21,9 +21,9 @@ from ctx_formats.mapped_file import MappedFile
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model
 from ctx_formats.notes import read_notes
-from ort_lite.context.nodes import is_context_node, map_nodes
+from ort_lite.context.nodes import is_context_node
 from ort_lite.ep.interface import SupportsNewShapes, SupportsPayloadUpdate
-from ort_lite.model.bodies import walk_nodes
+from ort_lite.model.bodies import map_nodes, walk_nodes
 from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.lock import single_flight
 from ort_lite.model_cache.objects import ObjectWriter
