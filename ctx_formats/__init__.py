@@ -33,6 +33,7 @@ _MODULES = {
     "read_container": "container_reader",
     "read_model": "model_reader",
     "read_notes": "notes",
+    "read_ort_model": "ort_model_reader",
     "read_package": "package_reader",
     "read_signed": "signatures",
     "resolve_payload": "safe_path",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from ctx_formats.notes import ContextNotes as ContextNotes
     from ctx_formats.notes import read_notes as read_notes
     from ctx_formats.onnx_model import Model as Model
+    from ctx_formats.ort_model_reader import read_ort_model as read_ort_model
     from ctx_formats.package_manifest import PackageComponent as PackageComponent
     from ctx_formats.package_manifest import PackageManifest as PackageManifest
     from ctx_formats.package_manifest import PackageVariant as PackageVariant

@@ -14,6 +14,8 @@ from ctx_formats.lean_dataclass import dataclass, field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ctx_formats.kernel_types import KernelTypes
+
 Dim = int | str | None
 """A dimension: its size, the name of a symbol, or None if the model says nothing."""
 
@@ -238,6 +240,8 @@ class Model:
     Attributes:
         opset_imports: Domain ("" for ai.onnx) to version.
         model_version: None if the file does not set it.
+        kernel_types: Facts by which kernels are found without schemas, of a file in the ORT
+            format; its types and defaults are complete, too. None of another one.
     """
 
     graph: GraphDef
@@ -250,3 +254,4 @@ class Model:
     doc_string: str = ""
     metadata_props: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[FunctionDef, ...] = ()
+    kernel_types: KernelTypes | None = None

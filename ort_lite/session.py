@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+IN_PLACE_KEYS = (
+    "session.use_ort_model_bytes_directly",
+    "session.use_ort_model_bytes_for_initializers",
+)
+
 
 def _membership(options: object) -> AbstractContextManager[None]:
     """The place of a session with these options in its group, where it shares contexts."""
@@ -39,6 +44,12 @@ def _membership(options: object) -> AbstractContextManager[None]:
     from ort_lite.context.shared_contexts import membership  # noqa: PLC0415 - lazy: rare
 
     return membership(cast("SessionOptions", options))
+
+
+def _keeps_bytes(options: object) -> bool:
+    """Whether the program promises not to write to a model in the ORT format in its memory."""
+    config = getattr(options, "config", None) or {}
+    return all(config.get(key) == "1" for key in IN_PLACE_KEYS)
 
 
 class InferenceSession(RunForms):
@@ -85,7 +96,7 @@ class InferenceSession(RunForms):
         self._falling_back = Lock()
         self._replaced_models: list[PreparedModel] = []  # other threads may run them until `close`
         self._lost_threads = False
-        if isinstance(path_or_bytes, bytearray | memoryview):
+        if isinstance(path_or_bytes, bytearray | memoryview) and not _keeps_bytes(sess_options):
             path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
         self._source = path_or_bytes
         fallback = provider_list.Fallback(enabled=self._enable_fallback, providers=providers)

@@ -219,7 +219,7 @@ class GraphCompiler:
             node=node,
             domain=plain_domain(node),
             since_version=op.since_version if op else 1,
-            defaults=self.resolver.schemas.defaults(op) if op else {},
+            defaults=self.resolver.defaults(graph, op) if op else {},
             input_types=tuple(graph.type_of(n) if n else None for n in node.inputs),
             output_types=tuple(graph.type_of(n) if n else None for n in node.outputs),
             constants=tuple(known.get(n) if n else None for n in node.inputs),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.cpu.schema_table import load_table
-from eps.cpu.schemas import Schemas
+from eps.cpu.schemas import PLACES_BY_POSITION, Schemas
 from ort_lite.ep import (
+    ArgPlace,
     KernelCall,
     KernelDef,
     KernelRegistry,
@@ -19,6 +20,7 @@ from ort_lite.ep import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ctx_formats.kernel_types import Places
     from ctx_formats.onnx_model import Node
     from ort_lite.ep import Graph
 
@@ -61,6 +63,7 @@ class Resolver:
     registries: tuple[KernelRegistry, ...]
     schemas: Schemas = field(init=False)
     _types: KernelTypeStrResolver = field(default_factory=KernelTypeStrResolver)
+    _recorded: KernelTypeStrResolver = field(default_factory=KernelTypeStrResolver)
     _known: dict[tuple[object, ...], Resolution] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,13 +74,47 @@ class Resolver:
         """The candidates for node `index` of `graph`; imports onnx.reference only if needed."""
         node = graph.nodes[index]
         domain = plain_domain(node)
-        opset = opset_of(domain, graph.opset_imports)
+        recorded = graph.kernel_types
+        known = None if recorded is None else recorded.find(domain, node.op_type)
+        opset = opset_of(domain, graph.opset_imports) if known is None else known[0]
         inputs = tuple(type_text(graph.type_of(n)) if n else "" for n in node.inputs)
         outputs = tuple(type_text(graph.type_of(n)) if n else "" for n in node.outputs)
-        key = (domain, node.op_type, opset, inputs, outputs)
+        key = (domain, node.op_type, opset, known is None, inputs, outputs)
         if key not in self._known:
-            self._known[key] = self._resolve(node, (domain, opset), inputs, outputs)
+            if known is not None:
+                self._known[key] = self._resolve_recorded(node, known, inputs, outputs)
+            else:
+                self._known[key] = self._resolve(node, (domain, opset), inputs, outputs)
         return self._known[key]
+
+    def _resolve_recorded(
+        self,
+        node: Node,
+        known: tuple[int, Mapping[str, Places]],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> Resolution:
+        """By the version and type names that the model's file records: without schemas."""
+        version, places = known
+        op = OpIdentifier(plain_domain(node), node.op_type, version)
+        if not self._recorded.knows(op):
+            own = {name: tuple(ArgPlace(*at) for at in listed) for name, listed in places.items()}
+            # Kernels of operators that onnx does not know name their parameters by position.
+            self._recorded.add(op, own if op.domain in _ONNX else {**PLACES_BY_POSITION, **own})
+        kernels, mismatches = self._search(op, self._recorded, node, inputs, outputs)
+        if kernels:
+            # Whether there is a body matters only where every kernel declines the node.
+            return Resolution(op=op, kernels=kernels, function=op.domain in _ONNX)
+        return _without_kernels(op, mismatches, function=self.schemas.has_body(op))
+
+    def defaults(self, graph: Graph, op: OpIdentifier) -> Mapping[str, Any]:
+        """Attribute defaults of `op`; none for a file whose nodes have all attributes."""
+        recorded = graph.kernel_types
+        if recorded is not None and recorded.has_defaults:
+            known = recorded.find(op.domain, op.op_type)
+            if known is not None:
+                return {}
+        return self.schemas.defaults(op)
 
     def _resolve(
         self,
@@ -94,14 +131,25 @@ class Resolver:
         op = OpIdentifier(domain, node.op_type, version)
         if not self._types.knows(op):
             self._types.add(op, self.schemas.places(op))
-        call = KernelCall(op=op, node_name=node.name, input_types=inputs, output_types=outputs)
-        matches = [registry.search(call, self._types) for registry in self.registries]
-        kernels = tuple(definition for match in matches for definition in match.kernels)
+        kernels, mismatches = self._search(op, self._types, node, inputs, outputs)
         if kernels:
             function = domain in _ONNX and self.schemas.has_body(op)
             return Resolution(op=op, kernels=kernels, function=function)
-        mismatches = tuple(text for match in matches for text in match.mismatches)
         return _without_kernels(op, mismatches, function=self.schemas.has_body(op))
+
+    def _search(
+        self,
+        op: OpIdentifier,
+        types: KernelTypeStrResolver,
+        node: Node,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> tuple[tuple[KernelDef, ...], tuple[str, ...]]:
+        """The kernels that serve a node, and why others do not."""
+        call = KernelCall(op=op, node_name=node.name, input_types=inputs, output_types=outputs)
+        matches = [registry.search(call, types) for registry in self.registries]
+        kernels = tuple(definition for match in matches for definition in match.kernels)
+        return kernels, tuple(text for match in matches for text in match.mismatches)
 
 
 def plain_domain(node: Node) -> str:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 _NO_SCHEMA_FORMALS = 64
 """An operator without a schema has formal parameters input0, output0, ... up to this many."""
 
+PLACES_BY_POSITION: Mapping[str, tuple[ArgPlace, ...]] = {
+    f"{kind}{i}": (ArgPlace(kind == "input", i),)
+    for kind in ("input", "output")
+    for i in range(_NO_SCHEMA_FORMALS)
+}
+"""The type names of an operator without a schema."""
+
 MAX_OPSET = 1 << 31
 """onnx takes 32 bits."""
 
@@ -67,11 +74,7 @@ class Schemas:
         """The types of each type constraint of `op`."""
         schema = find_schema(op.domain, op.op_type, op.since_version)
         if schema is None:
-            return {
-                f"{kind}{i}": (ArgPlace(kind == "input", i),)
-                for kind in ("input", "output")
-                for i in range(_NO_SCHEMA_FORMALS)
-            }
+            return PLACES_BY_POSITION
         return schema.places
 
     def explain_unknown(self, domain: str, op_type: str, opset: int) -> str:

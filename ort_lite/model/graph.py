@@ -13,6 +13,7 @@ from ort_lite.status import InvalidGraph
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ctx_formats.kernel_types import KernelTypes
     from ctx_formats.onnx_model import Tensor, ValueType
 
 
@@ -60,6 +61,7 @@ class Graph:
         captured: Names of non-constant values of an outer graph that this graph or a body
             in it uses, in order of first use.
         opset_imports: Domain ("" for ai.onnx) to version.
+        kernel_types: By which kernels are found without schemas; None where a model has none.
         types: Of its values.
         outer: The graph that holds the node whose attribute this graph is, or None.
     """
@@ -72,6 +74,7 @@ class Graph:
         outer: Graph | None = None,
         types_from: Types | None = None,
         constant_inputs: bool = False,
+        kernel_types: KernelTypes | None = None,
     ) -> None:
         """Resolve `definition`.
 
@@ -82,12 +85,16 @@ class Graph:
             types_from: Where types come from that `definition` does not give.
             constant_inputs: Whether an initializer that is also a graph input is a constant
                 (true below IR version 4).
+            kernel_types: Of the model; None for those of `outer`, if it has any.
 
         Raises:
             InvalidGraph: A value has two makers or none, or nodes form a cycle.
         """
         self.outer = outer
         self.opset_imports = dict(opset_imports)
+        self.kernel_types: KernelTypes | None = kernel_types
+        if kernel_types is None and outer is not None:
+            self.kernel_types = outer.kernel_types
         self.name = definition.name
         self.outputs = definition.outputs
         in_names = {info.name for info in definition.inputs}
@@ -197,7 +204,9 @@ class Graph:
                 n: t for n, t in self.definition.sparse_initializers.items() if n in needs
             },
         )
-        return Graph(definition, self.opset_imports, types_from=self.types)
+        return Graph(
+            definition, self.opset_imports, types_from=self.types, kernel_types=self.kernel_types
+        )
 
     def without_constants(self) -> Graph:
         """This graph as a session shows it: nodes, values and types, but no weights."""

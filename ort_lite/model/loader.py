@@ -11,7 +11,7 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.model_file import ModelBytes, read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.onnx_model import GraphDef
-from ctx_formats.stamped_file import StampedFile
+from ctx_formats.stamped_file import StampedFile, private_memory
 from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.external_data import ExternalFiles
 from ort_lite.model.graph import Graph
@@ -28,12 +28,14 @@ from ort_lite.status import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_formats.mapped_file import FileStamp
+    from ctx_formats.copied_file import CopiedFile
+    from ctx_formats.mapped_file import FileStamp, MappedFile
     from ctx_formats.onnx_model import Model
     from ort_lite.options import SessionOptions
     from ort_lite.trust.verification import Proof
 
 WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+ORT_FORMAT_KEY = "session.load_model_format"
 MAP_WEIGHTS = "session.model_external_initializers_map"
 IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
 """Versions that onnxruntime 1.31 takes of domains that a model uses and does not import: the
@@ -60,6 +62,7 @@ class LoadedModel:
         label: What messages call the model, where that is not its path.
         proof: Of the signature that the session asked for; None if it asked for none.
         kept_here: Whether the file is of a model cache into which nobody else can put one.
+        mapped: The model's own file, if its bytes are not in memory; None otherwise.
     """
 
     model: Model
@@ -70,6 +73,7 @@ class LoadedModel:
     label: str = ""
     proof: Proof | None = None
     kept_here: bool = False
+    mapped: MappedFile | CopiedFile | None = None
 
     @property
     def description(self) -> str:
@@ -93,10 +97,12 @@ class LoadedModel:
         Raises:
             InvalidGraph: Somebody wrote to one or replaced it (reason integrity).
         """
-        if not self.external.mapped:
+        if not self.external.mapped and self.mapped is None:
             return
         try:
             self.external.require_unchanged()
+            if self.mapped is not None:
+                self.mapped.require_unchanged()
         except FileChangedError as exc:
             raise _changed_error(self.description, exc) from exc
 
@@ -116,6 +122,8 @@ class LoadedModel:
     def close(self) -> None:
         """Let go of the files; views that others hold stay valid."""
         self.external.close()
+        if self.mapped is not None:
+            self.mapped.close()
 
 
 def load(source: object, options: SessionOptions) -> LoadedModel:
@@ -124,7 +132,8 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
     Files that others write to meanwhile are read again, up to ATTEMPTS times.
 
     Args:
-        source: A path, or the bytes of a ModelProto (bytes, bytearray, memoryview).
+        source: A path, or the bytes (bytes, bytearray, memoryview) of a ModelProto or of a model
+            in the ORT format.
         options: For the folder of external data, and the keys of those who may have signed it.
 
     Raises:
@@ -132,6 +141,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         NoSuchFile: The path is not there.
         InvalidArgument: It is a folder, or holds no graph.
         InvalidProtobuf: The bytes are not a ModelProto.
+        Fail: They are not a model in the ORT format, where that is expected.
         InvalidGraph: Its files change for as long as they are read (reason integrity).
         Fail: External data is missing, outside the model's folder or of the wrong size, or
             weights that the user gave do not fit; a newer IR version than is known; or there is
@@ -143,8 +153,11 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         if path is None:
             assert isinstance(source, bytes | bytearray | memoryview), "_path_of refuses others"
             # Its owner may write to a bytearray, or close what a memoryview is of.
-            data = source if isinstance(source, bytes) else bytes(source)
-            return _load(ModelBytes(memoryview(data)), _Place(None, os.curdir), options)
+            data = memoryview(source)
+            if not isinstance(source, bytes) and not _stays_in_place(data, options):
+                data = memoryview(bytes(source))
+            place = _Place(None, os.curdir, is_ort=_is_ort_bytes(data, options))
+            return _load(ModelBytes(data), place, options)
         for _ in range(ATTEMPTS):
             try:
                 return _read(path, options)
@@ -164,17 +177,23 @@ def _read(path: str, options: SessionOptions) -> LoadedModel:
     # With its symlinks followed once: they may be swapped between one file and the next.
     folder, name = os.path.split(path)
     folder = os.path.realpath(folder or os.curdir)
-    place = _Place(path, folder)
-    with _open_file(path, os.path.join(folder, name)) as file:
-        data = read_model_file(file)
+    is_ort = _is_ort_path(path, options)
+    with _open_file(path, os.path.join(folder, name)) as file, ExitStack() as undo:
+        place = _Place(path, folder, stamp=file.stamp, is_ort=is_ort)
+        if is_ort:
+            data, mapped = _read_ort(file, options)
+            if mapped is not None:
+                undo.callback(mapped.close)
+                place = replace(place, mapped=mapped)
+        else:
+            data = read_model_file(file)
         file.require_unchanged()
-        with ExitStack() as undo:
-            loaded = _load(data, replace(place, stamp=file.stamp), options)
-            undo.callback(loaded.close)
-            loaded.external.require_unchanged()
-            if loaded.external.origins:
-                file.require_unchanged(in_place=True)
-            undo.pop_all()
+        loaded = _load(data, place, options)
+        undo.callback(loaded.close)
+        loaded.external.require_unchanged()
+        if loaded.external.origins:
+            file.require_unchanged(in_place=True)
+        undo.pop_all()
     return loaded
 
 
@@ -186,21 +205,30 @@ class _Place:
         path: As it was given.
         folder: The file's, without symlinks.
         stamp: Of the file.
+        is_ort: Whether it is in the ORT format.
+        mapped: The file, if it is mapped.
     """
 
     path: str | None
     folder: str
     stamp: FileStamp | None = None
+    is_ort: bool = False
+    mapped: MappedFile | CopiedFile | None = None
 
 
 def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedModel:
     path, trust = place.path, options.config.get(TRUST_KEY)
     proof = _prove_model(data, path, trust) if trust is not None else None
-    model = _decode(data, path)
-    _require_known_version(model)
+    if place.is_ort:
+        from ort_lite.model.ort_model_loader import decode_ort  # noqa: PLC0415 - lazy: rare
+
+        model = decode_ort(data, path, options)
+    else:
+        model = _decode(data, path)
+        _require_known_version(model)
     weights = options.given_weights
     graph = weights.inject(model.graph) if weights is not None else model.graph
-    if options.denoted_dimensions:
+    if options.denoted_dimensions and not place.is_ort:
         graph = _apply_denotations(graph, data.view, options)
     in_memory = weights.files if weights is not None else {}
     chosen = options.config.get(WEIGHTS_FOLDER)
@@ -213,8 +241,60 @@ def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedMod
         model = replace(model, graph=external.attach(graph))
         undo.pop_all()
     return LoadedModel(
-        model=model, path=path, data=data, stamp=place.stamp, external=external, proof=proof
+        model=model,
+        path=path,
+        data=data,
+        stamp=place.stamp,
+        external=external,
+        proof=proof,
+        mapped=place.mapped,
     )
+
+
+def _is_ort_path(path: str, options: SessionOptions) -> bool:
+    if ORT_FORMAT_KEY not in options.config and not path.lower().endswith(".ort"):
+        return False
+    from ort_lite.model.ort_model_loader import is_ort_path  # noqa: PLC0415 - lazy: rare
+
+    return is_ort_path(path, options.config)
+
+
+def _is_ort_bytes(data: memoryview, options: SessionOptions) -> bool:
+    if ORT_FORMAT_KEY not in options.config and bytes(data[4:8]) != b"ORTM":
+        return False
+    from ort_lite.model.ort_model_loader import is_ort_bytes  # noqa: PLC0415 - lazy: rare
+
+    return is_ort_bytes(data, options.config)
+
+
+def _stays_in_place(data: memoryview, options: SessionOptions) -> bool:
+    """Whether memory that its owner could write to is used as it is, as the options ask for."""
+    if data.ndim != 1 or data.format != "B" or not _is_ort_bytes(data, options):
+        return False
+    from ort_lite.model.ort_model_loader import uses_bytes_in_place  # noqa: PLC0415 - lazy: rare
+
+    return uses_bytes_in_place(options)
+
+
+def _read_ort(
+    file: StampedFile, options: SessionOptions
+) -> tuple[ModelBytes, MappedFile | CopiedFile | None]:
+    """The bytes of a file in the ORT format, and the file if it is mapped.
+
+    Raises:
+        FileChangedError: It has changed since it was opened.
+    """
+    from ort_lite.model.ort_model_loader import MAP_KEY, map_ort_file  # noqa: PLC0415 - lazy: rare
+
+    if options.flag(MAP_KEY) and options.config.get(TRUST_KEY) is None:
+        mapped = map_ort_file(str(file.path))
+        if mapped.stamp != file.stamp:
+            mapped.close()
+            raise FileChangedError(file.path)
+        return ModelBytes(mapped.view), mapped
+    view = private_memory(file.stamp.size)
+    file.read_into(view, 0)
+    return ModelBytes(view), None
 
 
 def _require_known_version(model: Model) -> None:
@@ -311,6 +391,7 @@ def as_graph(model: Model) -> Graph:
         model.graph,
         model.opset_imports,
         constant_inputs=model.ir_version < FIRST_OPEN_INITIALIZERS,
+        kernel_types=model.kernel_types,
     )
 
 

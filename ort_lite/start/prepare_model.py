@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.mapped_file import FileStamp
+    from ctx_formats.onnx_model import Model
     from ort_lite.context.destinations import StagesModels
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.context.target import ContextTarget
@@ -258,6 +259,7 @@ def compile_model(
         ModelLoadCanceled: A cancellation came, be it during the last compile.
         OrtLiteError: As a session.
     """
+    from ort_lite.options import GraphOptimizationLevel  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
     from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: reload
@@ -266,8 +268,11 @@ def compile_model(
     options = request.options
     level = options.graph_optimization_level
     settings = settings_of(options, request.eps, level, request.disabled)
+    recorded = _by_recorded_kernels(loaded.model, request.eps)
+    if recorded.kernel_types is not None:  # fusions make operators that the file does not record
+        level = GraphOptimizationLevel.ORT_DISABLE_ALL
     with request.clock.phase("transform"):
-        graph, done = optimize_model(loaded.model, options.free_dimensions, settings)
+        graph, done = optimize_model(recorded, options.free_dimensions, settings)
     fuser = Fuser(level, settings.disabled)
     names = {} if group is None else group.names
     judged = choose_placement(options, context=request.context) == PAYS
@@ -288,6 +293,17 @@ def compile_model(
         transforms={**done.fired, **fuser.fired},
     )
     return require_placement(model, options)
+
+
+def _by_recorded_kernels(model: Model, eps: Sequence[ExecutionProvider]) -> Model:
+    """`model`; without its recorded kernel types where an EP chooses nodes by anything else."""
+    if model.kernel_types is None:
+        return model
+    from ort_lite.ep.kernels import SupportsKernels  # noqa: PLC0415 - lazy: rare
+
+    if all(isinstance(ep, SupportsKernels) for ep in eps):
+        return model
+    return replace(model, kernel_types=None)
 
 
 def _write(model: PreparedModel, target: ContextTarget | None, request: LoadRequest) -> None:

@@ -10,6 +10,7 @@ from context_models import OPENVINO, ContextModel, compile_context, foreign_cont
 from google.protobuf.message import DecodeError
 from hostile import container_mutations, model_mutations
 from hostile.fuzz_target import Finding, Outcome, Target
+from hostile.ort_target import OrtModelTarget
 from hostile.plain_target import PlainTarget
 from hostile.reader_targets import READERS
 from small_models import feed, mlp, sandwich, tied
@@ -204,5 +205,5 @@ def _meaning(proto: onnx.ModelProto) -> onnx.GraphProto:
 
 SESSIONS: tuple[type[Target], ...] = (ContainerTarget, ModelTarget, SharedTarget)
 TARGETS: dict[str, type[Target]] = {
-    target.name: target for target in (*SESSIONS, PlainTarget, *READERS)
+    target.name: target for target in (*SESSIONS, OrtModelTarget, PlainTarget, *READERS)
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ctx_formats import adapter_file, container, notes, signatures
+from ctx_formats import adapter_file, container, notes, ort_model_reader, signatures
 from eps.opencl.payload import format as payload
 from eps.opencl.payload import import_payload as reload
 from eps.opencl.trials import record as trial_record
@@ -33,6 +33,7 @@ VERSIONS = {
     "verdict of `session.ep_context_probe`": probe.FORMAT,
     "tuned OpenCL tilings": tuning_cache.FORMAT,
     "trial of an OpenCL device": trial_record.FORMAT,
+    "model in the ORT format": ort_model_reader.NEWEST_VERSION,
     "LoRA adapter": adapter_file.FORMAT_VERSION,
     "`result.json` of `ort-lite hw`": result.RESULT_VERSION,
     "`crossload.json`": cross_result.CROSS_VERSION,
