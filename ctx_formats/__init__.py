@@ -29,6 +29,7 @@ _MODULES = {
     "Reason": "errors",
     "encode_manifest": "package_manifest",
     "encode_model": "model_writer",
+    "encode_ort_model": "ort_model_writer",
     "read_adapter": "adapter_file",
     "read_container": "container_reader",
     "read_model": "model_reader",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from ctx_formats.notes import read_notes as read_notes
     from ctx_formats.onnx_model import Model as Model
     from ctx_formats.ort_model_reader import read_ort_model as read_ort_model
+    from ctx_formats.ort_model_writer import encode_ort_model as encode_ort_model
     from ctx_formats.package_manifest import PackageComponent as PackageComponent
     from ctx_formats.package_manifest import PackageManifest as PackageManifest
     from ctx_formats.package_manifest import PackageVariant as PackageVariant

@@ -250,7 +250,7 @@ class OrtGraphReader:
 
 def _names(names: tuple[str, ...] | None, field: str) -> tuple[str, ...]:
     if names is None:
-        message = f"fbs_node_arg_names cannot be null. {_SUFFIX}"
+        message = "fbs_node_arg_names cannot be null"
         raise OrtModelError(field, "nothing", "names", message)
     return names
 
@@ -258,7 +258,7 @@ def _names(names: tuple[str, ...] | None, field: str) -> tuple[str, ...]:
 def _check_counts(table: Table, name: str, inputs: int) -> None:
     counts = table.integers(11, "node.input_arg_counts")
     if not table.has(11):
-        message = f"Node::LoadFromOrtFormat, input_arg_counts is missing. {_SUFFIX}"
+        message = "Node::LoadFromOrtFormat, input_arg_counts is missing"
         raise OrtModelError("node.input_arg_counts", "nothing", "counts", message)
     if any(count < 0 for count in counts) or sum(counts) != inputs:
         message = (

@@ -79,7 +79,9 @@ def read_sparse_tensor(table: Table, field: str) -> SparseTensor:
 
 
 def _check_shape(name: str, data_type: int, dims: Sequence[int], field: str) -> None:
-    label = DataType(data_type).name if data_type in _KNOWN else "<unknown>"
+    label = (
+        DataType(data_type).name if data_type <= LAST_TYPE and data_type in _KNOWN else "<unknown>"
+    )
     if not 0 < data_type <= LAST_TYPE:
         message = f"Unsupported tensor data type '{label}' for tensor '{name}'. {_SUFFIX}"
         raise OrtModelError(

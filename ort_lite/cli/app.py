@@ -11,6 +11,7 @@ import click
 from ort_lite.cli.bench import bench
 from ort_lite.cli.cache import cache
 from ort_lite.cli.compile_model import compile_model
+from ort_lite.cli.convert import convert
 from ort_lite.cli.devices import devices
 from ort_lite.cli.doctor import doctor
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
@@ -50,7 +51,7 @@ def root(context: click.Context) -> None:
 
 COMMANDS = (
     *(devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share),
-    *(keygen, sign, verify),
+    *(keygen, sign, verify, convert),
 )
 for command in COMMANDS:
     root.add_command(command)

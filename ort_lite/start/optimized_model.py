@@ -1,4 +1,7 @@
-"""Saves the transformed graph of a session: SessionOptions.optimized_model_filepath."""
+"""Saves the transformed graph of a session: SessionOptions.optimized_model_filepath.
+
+In ONNX or, by the name or the option, in the ORT format (docs/formats/ort.md).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from ctx_formats.signatures import without_signatures
 from ort_lite.context.external_initializers import ExternalInitializers, write_external
 from ort_lite.context.graph import context_graph
 from ort_lite.model.bodies import walk_nodes
+from ort_lite.session_log import get_logger
 from ort_lite.status import Fail, InvalidArgument
-from ort_lite.status import NotImplemented as NotImplementedHere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, GraphDef, Model, ValueInfo
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+
+log = get_logger(__name__)
 
 MIN_IR_VERSION = 8
 """Since 4 initializers need not be inputs; onnxruntime reads 8 since 2021."""
@@ -34,7 +39,7 @@ DEFAULT_THRESHOLD = "1024"
 
 
 def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOptions) -> None:
-    """Write the graph that `prepared` runs as a plain ONNX model, compiled partitions as nodes.
+    """Write the graph that `prepared` runs as a plain model, compiled partitions as nodes.
 
     The file appears whole or not at all and replaces one that is there.
 
@@ -45,16 +50,20 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
 
     Raises:
         Fail: It cannot be written, or is over 2 GiB without external initializers.
-        NotImplemented: The ORT format is asked for.
         InvalidArgument: The entry for the size of external initializers is not a number.
     """
     path = Path(options.optimized_model_filepath)
-    if path.suffix.lower() == ".ort" or options.config.get(FORMAT_KEY, "ONNX") == "ORT":
-        raise NotImplementedHere(
-            f"{path}: the optimized model cannot be saved in ORT format; give a path that ends "
-            "in .onnx"
-        )
     model = optimized_model(prepared, source)
+    chosen = options.config.get(FORMAT_KEY, "")
+    if chosen == "ORT" or (not chosen and path.name.lower().endswith(".ort")):
+        from ort_lite.model.ort_conversion import write_ort_file  # noqa: PLC0415 - lazy: rare
+
+        if options.config.get(EXTERNAL_KEY):
+            log.warning(
+                "%s: the ORT format has no external data, %s is ignored", path, EXTERNAL_KEY
+            )
+        write_ort_file(model, path)
+        return
     try:
         model = replace(model, graph=_move_weights_to_file(model.graph, path, options))
         pieces = encode_model(model)
@@ -84,6 +93,7 @@ def optimized_model(prepared: PreparedGraph, source: Model) -> Model:
         opset_imports=opsets,
         metadata_props=without_signatures(source.metadata_props),
         functions=(),
+        kernel_types=None,
     )
 
 

@@ -94,12 +94,17 @@ def test_a_path_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: 
     assert [p.name for p in tmp_path.iterdir()] == ["folder.onnx"]
 
 
-def test_the_ort_format_is_refused_by_name(tmp_path: Path) -> None:
+def test_the_ort_format_is_chosen_by_the_option_then_by_the_name(tmp_path: Path) -> None:
     model = parsed("g (float[2] x) => (float[2] z) { z = Neg(x) }")
-    with pytest.raises(ort.NotImplemented, match="ORT format"):
-        saved(model, tmp_path / "m.ort")
-    with pytest.raises(ort.NotImplemented, match="ORT format"):
-        saved(model, tmp_path / "m.onnx", session__save_model_format="ORT")
+    saved(model, tmp_path / "m.ort").close()
+    saved(model, tmp_path / "m.onnx", session__save_model_format="ORT").close()
+    saved(model, tmp_path / "x.ort", session__save_model_format="ONNX").close()
+    assert (tmp_path / "m.ort").read_bytes()[4:8] == b"ORTM"
+    assert (tmp_path / "m.onnx").read_bytes() == (tmp_path / "m.ort").read_bytes()
+    assert onnx.load(tmp_path / "x.ort").graph.node[0].op_type == "Neg"
+    values = {"x": np.array([1, 1], np.float32)}
+    theirs = onnxruntime.InferenceSession(tmp_path / "m.ort", providers=CPU).run(None, values)
+    np.testing.assert_array_equal(theirs[0], np.array([-1, -1], np.float32))
 
 
 def test_a_size_that_is_not_known_is_saved_as_none(tmp_path: Path) -> None:

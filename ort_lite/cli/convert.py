@@ -1,0 +1,61 @@
+"""`ort-lite convert`: a model from ONNX to ONNX Runtime's ORT format, or back."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.output import json_option, print_json, print_line, size_text
+
+if TYPE_CHECKING:
+    from ort_lite.model.loader import LoadedModel
+
+
+@click.command(short_help="Convert a model to the ORT format, or to ONNX.")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    *("-o", "--output"), type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="File to write; by default MODEL with the other extension. A name that ends in .ort is "
+    "written in the ORT format, any other in ONNX.",
+)  # fmt: skip
+@json_option
+def convert(model: str, *, output: Path | None, as_json: bool) -> ExitCode:
+    """Convert MODEL without optimizing it.
+
+    An .ort file of any version from 1 to 6 becomes version 6 where the output ends in .ort, too.
+    External data go into the file. Nothing is written if the format cannot hold the model.
+    """
+    from ort_lite.model import loader
+    from ort_lite.options import SessionOptions
+
+    path = output or Path(model).with_suffix(_other_extension(model))
+    with closing(loader.load(model, SessionOptions())) as loaded:
+        _write(loaded, path)
+    size = path.stat().st_size
+    if as_json:
+        print_json({"model": model, "output": str(path), "bytes": size})
+    else:
+        print_line(f"{path}  {size_text(size)}")
+    return ExitCode.OK
+
+
+def _other_extension(model: str) -> str:
+    return ".onnx" if model.lower().endswith(".ort") else ".ort"
+
+
+def _write(loaded: LoadedModel, path: Path) -> None:
+    """Write the model in the format of the path's name.
+
+    Raises:
+        Fail: The format cannot hold it, or the file cannot be written.
+    """
+    from ort_lite.model.ort_conversion import write_onnx_file, write_ort_file
+
+    if path.name.lower().endswith(".ort"):
+        write_ort_file(loaded.model, path)
+    else:
+        write_onnx_file(loaded.model, path)
