@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from ctx_formats.removal import remove_file, replace_file
-from ctx_formats.unfinished import forget_unfinished, note_unfinished
+from ctx_formats.temporary_files import forget_unfinished, note_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """The part of BSON (bsonspec.org 1.1) that the container's index uses.
 
 Written are documents, UTF-8 strings, 64-bit integers, doubles and booleans; read are also
-32-bit integers, null, arrays and binary data, which other producers may put beside what we
+32-bit integers, null, arrays and binary data, which other producers may put next to what we
 look at. Anything else is refused. Lengths are checked before a byte is read, names may not
 repeat.
 """

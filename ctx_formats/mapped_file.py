@@ -95,7 +95,7 @@ class MappedFile:
         Args:
             path: The file.
             follow_symlink: Whether `path` itself may be a symlink. A path whose symlinks were
-                followed and judged before has none; if it does, somebody swapped it since.
+                followed and judged before has none; if it does, it was swapped since.
             keep_open: Whether `reopened_as`, `lend_path`, `require_unchanged` or `duplicate`
                 will be asked for.
 

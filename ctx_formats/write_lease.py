@@ -2,7 +2,7 @@
 
 Linux can hold writers up: while a process has a read lease on a file, opening it for writing and
 truncating it wait until the lease is given back (fcntl(2), "Leases"). A thread of this process is
-told of the attempt, copies the map's pages into anonymous memory at the same addresses, and gives
+notified, copies the map's pages into anonymous memory at the same addresses, and gives
 the lease back. So a writer waits for as long as a copy takes, and whoever reads the map never sees
 a byte of what it writes; memory of its own is needed only then. docs/adr/0033-copied-payloads.md.
 
@@ -92,7 +92,7 @@ class WriteLease:
         Args:
             owner: What the SDK has made of them.
             known: Maps that there were before. An SDK's new map in the place of one that ended
-                meanwhile cannot be told from it.
+                in the meantime cannot be distinguished from it.
 
         Returns:
             Whether there are new maps.

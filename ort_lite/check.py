@@ -10,7 +10,7 @@ from ort_lite.context.hints import recompile_hint
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.context.nodes import interface, is_context_node
 from ort_lite.context.payload_checks import PayloadChecks
-from ort_lite.context.signatures_shown import describe_signatures, signatures_of_loaded
+from ort_lite.context.signature_report import describe_signatures, signatures_of_loaded
 from ort_lite.context.verdict import require_fit, require_identity
 from ort_lite.ep.factory import SupportsRequirementText
 from ort_lite.ep.interface import (

@@ -32,8 +32,8 @@ from ort_lite.options import GraphOptimizationLevel
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import (
     ProviderRequest,
+    applied_options,
     choose_requests,
-    heeded_options,
     open_all,
 )
 from ort_lite.shortages import shortage_as_status
@@ -276,7 +276,7 @@ class ModelCompiler:
             request = LoadRequest(
                 options=self._options,
                 eps=eps,
-                provider_options=heeded_options(requests, eps),
+                provider_options=applied_options(requests, eps),
                 clock=LoadClock(),
                 context=True,
             )

@@ -1,7 +1,7 @@
 """Execution providers that a forked process cannot use: their SDKs' threads are not in it.
 
 `os.fork` copies memory and one thread. An SDK that had started threads would wait in the child for
-threads that do not exist, for ever: in a run, in a compile, or when its objects are freed, at exit
+threads that do not exist, forever: in a run, in a compile, or when its objects are freed, at exit
 too. So the child refuses what needs the SDK, says why, and frees nothing that the SDK made.
 """
 
@@ -16,7 +16,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
 
     class CopiedByFork(Protocol):
-        """A session, which hears of a fork in the child."""
+        """A session, which is notified of a fork in the child."""
 
         def lose_threads(self) -> object:
             """Refuse to run from now on; the result is what must never be freed."""
@@ -57,7 +57,7 @@ def require_threads(name: str) -> None:
 
 
 def watch(session: CopiedByFork) -> None:
-    """Let a session hear of a fork, in the child."""
+    """Have a session notified of a fork, in the child."""
     _sessions.add(session)
 
 

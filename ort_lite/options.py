@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ort_lite.context.data import ReadFunc
     from ort_lite.ep.kernels import KernelDef
     from ort_lite.execution.values import OrtValue
-    from ort_lite.model.given_weights import Buffer, GivenWeights
+    from ort_lite.model.added_initializers import AddedInitializers, Buffer
     from ort_lite.providers.device_policy import Delegate, OrtExecutionProviderDevicePolicy
     from ort_lite.providers.devices import OrtEpDevice
 
@@ -131,7 +131,7 @@ class SessionOptions:
     _kernels: list[KernelDef] = field(default_factory=list, repr=False)
     _policy: OrtExecutionProviderDevicePolicy | None = field(default=None, repr=False)
     _delegate: Delegate | None = field(default=None, repr=False)
-    _weights: GivenWeights | None = field(default=None, repr=False)
+    _weights: AddedInitializers | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute; a value of another type than its own is a TypeError."""
@@ -320,15 +320,15 @@ class SessionOptions:
         self._own_weights().supply_files(names, buffers, lengths)
 
     @property
-    def given_weights(self) -> GivenWeights | None:
+    def added_initializers(self) -> AddedInitializers | None:
         """Initializers that the program supplied; None if it supplied none."""
         return self._weights
 
-    def _own_weights(self) -> GivenWeights:
+    def _own_weights(self) -> AddedInitializers:
         if self._weights is None:
-            from ort_lite.model.given_weights import GivenWeights  # noqa: PLC0415 - lazy: rare
+            from ort_lite.model.added_initializers import AddedInitializers  # noqa: PLC0415 - lazy: rare
 
-            self._weights = GivenWeights()
+            self._weights = AddedInitializers()
         return self._weights
 
     def set_load_cancellation_flag(self, value: bool) -> None:  # noqa: FBT001 - onnxruntime's signature

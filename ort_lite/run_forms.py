@@ -30,7 +30,7 @@ CLOSED_MEANWHILE = "the session was closed by another thread while it ran"
 
 
 def warn_without_effect(form: str, run_options: RunOptions | None) -> None:
-    """Say, as onnxruntime does, that a form of `run` heeds no adapters."""
+    """Warn, as onnxruntime does, that a form of `run` ignores active adapters."""
     if run_options is not None and run_options.active_adapters:
         log.warning("%s has active adapters specified, but won't have an effect", form)
 
@@ -120,9 +120,9 @@ class RunForms(SessionAnswers):
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
-        for surprise in self._state.signature.surprises(results):
+        for mismatch in self._state.signature.list_mismatches(results):
             with logging_as(self._log_scope):
-                log.warning("%s", surprise)
+                log.warning("%s", mismatch)
         if output_names:
             results = [results[self._state.signature.position(name)] for name in output_names]
         return hand_out(results)
@@ -204,7 +204,7 @@ class RunForms(SessionAnswers):
             error = ""
             try:
                 outputs = self._run_plain(output_names, input_feed, run_options)
-            except Exception as exc:  # noqa: BLE001 - in this thread nobody else would hear of it
+            except Exception as exc:  # noqa: BLE001 - an error in this thread would be lost
                 error = str(exc) or type(exc).__name__
             try:
                 callback(outputs, user_data, error)

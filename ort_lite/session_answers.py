@@ -102,7 +102,7 @@ class SessionAnswers(ABC):
 
     def explain(self) -> explain.SessionReport:
         """Report which provider runs each node, and why the others do not."""
-        from ort_lite.context.signatures_shown import describe_signatures, signatures_named  # noqa: PLC0415 - lazy: rare
+        from ort_lite.context.signature_report import describe_signatures, signatures_named  # noqa: PLC0415 - lazy: rare
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
         model, background = self._present(), self.background_compile()

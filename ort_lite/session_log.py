@@ -126,7 +126,7 @@ def logging_as(scope: LogScope) -> Iterator[None]:
 
 
 class SessionLogger:
-    """A module's logger, which heeds the scope that the code runs in."""
+    """A module's logger, which applies the scope that the code runs in."""
 
     __slots__ = ("_logger", "_name")
 

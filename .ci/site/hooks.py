@@ -17,7 +17,7 @@ import ctx_formats
 import ort_lite
 from ort_lite import ep
 from ort_lite.cli.app import root
-from ort_lite.cli.unheeded import ENTRIES
+from ort_lite.cli.ignored_settings import ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Kinds of context may follow, where not all are wanted.
 
-Prints a JSON object: by kind of context its path, or why there is none.
+Prints a JSON object: by kind of context its path, or the reason why none was made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def prepare(engine: str, sample: Sample, kinds: Sequence[str] = ()) -> dict[str, Path | str]:
-    """`engine`'s compiled models of `sample` by kind: a path, or why there is none.
+    """`engine`'s compiled models of `sample` by kind: a path, or the reason why none was made.
 
     Args:
         engine: One of ENGINES.
@@ -67,6 +67,6 @@ def main(
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print must not mix with the answer
     with answers:
         json.dump(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]), answers)

@@ -88,7 +88,7 @@ class OrtLiteCpuNodes(OrtLiteCpuParallel):
 
 
 class OrtLiteOpenCl(OrtLite):
-    """ort_lite with its OpenCL execution provider on the device that it takes by itself."""
+    """ort_lite with its OpenCL execution provider on the device that it chooses by default."""
 
     providers: ClassVar[tuple[str, ...]] = ("OpenCLExecutionProvider",)
 

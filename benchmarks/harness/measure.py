@@ -36,7 +36,7 @@ class Variant:
 
     Attributes:
         command: The program that serves turns of it.
-        absent: Why there is no such program; "" where there is.
+        absent: Why the engine has no such program; "" if it has one.
     """
 
     name: str

@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("feed", type=Path, help="an .npz of inputs")
     arguments = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print must not mix with the answer
     # Nodes that are not on OpenVINO are in the tables; a warning for each session hides them.
     logging.getLogger("ort_lite").setLevel(logging.ERROR)
     began = perf_counter()
@@ -113,7 +113,7 @@ def _runs(session: Any, path: Path) -> tuple[float, Callable[[], list[float]]]: 
 
 
 def node_counts(session: object) -> dict[str, int]:
-    """Nodes by execution provider, of a session that tells."""
+    """Number of nodes by execution provider, where the engine's session reports it."""
     explain = getattr(session, "explain", None)
     counts: dict[str, int] = explain().node_counts() if explain is not None else {}
     return counts

@@ -94,7 +94,7 @@ def module_variant(name: str, module: str, *arguments: str) -> Variant:
 
 
 def write_inputs(sample: Sample) -> tuple[str, ...]:
-    """The sample's inputs, each its name and a file of its own beside those of all."""
+    """The sample's inputs, each its name and a file of its own next to those of all."""
     arguments = []
     with np.load(sample.feed) as arrays:
         for i, name in enumerate(arrays.files):
@@ -157,7 +157,7 @@ def measure_starts(
 
 
 def answer_once(variant: Variant) -> dict[str, Any]:
-    """All that one process of a variant told.
+    """All measurements that one process of a variant reported.
 
     Raises:
         subprocess.CalledProcessError: It failed.

@@ -54,7 +54,7 @@ def ask(
     Args:
         description: Of the benchmark.
         turns: Without `--turns`.
-        extra: Models beside those of the set.
+        extra: Models in addition to those of the set.
         default: Those meant where none is named; all, if it is empty.
     """
     known = (*load_manifest(), *extra)

@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def measure_model(sample: Sample, turns: int) -> dict[str, Measurement]:
-    """Ours with each peer in turn; our times are those beside onnxruntime."""
+    """Ours with each peer in turn; our times are those measured in turns with onnxruntime."""
     ours, peer, reference = (variant(e, sample) for e in (OURS_CPU, PEER_CPU, REFERENCE))
     with_reference = interleave((ours, reference), min(turns, REFERENCE_TURNS))
     return {

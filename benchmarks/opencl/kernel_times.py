@@ -54,7 +54,7 @@ def kernel_calls(
         log.setLevel(logging.NOTSET)
         silent = providers[0][0] in session.explain().node_counts() and not any(calls)
     if silent:
-        raise MeasureError(f"{LOGGER} told of no kernel; has it another name now?")
+        raise MeasureError(f"{LOGGER} logged no kernel; was the logger renamed?")
     return calls
 
 

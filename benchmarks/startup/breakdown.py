@@ -1,7 +1,7 @@
-"""Where a start's milliseconds go, ort_lite's beside the floor's: `breakdown.py [MODEL ...]`.
+"""Where a start's milliseconds go, in ort_lite and in the floor: `breakdown.py [MODEL ...]`.
 
 Whole processes in turns. The floor is floor.py's program in bare Python with a digest; what
-ort_lite takes more is told step by step. The modules that it imports before OpenVINO may have the
+ort_lite takes more is shown step by step. The modules that it imports before OpenVINO may have the
 payload are imported once more by processes that do nothing else.
 """
 
@@ -40,7 +40,7 @@ PROGRAMS = {
     "numpy first": ("C API, numpy first, digest", NUMPY),
     "numpy meanwhile": ("C API, digest, numpy meanwhile", SESSION),
 }
-"""By what is imported first: the floor, and what breakdown_process.py is told."""
+"""By what is imported first: the floor, and the argument of breakdown_process.py."""
 
 STEPS = (INTERPRETER, "numpy", "before", "import", "after", "feed", "run")
 GROUPS = ("python", "packages", "ours")

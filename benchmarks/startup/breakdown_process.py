@@ -11,7 +11,7 @@ what comes before, is the wait for it.
 import sys
 from time import perf_counter
 
-TYPE_CHECKING = False  # typing is no program's import
+TYPE_CHECKING = False  # importing typing would be counted as the program's
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

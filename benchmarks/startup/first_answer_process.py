@@ -14,7 +14,7 @@ first run took, all imports done; `peak_rss` after that.
 import os
 from time import perf_counter
 
-TYPE_CHECKING = False  # typing is no engine's import
+TYPE_CHECKING = False  # importing typing would be counted as the engine's
 if TYPE_CHECKING:
     from typing import Any
 
@@ -26,7 +26,7 @@ def main(
 ) -> int:
     """Open the model, run it once, say when and how long."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print must not mix with the answer
     if first == "numpy":
         import numpy as np  # noqa: F401, PLC0415 - see above
     from benchmarks.harness.engine_programs import PROGRAMS  # noqa: PLC0415 - after numpy, for it imports the engine

@@ -50,7 +50,7 @@ FLOORS = {
     CHECKED: ("digest", "first"),
     MEANWHILE: ("digest", "meanwhile"),
 }
-"""What floor_process.py is told besides the blob and the inputs."""
+"""Arguments of floor_process.py in addition to the blob and the inputs."""
 
 PROGRAMS = {
     **{name: name for name in FLOORS},

@@ -14,7 +14,7 @@ import os
 import sys
 from time import perf_counter
 
-TYPE_CHECKING = False  # typing is no program's import
+TYPE_CHECKING = False  # importing typing would be counted as the program's
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

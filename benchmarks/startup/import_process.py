@@ -36,7 +36,7 @@ def main(started: float, first: str, overlapped: str, file: str) -> int:
 
 
 def _read_groups(file: str) -> "dict[str, list[str]]":
-    with open(file, encoding="utf-8") as listed:  # noqa: PTH123 - pathlib is no program's import
+    with open(file, encoding="utf-8") as listed:  # noqa: PTH123 - importing pathlib would be counted
         names = listed.read().split()
     groups: dict[str, list[str]] = {"python": [], "packages": [], "ours": []}
     for name in names:

@@ -181,7 +181,7 @@ class PlainGruStepper:
     """See Stepper."""
 
     def __init__(self, cell: PlainGru) -> None:
-        """Memory is made by the first step, which tells the batch."""
+        """Memory is allocated by the first step, from which the batch size is known."""
         self._cell = cell
         self._room: Array | None = None
         self.memory: tuple[Array, ...] = ()

@@ -67,7 +67,7 @@ class Resolver:
     _known: dict[tuple[object, ...], Resolution] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Look schemas up with the registries' operators beside onnx's."""
+        """Look schemas up among the registries' operators and onnx's."""
         self.schemas = Schemas(self.registries)
 
     def resolve(self, graph: Graph, index: int) -> Resolution:

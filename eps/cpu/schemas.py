@@ -29,7 +29,7 @@ MAX_OPSET = 1 << 31
 """onnx takes 32 bits."""
 
 MACHINE_LAYOUT = "com.microsoft.nchwc"
-"""Blocks of as many channels as fit a vector of the CPU, which the model does not tell."""
+"""Blocks of as many channels as fit a vector of the CPU, which the model does not say."""
 
 
 @dataclass(slots=True)

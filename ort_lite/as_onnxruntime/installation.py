@@ -76,7 +76,7 @@ def install(settings: StandInSettings) -> None:
 
 
 def installed_package() -> str:
-    """Folder of the package onnxruntime that is installed besides; "" without one.
+    """Folder of the installed package onnxruntime; "" if it is not installed.
 
     Found without running any of its code.
     """

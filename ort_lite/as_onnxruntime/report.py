@@ -138,7 +138,7 @@ class SessionsReport:
 
 
 class ReportedSession(InferenceSession):
-    """The stand-in's session, which tells a report what it does."""
+    """The stand-in's session, which adds what it does to a report."""
 
     report: ClassVar[SessionsReport]
 

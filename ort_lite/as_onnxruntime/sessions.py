@@ -32,7 +32,7 @@ class InferenceSession(ort_lite.session.InferenceSession):
         """As ort_lite's, on the providers from outside, where there are any."""
         chosen = self._choose_providers(sess_options, providers, provider_options)
         for name, _ in self.settings.providers or ():
-            require_present(name)  # who chooses an execution provider wants to hear why not
+            require_present(name)  # a chosen execution provider that is missing is an error
             kwargs["enable_fallback"] = 0
         super().__init__(
             path_or_bytes, decide_options(self.settings, sess_options), *chosen, **kwargs

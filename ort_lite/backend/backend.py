@@ -76,7 +76,7 @@ class OnnxRuntimeBackend(Backend):
         Args:
             model: A ModelProto, the bytes of one, a file, a session, or what this returned.
             device: "CPU" or None.
-            kwargs: Attributes of SessionOptions; what is none is not heeded.
+            kwargs: Attributes of SessionOptions; other names are ignored.
 
         Raises:
             RuntimeError: An attribute that may not be set here, or another device.

@@ -34,7 +34,7 @@ class OnnxRuntimeBackendRep(BackendRep):
 
         Args:
             inputs: A list with one array for each input; for a model with one input also that.
-            kwargs: Attributes of RunOptions; what is none is not heeded.
+            kwargs: Attributes of RunOptions; other names are ignored.
 
         Raises:
             RuntimeError: An attribute that may not be set here, or one array for several inputs.

@@ -31,7 +31,7 @@ def check_and_normalize_provider_args(
     Args:
         providers: As for a session.
         provider_options: As for a session.
-        available_provider_names: Names that are no reason for a warning.
+        available_provider_names: Names that cause no warning.
 
     Raises:
         ValueError: As for a session.

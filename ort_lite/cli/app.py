@@ -17,13 +17,13 @@ from ort_lite.cli.doctor import doctor
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.help_options import add_help_options, add_version_option
 from ort_lite.cli.hw import hw
+from ort_lite.cli.ignored_settings import note_variables
 from ort_lite.cli.inspect_model import check, explain, inspect
 from ort_lite.cli.next_steps import explain_error
 from ort_lite.cli.output import escape_unencodable, print_json, print_note
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
 from ort_lite.cli.signing import keygen, sign, verify
-from ort_lite.cli.unheeded import note_variables
 from ort_lite.cli.verbosity import add_verbose_option
 from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.status import InvalidGraph, OrtLiteError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from ort_lite.cli.device_lines import devices_of, ran_on
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (

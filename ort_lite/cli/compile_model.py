@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import devices_of, summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode

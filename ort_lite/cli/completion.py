@@ -25,7 +25,7 @@ def complete_device(_: click.Context, __: click.Parameter, typed: str) -> list[s
 
 def complete_entry(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     """Session configuration entries that begin with `typed`, with their equals sign."""
-    from ort_lite.cli.unheeded import ENTRIES
+    from ort_lite.cli.ignored_settings import ENTRIES
 
     return [f"{key}=" for key in sorted(ENTRIES) if key.startswith(typed)]
 

@@ -81,7 +81,7 @@ def for_npu_platform(providers: Providers | None, platform: str) -> Providers:
 def _find_provider(kind: str, number: str) -> Providers:
     """The first installed execution provider that lists a device of the kind.
 
-    Only OpenVINO has NPUs: its own error tells what is missing, and it can compile for an
+    Only OpenVINO has NPUs: its own error says what is missing, and it can compile for an
     absent one.
     """
     from ort_lite.cli.devices import probe_installed

@@ -67,7 +67,7 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     """Create a matrix, to be edited, that runs MODELS on the CPU and on Intel devices."""
     from ctx_formats.atomic_write import write_file
     from ort_lite.hw.read_matrix import read_matrix
-    from ort_lite.hw.starter import installation_source, starter
+    from ort_lite.hw.starter_matrix import installation_source, starter
 
     missing = [str(path) for path in models if not path.is_file()]
     if missing:

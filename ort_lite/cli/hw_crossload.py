@@ -65,8 +65,8 @@ def crossload(  # noqa: PLR0913 - one parameter an option
     project = read_project(file, outdated=True)
     chosen = cross_rows(project, rows)
     run_env = run_environment(project, out / "crossload", cache, chosen)
-    with _report_progress() as tell, usage_errors():
-        result = cross_load(chosen, run_env, contexts, tell, build_only=build_only)
+    with _report_progress() as show_progress, usage_errors():
+        result = cross_load(chosen, run_env, contexts, show_progress, build_only=build_only)
     code = exit_code(result)
     if as_json:
         import msgspec
@@ -105,8 +105,8 @@ def exit_code(result: CrossResult) -> ExitCode:
 @contextmanager
 def _report_progress() -> Iterator[Callable[[str], None]]:
     if sys.stderr.isatty():
-        with row_progress("crossload") as tell:
-            yield tell
+        with row_progress("crossload") as show_progress:
+            yield show_progress
     else:
         yield print_note
 

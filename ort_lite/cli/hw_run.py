@@ -123,8 +123,8 @@ def _run_here(
     from ort_lite.hw.run_row import run_row
 
     for row in rows:
-        with row_progress(row.id) as tell:
-            result = run_row(row, run_env, suites, tell)
+        with row_progress(row.id) as show_progress:
+            result = run_row(row, run_env, suites, show_progress)
         yield result
 
 

@@ -14,7 +14,7 @@ import sys
 from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING
 
-from ctx_formats.unfinished import remove_unfinished
+from ctx_formats.temporary_files import remove_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -101,8 +101,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     """  # noqa: D301 - click reads \b as the mark of lines to keep
     from ort_lite.cli.arrays import save_arrays
     from ort_lite.cli.comparison import compare_outputs
+    from ort_lite.cli.format_outputs import labels_of, read_labels, value_lines
     from ort_lite.cli.peers import PEERS, run_named
-    from ort_lite.cli.shown_values import labels_of, read_labels, value_lines
 
     model, files = _model_and_inputs(paths, named_model)
     if compare is not None and compare not in PEERS and not compare.endswith(".npz"):
@@ -211,7 +211,7 @@ def _print_json(
     *,
     ok: bool,
 ) -> None:
-    from ort_lite.cli.shown_values import type_text
+    from ort_lite.cli.format_outputs import type_text
 
     compared = [
         {

@@ -204,11 +204,11 @@ def _report_session(
     for line in str(session.load_report()).splitlines():
         log.info("%s: %s", model.name, line.strip())
     if any(options for _, options in choice.providers or ()):
-        from ort_lite.cli.unheeded import note_ignored_options
+        from ort_lite.cli.ignored_settings import note_ignored_options
 
         note_ignored_options(choice.providers or ())
     if choice.config or choice.dimensions:
-        from ort_lite.cli.unheeded import note_unheeded
+        from ort_lite.cli.ignored_settings import note_unheeded
 
         note_unheeded(model, options, choice.config, choice.dimensions)
     kind = choice.policy.removeprefix("PREFER_")

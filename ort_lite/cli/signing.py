@@ -1,4 +1,4 @@
-"""`ort-lite keygen`, `sign` and `verify`: signatures that tell who made a model."""
+"""`ort-lite keygen`, `sign` and `verify`: signatures that prove who made a model."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def sign(
 def verify(model: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
     """Verify the signature of MODEL, its payloads and weights; exit code 4 if it fails.
 
-    Imports no vendor SDK. `ort-lite check` tells whether the model fits this machine.
+    Imports no vendor SDK. `ort-lite check` reports whether the model fits this machine.
     """
-    from ort_lite.context.signatures_shown import signatures_of
+    from ort_lite.context.signature_report import signatures_of
     from ort_lite.context.signing import verify_file
 
     proof = verify_file(model, trust)

@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import (
     print_json,
@@ -97,7 +97,7 @@ def _start(model: Path, choice: SessionChoice, feed: Path) -> dict[str, Any]:
         "policy": choice.policy,
         "feed": str(feed),
     }
-    command = [sys.executable, "-m", "ort_lite.start.startup", json.dumps(request)]
+    command = [sys.executable, "-m", "ort_lite.start.timed_start", json.dumps(request)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -54,7 +54,7 @@ def reload(loaded: LoadedModel, request: LoadRequest, probe: Probe | None = None
     """Import every payload of a context model and prepare the rest of its graph.
 
     While an EP imports without the GIL, a thread imports the modules that the rest needs
-    (docs/adr/0023-importing-beside-the-session.md).
+    (docs/adr/0023-importing-modules-in-a-thread.md).
 
     Args:
         loaded: The context model.

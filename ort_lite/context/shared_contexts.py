@@ -180,7 +180,7 @@ def open_for_loading(options: SessionOptions) -> Iterator[SharedPayloads]:
 def group_target(target: ContextTarget, options: SessionOptions) -> Iterator[ContextTarget]:
     """`target`, with the session's group as the destination where it has one.
 
-    A failed session of the process's own group abandons the group, for nothing tells whether
+    A failed session of the process's own group abandons the group, as it is unknown whether
     the sessions that follow belong to it: they start a new one.
 
     Raises:

@@ -126,7 +126,7 @@ class CompiledPartition(ABC):
     """A partition ready to run on one device; many threads may run it at once."""
 
     records_nodes: ClassVar[bool] = False
-    """Whether `run` adds each node to a profile and heeds `RunOptions.terminate` between them
+    """Whether `run` adds each node to a profile and checks `RunOptions.terminate` between them
     (ort_lite.execution.run_context.current_run); else the session does so for all of it."""
 
     @abstractmethod
@@ -370,7 +370,7 @@ class SupportsPayloadIdentity(Protocol):
 
 @runtime_checkable
 class SupportsQuickIdentity(Protocol):
-    """An EP whose whole identity takes its SDK long to tell."""
+    """An EP whose complete identity takes its SDK long to determine."""
 
     @property
     def quick_identity(self) -> HardwareIdentity:

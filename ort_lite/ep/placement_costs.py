@@ -51,4 +51,4 @@ ASSUMED_GPU_COSTS = PlacementCosts(
     math_rate=50_000,
     compile=100_000,
 )
-"""Costs of a GPU that nobody has measured: low, so that it gets nodes in doubt."""
+"""Costs of a GPU that was not measured: low, so that it gets nodes in doubt."""

@@ -93,7 +93,7 @@ _CURRENT: ContextVar[RunContext | None] = ContextVar("ort_lite_run", default=Non
 
 
 def current_run() -> RunContext | None:
-    """The context of the run that this code is part of; None if there is nothing to heed."""
+    """The context of the run that this code is part of; None without run options and profiler."""
     return _CURRENT.get()
 
 

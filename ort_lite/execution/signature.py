@@ -52,17 +52,17 @@ class Signature:
             ],
         )
 
-    def surprises(self, results: Sequence[Value]) -> Sequence[str]:
+    def list_mismatches(self, results: Sequence[Value]) -> Sequence[str]:
         """A line for each result whose shape is not the model's, in onnxruntime's words."""
-        surprises: list[str] = []
+        mismatches: list[str] = []
         for index, shape in self.sized:
             met: tuple[int, ...] | None = getattr(results[index], "shape", None)
             if met is not None and met != shape and not _fits(shape, met):
-                surprises.append(
+                mismatches.append(
                     f"Expected shape from model of {_text(shape)} does not match actual shape of "
                     f"{_text(met)} for output {self.outputs[index].name}"
                 )
-        return surprises
+        return mismatches
 
     def position(self, name: str) -> int:
         """Of an output among the outputs.

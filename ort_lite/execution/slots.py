@@ -154,7 +154,7 @@ class SlotProgram(ABC):
         return [env[slot] for slot in self._outputs]
 
     def _run_steps(self, env: list[Value]) -> None:
-        """Run every step, with no options to heed."""
+        """Run every step of a run that has no options and no profiler."""
         self._run_in_order(env, self._execute)
 
     def _run_in_order(

@@ -115,7 +115,7 @@ def row_environ(environ: Mapping[str, str], own: Mapping[str, str], env: Path) -
 def _kill_tree(process: subprocess.Popen[bytes]) -> None:
     """End the child and everything it started.
 
-    On Windows what a child left behind that has ended by itself cannot be found any more.
+    On Windows, processes started by a child that has already ended cannot be found any more.
     """
     if sys.platform == "win32":
         tree = ["taskkill", "/F", "/T", "/PID", str(process.pid)]

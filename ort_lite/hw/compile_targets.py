@@ -1,6 +1,6 @@
 """Compiles models for rows of the matrix on one machine, where a vendor's compiler allows that.
 
-Intel's NPU compiler compiles for a platform that it is told. Every other SDK that has an execution
+Intel's NPU compiler compiles for any platform that is named. Every other SDK that has an execution
 provider here compiles for the device and driver at hand; `why_not` says so for each.
 """
 

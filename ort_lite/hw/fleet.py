@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.facts import read_facts
 from ort_lite.hw.plan import required_libraries

@@ -73,7 +73,7 @@ class Require(Closed, frozen=True):
     Attributes:
         os: As platform.system() spells it, in lower case: linux, windows, darwin.
         machine: As platform.machine(): x86_64, aarch64.
-        isa: CPU flags as Linux tells them: avx2, avx512f, amx_tile.
+        isa: CPU flags as Linux spells them: avx2, avx512f, amx_tile.
         pci: Any one of these chips is there, as "vendor:device" in hexadecimal.
         libraries: Shared libraries that the dynamic loader must find.
         vendor: Part of the device's vendor, as its driver spells it.

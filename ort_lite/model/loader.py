@@ -226,7 +226,7 @@ def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedMod
     else:
         model = _decode(data, path)
         _require_known_version(model)
-    weights = options.given_weights
+    weights = options.added_initializers
     graph = weights.inject(model.graph) if weights is not None else model.graph
     if options.denoted_dimensions and not place.is_ort:
         graph = _apply_denotations(graph, data.view, options)

@@ -26,7 +26,7 @@ def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[CacheEntry]:
     Args:
         store: The cache.
         quota: Bytes of objects.
-        keep: Key of an entry that stays, beside those that are pinned.
+        keep: Key of an entry that stays, in addition to those that are pinned.
 
     Returns:
         What was dropped, least recently used first.

@@ -16,8 +16,8 @@ from ort_lite.model_cache.miss_reason import miss_reason, nearest_entry
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
 from ort_lite.providers.provider_list import (
+    applied_options,
     choose_requests,
-    heeded_options,
     open_all,
     read_requests,
 )
@@ -96,7 +96,7 @@ def look_up(
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return CacheLookup(hit=False, reason=f"no compiled model is kept by {names}")
-            provider_options = heeded_options(requests, eps)
+            provider_options = applied_options(requests, eps)
             request = LoadRequest(
                 options=options, eps=eps, provider_options=provider_options, clock=LoadClock()
             )

@@ -1,4 +1,4 @@
-"""The key of a model cache, which tells its own entries from those that anybody can write."""
+"""The key of a model cache, which proves that an entry was made by a holder of the key."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def bypass_reason(options: SessionOptions) -> str:
         "a context model is written": options.flag(ENABLE_KEY),
         "the optimized model is written": bool(options.optimized_model_filepath),
         "its contexts are shared among sessions": options.flag(SHARE_KEY),
-        "weights are given in memory": options.given_weights is not None,
+        "weights are given in memory": options.added_initializers is not None,
         "kernels are registered": bool(options.custom_kernels),
         f"{TRUST_KEY} is set, and {CACHE_SECRET_KEY} is not": (
             TRUST_KEY in options.config and not options.config.get(CACHE_SECRET_KEY)

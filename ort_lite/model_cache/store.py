@@ -201,7 +201,7 @@ class CacheStore:
             self.discard(doomed.objects)
 
     def discard(self, objects: Iterable[CacheObject]) -> None:
-        """Remove those of `objects` that no entry names; none beside a newer ort_lite's entries.
+        """Remove those of `objects` that no entry names; none if a newer ort_lite has entries here.
 
         Raises:
             OSError: One cannot be removed; the others are.

@@ -20,7 +20,7 @@ def metadef_id(graph: Graph) -> str:
     """A content-derived id of a partition: operators, attributes, edges, constants' specs.
 
     Constants enter with name, type and shape, not with their bytes: digesting 100 MB for a
-    name would cost as much as reading them. The payload's own digest tells contents apart.
+    name would cost as much as reading them. The payload's own digest distinguishes contents.
     """
     digest = blake3()
 

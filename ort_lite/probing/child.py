@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main(folder: Path) -> None:
-    """Return if the vendor's code survives; what it refuses, the parent hears from it itself."""
+    """Return if the vendor's code survives; the parent gets its refusals when it imports."""
     request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     options = SessionOptions()
     options.add_session_config_entry(PROBE_KEY, "never")

@@ -1,4 +1,4 @@
-"""A trial of one payload in a child process, and how the child came down."""
+"""A trial of one payload in a child process, and how the child ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctx_formats.container_writer import write_container
 from ctx_formats.ep_context import DOMAIN, EpContextNode
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from ort_lite.child_module import describe_exit, flatten_text, run_module
 from ort_lite.context.keys import PROBE_KEY
 from ort_lite.status import Fail
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MODEL, PAYLOAD, REQUEST = "probe.onnx", "payload.bin", "request.json"
 _MAX_SHOWN = 300
-"""Characters of what the child said last."""
+"""Characters of the child's error output that a message quotes, from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,12 @@ class Suspect:
         return blake3(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def is_from_here(self) -> bool:
-        """Whether who is believed made it for exactly this device and SDK build."""
+        """Whether a trusted maker made it for exactly this device and SDK build."""
         return self.believed and self.notes is not None and self.notes.identity == self.present
 
 
 def came_down(suspect: Suspect, limit: float) -> str:
-    """Import the payload and run it once in a child; how it came down, or ""."""
+    """Import the payload and run it once in a child; how the child failed, or ""."""
     with temporary_folder("ort_lite_probe_") as place:
         folder = Path(place)
         _lay_out(suspect, folder)

@@ -95,8 +95,8 @@ class ProviderEntry:
 def entries(search_path: Sequence[str] | None = None) -> dict[str, ProviderEntry]:
     """Installed and registered EPs in order of preference, the default EP last.
 
-    What somebody registered or installed besides comes first, by name, then what ships with
-    ort_lite, by name from Z to A; who has another preference names providers.
+    Registered and separately installed ones come first, by name, then those that ship with
+    ort_lite, in reverse alphabetical order; pass `providers` to choose another order.
     Reads entry_points.txt of the distributions on `search_path` (sys.path if None) itself:
     importlib.metadata takes longer to import than a cached model takes to load.
 

@@ -61,7 +61,7 @@ class OrtHardwareDevice:
         vendor: As the driver spells it; of a processor, the word that onnxruntime has for it. ""
             where it is not known.
         vendor_id: PCI id of the vendor; 0 if it is not known.
-        device_id: 0: no SDK of ours tells the PCI id of a device.
+        device_id: 0: no supported SDK reports the PCI id of a device.
         metadata: `Description`, `Architecture`, where they are known.
     """
 
@@ -120,7 +120,7 @@ def get_hardware_devices() -> list[OrtHardwareDevice]:
     """The devices of the machine, each once.
 
     The processor is one. A GPU or NPU that two execution providers describe in other words is
-    there twice, since no SDK of ours tells the PCI address.
+    there twice, since no supported SDK reports the PCI address.
     """
     hardware: list[OrtHardwareDevice] = []
     for ep_device in get_ep_devices():

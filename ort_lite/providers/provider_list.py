@@ -160,7 +160,7 @@ def with_shared_threads(options: SessionOptions) -> SessionOptions:
 
 
 def with_threads(requests: Sequence[ProviderRequest], count: int) -> tuple[ProviderRequest, ...]:
-    """`requests` with `SessionOptions.intra_op_num_threads` handed to EPs that can heed it.
+    """`requests` with `SessionOptions.intra_op_num_threads` as an option of EPs that have one.
 
     An EP's own option for it, where the user gave it, wins; 0 changes nothing.
 
@@ -244,10 +244,10 @@ def open_all(
     return opened
 
 
-def heeded_options(
+def applied_options(
     requests: Sequence[ProviderRequest], opened: Sequence[ExecutionProvider]
 ) -> dict[str, dict[str, str]]:
-    """By name of each EP in `opened`, the options that it heeds of those asked for."""
+    """By name of each EP in `opened`, those of the requested options that it applies."""
     options_of = {request.name: request.options for request in requests}
     installed = catalog.entries()
     return {

@@ -87,7 +87,11 @@ def load_initial(
         first = replace(prepare_interim(loaded, interim), cache=source.cache_outcome())
     except NotImplementedByAny as exc:
         log.info("%s: nothing runs it while it is compiled: %s", loaded.description, exc.message)
-        return source.compile(request), None, f"nothing runs it meanwhile: {exc.message}"
+        return (
+            source.compile(request),
+            None,
+            f"nothing can run it during the compile: {exc.message}",
+        )
     return first, BackgroundJob(source, request, first), ""
 
 
@@ -278,7 +282,7 @@ class BackgroundJob:
             _require_same_interface(task.first, compiled)
             prepared = answers_meanwhile(compiled.prepared, task.first.eps, self._shapes)
             compiled = replace(compiled, prepared=prepared, origin=task.source.stamps())
-        except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the session must report it
             problem = exc
         self._end(task, compiled, problem)
 

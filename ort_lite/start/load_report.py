@@ -57,14 +57,14 @@ class LoadReport:
     Attributes:
         phases: Seconds by phase, in the order in which phases began. Phases do not overlap:
             what an execution provider does in the background meanwhile is in none, nor what a
-            session does beside the import of a payload. `imports` is what is in no other phase,
+            session does while a payload is imported. `imports` is what is in no other phase,
             which is nearly all Python importing modules; so phases add up to `total` and, from
             the first call of `run` on that succeeds, `first run`.
         total: Seconds that making the session took.
         model_bytes: Size of the model file that was decoded: on a cache hit the context model.
         payload_bytes: Size of the payloads that were imported.
         peak_rss: High-water mark of the process's resident memory in bytes; None if the
-            system does not tell.
+            system does not report it.
         cache: What the model cache did.
         background: What compiling behind the session has come to so far.
     """

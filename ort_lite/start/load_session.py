@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
-from ort_lite.providers.provider_list import begin_all, heeded_options, open_all
+from ort_lite.providers.provider_list import applied_options, begin_all, open_all
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadRequest
 from ort_lite.start.prepare_model import UncachedModel
 from ort_lite.status import load_canceled
@@ -130,7 +130,7 @@ class SessionLoader:
         return LoadRequest(
             options=self.options,
             eps=eps,
-            provider_options=heeded_options(providers, eps),
+            provider_options=applied_options(providers, eps),
             clock=self.clock,
             disabled=self.disabled,
             early=early,

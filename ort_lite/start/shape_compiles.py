@@ -97,7 +97,7 @@ class ShapeCompiles:
             while (request := self._next_request()) is not None:
                 try:
                     request.partition.get_ready(request.shapes)
-                except Exception as exc:  # noqa: BLE001 - whatever it is, the session must hear of it
+                except Exception as exc:  # noqa: BLE001 - whatever it is, the session must report it
                     self.failure = exc
                     log.warning(
                         "%s: the compile for %s in the background failed; %s goes on: %s",

@@ -182,7 +182,7 @@ class ContextPromises(EpUnderTest):
     def test_its_own_identity_is_compatible(
         self, ep: ExecutionProvider, context_ep: SupportsEpContext
     ) -> None:
-        """And says enough to tell another machine: the SDK's version or the architecture."""
+        """And distinguishes another machine: by the SDK's version or the architecture."""
         assert ep.identity.sdk_version or ep.identity.architecture
         verdict = context_ep.check_compatibility(ep.identity)
         assert verdict.verdict == CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL

@@ -47,7 +47,7 @@ def insert_casts(graph: GraphDef, opset: int, types: frozenset[int]) -> tuple[Gr
     A chain of such nodes stays in float32: between them nothing is rounded to the narrow type
     any more, so that each result is as near to the exact one as it was or nearer. Where another
     node, a body, or the graph's caller needs a value, it is cast back. Constants are widened.
-    Bodies are treated likewise, each by itself: what goes into one and comes out of it, from
+    Bodies are treated likewise, each on its own: what goes into one and comes out of it, from
     one iteration of a loop to the next too, keeps the narrow type.
 
     Args:

@@ -17,8 +17,8 @@ from ort_lite.transforms import (
     subexpressions,
     unused,
 )
-from ort_lite.transforms.certain_shapes import CertainShapes
 from ort_lite.transforms.fold_constants import MAX_OUTPUT, Folder
+from ort_lite.transforms.known_shapes import CertainShapes
 from ort_lite.transforms.mutable_graph import MutableGraph
 from ort_lite.transforms.rules import GraphTransformer, RewriteRule, apply_rules
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_formats.onnx_model import GraphDef, Model
-    from ort_lite.transforms.certain_shapes import InferTypes
     from ort_lite.transforms.fold_constants import Evaluate
+    from ort_lite.transforms.known_shapes import InferTypes
 
 log = get_logger(__name__)
 

@@ -108,7 +108,7 @@ def _attribute_key(attribute: Attribute) -> object:
         return _tensor_key(value)
     if isinstance(value, tuple) and any(isinstance(item, Tensor | GraphDef) for item in value):
         return None
-    return attribute.type, repr(value)  # of floats it tells -0.0 from 0.0, and equals itself
+    return attribute.type, repr(value)  # of floats it differs for -0.0 and 0.0, and NaN equals NaN
 
 
 def _tensor_key(tensor: Tensor) -> object:

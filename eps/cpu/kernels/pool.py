@@ -68,7 +68,7 @@ def lowest(x: Array) -> float:
 
 
 def _max_pool(info: KernelInfo) -> KernelFn:
-    """ONNX MaxPool; the second output tells where in the tensor each maximum lies."""
+    """ONNX MaxPool; the second output has the index of each maximum in the flat tensor."""
     attributes = WindowAttributes.of(info)
     column_major = bool(info.attr("storage_order", 0))
 
@@ -185,7 +185,7 @@ def _global_lp_pool(info: KernelInfo) -> KernelFn:
 
 
 def _max_unpool(info: KernelInfo) -> KernelFn:
-    """ONNX MaxUnpool: values back to the places that MaxPool told, zero elsewhere."""
+    """ONNX MaxUnpool: values back at the indices that MaxPool returned, zero elsewhere."""
     attributes = WindowAttributes.of(info)
 
     def unpool(x: Array, places: Array, output_shape: Array | None = None) -> Array:

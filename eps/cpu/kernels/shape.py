@@ -1,4 +1,4 @@
-"""Operators that give the same elements another shape, or tell a shape."""
+"""Operators that reshape a tensor without moving elements, or return its shape."""
 
 from __future__ import annotations
 

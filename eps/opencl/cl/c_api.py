@@ -183,8 +183,8 @@ def create(function: Any, *arguments: object) -> c_void_p:  # noqa: ANN401 - cty
     return c_void_p(handle)
 
 
-def list_handles(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
-    """The handles that `tell` gives; its last parameters are room, an array, and how many.
+def list_handles(query: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - ctypes
+    """The handles that `query` returns; its last parameters are room, an array, and how many.
 
     One call if they are few: another thread may take the GIL in each.
 
@@ -194,7 +194,7 @@ def list_handles(tell: Any, *arguments: object) -> list[int]:  # noqa: ANN401 - 
     room, count = _FEW, c_uint32()
     while True:
         handles = (c_void_p * room)()
-        tell(*arguments, room, handles, count)
+        query(*arguments, room, handles, count)
         if count.value <= room:
             return [handle for handle in handles[: count.value] if handle]
         room = count.value

@@ -14,7 +14,7 @@ class _Queried:
     """A driver's object that lives as long as the process and has properties to query."""
 
     __slots__ = ("_as_parameter_",)
-    _teller: str
+    _query: str
 
     def __init__(self, handle: int) -> None:
         self._as_parameter_ = c_void_p(handle)
@@ -33,10 +33,10 @@ class _Queried:
         return hash(self.handle)
 
     def _bytes(self, parameter: int) -> bytes:
-        tell, size = getattr(api(), self._teller), c_size_t()
-        tell(self, parameter, 0, None, size)
+        query, size = getattr(api(), self._query), c_size_t()
+        query(self, parameter, 0, None, size)
         value = ctypes.create_string_buffer(size.value)
-        tell(self, parameter, size, value, None)
+        query(self, parameter, size, value, None)
         return value.raw
 
     def _text(self, parameter: int) -> str:
@@ -50,7 +50,7 @@ class Platform(_Queried):
     """An OpenCL platform: one vendor's driver."""
 
     __slots__ = ()
-    _teller = "clGetPlatformInfo"
+    _query = "clGetPlatformInfo"
 
     @property
     def version(self) -> str:
@@ -96,7 +96,7 @@ class Device(_Queried):
     """An OpenCL device of a platform."""
 
     __slots__ = ()
-    _teller = "clGetDeviceInfo"
+    _query = "clGetDeviceInfo"
 
     @property
     def type(self) -> int:
@@ -189,7 +189,7 @@ class Device(_Queried):
 
     @property
     def chip(self) -> str:
-        """The GPU architecture that the driver compiles for; "" if the device's name tells it.
+        """The GPU architecture that the driver compiles for; "" if the device's name contains it.
 
         NVIDIA's compute capability (cl_nv_device_attribute_query), Intel's IP version
         (cl_intel_device_attribute_query); AMD's devices have the chip for a name.

@@ -211,7 +211,7 @@ class GatherND(Op):
 
 @dataclass(eq=False, slots=True)
 class Sample(Op):
-    """output[i] = sum over taps of weight * inputs[0][source(i)], along each axis by itself.
+    """output[i] = sum over taps of weight * inputs[0][source(i)], along each axis independently.
 
     Attributes:
         sources: For each axis, for each output index, the input indices it reads.

@@ -287,7 +287,7 @@ class Builder:
     def _build_executable(
         self, spec: ProgramSpec, weights: DeviceWeights, fused: FusedNode | None = None
     ) -> Executable:
-        """A program that was drawn now, every kernel compiled; tells `fused` how far it is."""
+        """A newly generated program, every kernel compiled; reports progress to `fused`."""
         executable = self._new_executable(
             lambda: build(self._context, spec.source, spec.options), spec, weights
         )

@@ -112,8 +112,8 @@ def _with_groups(plain: Target, device: Device, templates: str) -> Target:
 def _has_avx2(device: Device) -> bool:
     """Whether the driver's LLVM makes AVX2's instructions of an x86 CPU.
 
-    It ends the process where it is asked for one that it may not use, which a user may have told
-    Intel's not to; its properties do not say so (2026.22).
+    It ends the process where it is asked for one that it may not use, as a user may have set for
+    Intel's; its properties do not say so (2026.22).
     """
     x86 = machine().lower() in ("x86_64", "amd64")
     return x86 and device.native_vector_width_int >= 8 and not chosen_architecture()

@@ -1,4 +1,4 @@
-"""Shows the OpenCL loader Intel's CPU runtime from PyPI beside the system's own drivers.
+"""Shows the OpenCL loader Intel's CPU runtime from PyPI in addition to the system's own drivers.
 
 The runtime's wheel puts libintelocl.so into `<prefix>/lib`, and its .icd file names a folder of
 the build machine (seen with intel-opencl-rt 2026.2.0), so no loader finds it. The loader in

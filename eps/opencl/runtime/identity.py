@@ -20,7 +20,7 @@ _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
 
 
 def read_identity(listed: ListedDevice) -> HardwareIdentity:
-    """The identity of a device: no single property of OpenCL's tells machines apart.
+    """The identity of a device: no single property of OpenCL's distinguishes machines.
 
     The device's name is that of a virtual CPU on many hosts; PoCL's version text has the LLVM
     CPU, unless another one was chosen; Intel's UUID has the CPU's signature and features. A GPU's

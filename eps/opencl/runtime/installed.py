@@ -25,7 +25,7 @@ def missing_part(
     prefix: PathLike | None = None,
     system: PathLike = SYSTEM_VENDORS,
 ) -> str:
-    """Why no platform can be there; "" where one may be, as far as files on the disk tell.
+    """Why no platform can be there; "" where one may be, as far as files on the disk show.
 
     On Linux a driver is a .icd file of the system's, of pyopencl's wheel (PoCL), or Intel's
     runtime from PyPI. Elsewhere drivers are in the system's registry, which is not looked at.

@@ -2,7 +2,7 @@
 
     python -m eps.opencl.trials.child NAME FACTS
 
-It says `BEGUN`, then one line of JSON: [problem, whether it would be so again]. How it ends tells
+It says `BEGUN`, then one line of JSON: [problem, whether it would be so again]. Its exit code tells
 the parent the rest.
 """
 

@@ -45,7 +45,7 @@ class TuningCache:
 
     @property
     def path(self) -> Path:
-        """Named after everything that tells this device and driver from others."""
+        """File name made of everything that distinguishes this device and driver from others."""
         text = json.dumps(self.identity.to_mapping(), sort_keys=True)
         return self.folder / f"{blake3(text.encode()).hexdigest()[:24]}.json"
 

@@ -12,7 +12,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import EPFail, InvalidArgument, get_logger

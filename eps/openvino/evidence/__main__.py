@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import openvino as ov
 
 from eps.openvino.evidence.cases import stored_cases, suite_cases
-from eps.openvino.evidence.making import make_table, table_text
+from eps.openvino.evidence.make_table import make_table, table_text
 from eps.openvino.evidence.tally import run_cases
 from eps.openvino.options import parse_options
 from eps.openvino.payload.identity import sdk_version
@@ -30,7 +30,7 @@ from eps.openvino.support.table import claimed_versions, load_table, table_file
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from eps.openvino.evidence.making import Operators
+    from eps.openvino.evidence.make_table import Operators
     from eps.openvino.evidence.tally import Tallies
 
 

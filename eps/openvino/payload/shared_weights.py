@@ -21,7 +21,7 @@ import openvino
 from openvino._offline_transformations import apply_moc_transformations
 
 from ctx_formats.errors import FormatError
-from ctx_formats.unfinished import temporary_folder
+from ctx_formats.temporary_files import temporary_folder
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.options import compile_config, weightless_config
 from eps.openvino.payload.blob_header import constants_of

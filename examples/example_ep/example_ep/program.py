@@ -32,7 +32,7 @@ _MAGIC = b"EXAMPLE1"
 
 
 class ProgramError(ValueError):
-    """Bytes that are no program."""
+    """Bytes that are not a program."""
 
 
 class Signature(NamedTuple):
@@ -88,7 +88,7 @@ class Program:
         """Find what would stop a run half-way.
 
         Raises:
-            ProgramError: A step reads what nothing made, or is no operator of ours.
+            ProgramError: A step reads a value that no step makes, or has an unknown operator.
         """
         known = {*self.constants, *(one.name for one in self.inputs)}
         for step in self.steps:

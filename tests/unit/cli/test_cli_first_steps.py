@@ -12,7 +12,7 @@ import pytest
 
 import ort_lite
 from ort_lite.cli.exit_codes import ExitCode
-from ort_lite.cli.unheeded import ENTRIES
+from ort_lite.cli.ignored_settings import ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,7 @@ def keys_in_the_source() -> Iterator[str]:
     spelled = re.compile(r'"((?:session|ep|optimization)\.[a-z_.]+)"')
     for folder in ("ort_lite", "eps"):
         for path in (PACKAGES / folder).rglob("*.py"):
-            if path.name != "unheeded.py":
+            if path.name != "ignored_settings.py":
                 yield from spelled.findall(path.read_text("utf-8"))
 
 

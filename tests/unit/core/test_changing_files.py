@@ -23,7 +23,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.mapped_file import MappedFile
 from ctx_formats.stamped_file import StampedFile
 from ort_lite.context.shared_reading import COPY_LIMITS
-from ort_lite.context.signatures_shown import signatures_of
+from ort_lite.context.signature_report import signatures_of
 from ort_lite.testing.reload_promises import before_import, flip_in_place
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from unit.cli.conftest import write_dense
 
 from ort_lite.cli.app import run_command
 from ort_lite.hw.read_matrix import read_matrix
-from ort_lite.hw.starter import installation_source, starter
+from ort_lite.hw.starter_matrix import installation_source, starter
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def test_rows_install_what_init_was_installed_from(
             assert name == "direct_url.json"
             return json.dumps(direct_url) if direct_url is not None else None
 
-    monkeypatch.setattr("ort_lite.hw.starter.__file__", str(tmp_path / "a/b/starter.py"))
-    monkeypatch.setattr("ort_lite.hw.starter.distribution", lambda _: Installed())
+    monkeypatch.setattr("ort_lite.hw.starter_matrix.__file__", str(tmp_path / "a/b/starter.py"))
+    monkeypatch.setattr("ort_lite.hw.starter_matrix.distribution", lambda _: Installed())
     assert installation_source() == requirement
     path = tmp_path / "hw_matrix.yaml"
     path.write_text(starter("p", [tmp_path / "net.onnx"], requirement), encoding="utf-8")

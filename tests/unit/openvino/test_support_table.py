@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import ort_lite as ort
-from eps.openvino.evidence.making import make_table, table_text
+from eps.openvino.evidence.make_table import make_table, table_text
 from eps.openvino.evidence.tally import Tally
 from eps.openvino.support import table as table_module
 from eps.openvino.support.conditions import WRONG

@@ -82,7 +82,7 @@ def pack_taps(taps: Array) -> Array:
 
 
 def _interleave_pairs(weights: Array, *, quads: bool) -> Array:
-    """[..., k, n] as [..., pair, n, 2], flat, zero beside the last of an odd number."""
+    """[..., k, n] as [..., pair, n, 2], flat; the last of an odd number is paired with zeros."""
     depth = weights.shape[-2]
     filled = np.concatenate([weights, np.zeros_like(weights[..., :1, :])], axis=-2)
     order = [[a, depth if b is None else b] for a, b in pairs(depth, quads=quads)]

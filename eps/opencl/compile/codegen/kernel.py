@@ -29,8 +29,8 @@ class Kernel:
         operands: Buffers in the order of the parameters; the last are written, others read.
         tasks: Global size, a multiple of `group`.
         group: Local size.
-        checks: Whether a last parameter `int* wrong` follows, set where an index is no good.
-        work: Floating-point operations, for reports; 0 if nobody counted.
+        checks: Whether a last parameter `int* wrong` follows, set where an index is out of range.
+        work: Floating-point operations, for reports; 0 if not counted.
         problem: What a contraction's tiling was chosen for; None of other kernels.
         written: How many operands are written.
         label: What its name in the program begins with.

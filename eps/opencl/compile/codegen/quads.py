@@ -77,7 +77,7 @@ def quad_panel(taps: int, depth: int, tile: Tile) -> int:
 
 
 def _rest_table(tile: Tile) -> int:
-    """Bytes of a head beside the sums: two integers for each vector."""
+    """Bytes of a head in addition to the sums: two integers for each vector."""
     return -(-2 * QUAD * tile.panels // LINE) * LINE
 
 

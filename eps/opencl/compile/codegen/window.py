@@ -1,4 +1,4 @@
-"""Depthwise convolution and pooling: each channel by itself, a vector of them at a time."""
+"""Depthwise convolution and pooling: each channel independently, a vector of them at a time."""
 
 from __future__ import annotations
 

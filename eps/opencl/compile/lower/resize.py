@@ -1,4 +1,4 @@
-"""Resize and Upsample as weighted sums of neighbours, each axis by itself."""
+"""Resize and Upsample as weighted sums of neighbours, each axis independently."""
 
 from __future__ import annotations
 

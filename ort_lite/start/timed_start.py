@@ -1,4 +1,4 @@
-"""One start of a session, timed from inside: `python -m ort_lite.start.startup JSON`.
+"""One start of a session, timed from inside: `python -m ort_lite.start.timed_start JSON`.
 
 The argument is {began, model, config, providers, dimensions, policy, feed}: `began` is the parent's
 `perf_counter`, which on Linux counts for all processes alike; `feed` an .npz file, or "". Prints

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class GivenWeights:
+class AddedInitializers:
     """Weights passed to `SessionOptions`; the user's memory is kept alive, not copied.
 
     Attributes:
@@ -33,9 +33,9 @@ class GivenWeights:
     external: dict[str, OrtValue] = field(default_factory=dict)
     files: dict[str, memoryview] = field(default_factory=dict)
 
-    def copy(self) -> GivenWeights:
+    def copy(self) -> AddedInitializers:
         """One that later additions to this do not reach."""
-        return GivenWeights(dict(self.overriding), dict(self.external), dict(self.files))
+        return AddedInitializers(dict(self.overriding), dict(self.external), dict(self.files))
 
     def override(self, name: str, value: OrtValue) -> None:
         """Take one for any model that has an initializer `name`.
