@@ -59,7 +59,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
     survives_fork: ClassVar[bool] = False
-    widens: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
+    widened_types: ClassVar[frozenset[int]] = frozenset((DataType.BFLOAT16,))
 
     def __init__(self, options: OpenVINOOptions) -> None:
         """Open the device, or the compiler for one that is not here (`npu_platform`).

@@ -233,7 +233,7 @@ class ExecutionProvider(ABC):
     """Names of fusions (docs/optimizations.md) that the partitions it compiles are to go
     through; only an EP that runs what a fusion makes may name it."""
 
-    widens: ClassVar[frozenset[int]] = frozenset()
+    widened_types: ClassVar[frozenset[int]] = frozenset()
     """DataType numbers of narrow floats that the EP lacks. In a session whose first EP it is,
     nodes that compute in them compute in float32, between casts (docs/optimizations.md)."""
 

@@ -52,7 +52,7 @@ def settings_of(
     return TransformSettings(
         level=level,
         disabled=frozenset(name.strip() for name in names if name.strip()),
-        widened=eps[0].widens if eps else frozenset(),
+        widened=eps[0].widened_types if eps else frozenset(),
         evaluate=_Evaluator(eps[-1]).evaluate if eps else None,
         max_constant=int(text) or MAX_OUTPUT,
         infer=_infer_types,

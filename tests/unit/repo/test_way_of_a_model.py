@@ -32,3 +32,17 @@ def test_each_named_function_and_class_exists() -> None:
 def test_the_way_has_a_step_in_each_layer() -> None:
     layers = {file.split("/")[1].removesuffix(".py") for file, _ in places()}
     assert layers >= {"session", "start", "model", "planning", "context", "execution"}
+
+
+def test_each_class_of_the_glossary_exists() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    classes = set(re.findall(r"\(`([A-Z]\w+)`\)", text))
+    defined = {
+        node.name
+        for folder in ("ctx_formats", "ort_lite", "eps")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert len(classes) > 15
+    assert classes - defined == set()
