@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_formats.atomic_write import sync_folder
-from ctx_formats.unfinished import forget_unfinished, note_unfinished
+from ctx_formats.temporary_files import forget_unfinished, note_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

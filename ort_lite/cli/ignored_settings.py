@@ -87,7 +87,7 @@ def note_ignored_options(providers: Sequence[tuple[str, Mapping[str, str]]]) -> 
             print_note(f"note: -O {key} has no effect: {name} has {known}")
 
 
-def note_unheeded(
+def report_ignored_settings(
     model: Path, options: SessionOptions, entries: Collection[str], sizes: Mapping[str, int]
 ) -> None:
     """Report on stderr which of `entries` and `sizes` have no effect.

@@ -208,9 +208,9 @@ def _report_session(
 
         note_ignored_options(choice.providers or ())
     if choice.config or choice.dimensions:
-        from ort_lite.cli.ignored_settings import note_unheeded
+        from ort_lite.cli.ignored_settings import report_ignored_settings
 
-        note_unheeded(model, options, choice.config, choice.dimensions)
+        report_ignored_settings(model, options, choice.config, choice.dimensions)
     kind = choice.policy.removeprefix("PREFER_")
     if kind != choice.policy:
         _note_missing_kind(session, kind)
