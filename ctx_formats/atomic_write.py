@@ -136,10 +136,10 @@ def _require_replaceable(path: Path) -> None:
 
 
 def _link_name(temporary: Path, name: Path) -> Path:
-    """Give the file a name that nobody has.
+    """Give the file a name that no file has.
 
     Without hard links the name is claimed with an empty file first, which the file then
-    replaces: still nobody's file is overwritten, but for a moment the name is an empty file.
+    replaces: still no other file is overwritten, but for a moment the name is an empty file.
     """
     try:
         os.link(temporary, name)

@@ -12,7 +12,7 @@
 
 A container that several models share has more: `head_size` in the index says where, instead of
 at the next multiple, the first of the rest begins; `weights_map` lists runs of weights as
-`blob_metadata_map` lists payloads, and they lie among them; a payload that needs runs names
+`blob_metadata_map` lists payloads, which include those; a payload that needs runs names
 them in `weights`, separated by commas.
 
 Integers are little-endian, offsets count from the start of the file, sizes leave padding

@@ -41,7 +41,7 @@ def write_container(
         producer: Recorded in the index.
 
     Returns:
-        Where each payload came to lie, in the order given.
+        The index entry of each payload, in the order of `payloads`.
 
     Raises:
         ValueError: There is no payload, or two have one name.

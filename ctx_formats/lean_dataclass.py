@@ -1,7 +1,7 @@
 """Dataclasses that are quick to define: the standard library's, without generated source code.
 
 `dataclasses.dataclass` compiles five functions for each class, about a millisecond, whether or not
-anybody makes an instance; sixty classes lie on the way of a reload, and took longer than OpenVINO's
+anybody makes an instance; a reload defines sixty classes, which took longer than OpenVINO's
 own start (docs/adr/0014-lean-dataclasses.md). Here all classes share functions that go by a table.
 What is rarely asked for (`fields`, `asdict`, `inspect.signature`) the standard library makes then,
 from a twin of the class.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 APART_FROM = 1 << 18
 """Smallest run, in bytes, that gets its own memory."""
 WINDOW = 1 << 14
-"""Bytes that are read at once of what lies between the runs."""
+"""Bytes between the runs that are read at once."""
 _HEADER = 20
 """Bytes of the longest tag and the longest length."""
 
@@ -125,7 +125,7 @@ def read_model_file(file: StampedFile, *, runs: bool = True) -> ModelBytes:
 
 
 class _Reading:
-    """A walk over the messages that long runs may lie in; all else is read as it comes.
+    """A walk over the messages that may contain long runs; all else is read as it comes.
 
     Where the bytes are not a ModelProto the walk goes on behind the message that is wrong; whoever
     decodes it finds the same mistake.

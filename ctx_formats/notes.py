@@ -27,7 +27,7 @@ class ContextNotes:
     """The origin of a payload: its source model, producer, options and hardware identity.
 
     Attributes:
-        producer: Who wrote it, e.g. "ort_lite 0.1.0".
+        producer: Name and version of the writer, e.g. "ort_lite 0.1.0".
         payload_blake3: Digest of the payload in hex.
         payload_size: Bytes of the payload.
         weights_blake3: Digest over those of the shared weights that the payload needs.

@@ -157,7 +157,7 @@ class Tensor:
         data: Little-endian elements in row-major order as TensorProto.raw_data has them
             (narrow types packed, low bits first: 4-bit types two and 2-bit types four to a
             byte, 6-bit types four to three bytes), the strings of a STRING tensor, or where
-            they lie in another file.
+            they are stored in another file.
     """
 
     name: str
@@ -225,7 +225,7 @@ class GraphDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionDef:
-    """A model-local function: FunctionProto, kept encoded until somebody inlines it."""
+    """A model-local function: FunctionProto, kept encoded until it is inlined."""
 
     name: str
     domain: str

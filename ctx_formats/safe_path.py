@@ -42,7 +42,7 @@ def resolve_payload(
         name: As the model has it: relative, "/" between its parts.
         model_path: The model file. Where it is a symlink, as in a Hugging Face cache, the
             folder of the file that it leads to is the model's folder too: `name` may be a
-            symlink into it, or lie there itself.
+            symlink into it, or be there itself.
         colons: Whether a part may hold a colon, as names of weights do that PyTorch exports
             (onnx::MatMul_7). On Windows none may: it is followed by the name of a stream.
 
@@ -131,7 +131,7 @@ def _look_up(start: str, name: str, folders: Sequence[str]) -> str:
 
 
 def _is_below(target: str, folder: str) -> bool:
-    """Whether real path `target` lies in the real folder, and is not the folder."""
+    """Whether real path `target` is inside the real folder, and is not the folder."""
     inside = os.path.join(folder, "")
     return os.path.normcase(target).startswith(os.path.normcase(inside))
 

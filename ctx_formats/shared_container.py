@@ -28,7 +28,7 @@ INDEX_ROOM = HEAD_SIZE - HEADER.size - (1 << 10)
 """Of it for payloads and runs; the rest is for the index's own fields."""
 
 WEIGHT_ALIGNMENT = 512
-"""In bytes: what devices ask of memory that they read where it lies (OpenCL, NVIDIA: 512)."""
+"""In bytes: the alignment of memory that devices read in place (OpenCL, NVIDIA: 512)."""
 
 
 class NoRoomError(ValueError):
@@ -94,7 +94,7 @@ class SharedContainerWriter:
             produce: Writes the payload; false takes back all that it wrote and added.
 
         Returns:
-            Where it lies; None where `produce` said false.
+            Its index entry; None if `produce` returned false.
 
         Raises:
             ValueError: A payload has this name already.

@@ -126,7 +126,7 @@ class SignedModel:
     """A model's bytes taken apart.
 
     Attributes:
-        content: What signatures cover; where long runs lie apart from it, zeros are there.
+        content: What signatures cover; zeros stand for long runs that are stored apart.
         records: One for each key; empty for a model that is not signed.
     """
 

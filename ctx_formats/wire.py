@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     Runs = Mapping[int, memoryview]
-    """Bytes of a file that lie apart from the rest of it, by where they begin in the file."""
+    """Bytes of a file that are held apart from the rest of it, by their offset in the file."""
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10

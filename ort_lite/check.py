@@ -52,7 +52,7 @@ class NodeVerdict:
         hint: What mends it, or "".
         integrity: "verified", or "not recorded" for a producer that writes no digests.
         recorded: What the payload was built for.
-        signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
+        signed_by: The model's signers, and whether their signatures are valid; "" if unsigned.
         present: What is here; None if no SDK had to be asked.
         needs: What the payload needs of a machine, in the words of its EP; "" if unknown.
     """

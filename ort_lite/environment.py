@@ -42,7 +42,7 @@ def has_collective_ops() -> bool:
 
 
 def enable_telemetry_events() -> None:
-    """Nothing: ort_lite sends nothing to anybody, and has nothing to switch on."""
+    """Do nothing: ort_lite collects and sends no telemetry."""
 
 
 def disable_telemetry_events() -> None:

@@ -48,7 +48,7 @@ def _load_from(path: Path, full_name: str) -> Any:  # noqa: ANN401 - see load_ex
 
 
 def _path(package: str, name: str) -> Path | None:
-    """The extension's file; None if it does not lie in the package's folder."""
+    """The extension's file; None if it is not in the package's folder."""
     spec = find_spec(package)
     if spec is None or spec.submodule_search_locations is None:
         raise ImportError(f"the {package} package is not installed")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ort_lite.context.keys import MAX_DATA_SIZE
-from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for what lies below contexts
+from ort_lite.context.keys import TRUST_KEY as TRUST_KEY  # for layers below `context`
 from ort_lite.status import Fail, InvalidArgument
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class SessionOptions:
         """Append an execution provider; the order of calls is the order of preference.
 
         Raises:
-            UnknownProvider: Nobody knows the name; an InvalidArgument, and a RuntimeError, too.
+            UnknownProvider: The name is not known; an InvalidArgument, and a RuntimeError, too.
             InvalidArgument: It is not installed, or its SDK is not.
         """
         from ort_lite.providers.catalog import require_addable  # noqa: PLC0415 - lazy: reload

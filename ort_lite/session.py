@@ -79,7 +79,7 @@ class InferenceSession(RunForms):
                 and the next one is taken.
             provider_options: Options for each of `providers`.
             kwargs: `enable_fallback` (1): whether to go on, with an "EP Error" on stderr, without a
-                provider that nobody knows or that cannot be opened, and to run on the CPU EP
+                provider that is unknown or cannot be opened, and to run on the CPU EP
                 once another EP has failed. `disabled_optimizers` (none): names of graph
                 transformations that are not to run, as `explain()` gives them.
                 `read_config_from_model`: 0 ignores what ORT_LOAD_CONFIG_FROM_MODEL=1 asks for.
@@ -233,7 +233,7 @@ class InferenceSession(RunForms):
 
         Must not be called while another thread is inside `run`. If the new providers fail, the
         session is closed. One that is not installed is a UserWarning, as for a new session; one
-        that nobody knows or that cannot be opened is an error, whatever `enable_fallback` was.
+        that is unknown or cannot be opened is an error, whatever `enable_fallback` was.
 
         Raises:
             OrtLiteError: As when a session is made.

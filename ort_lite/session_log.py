@@ -219,6 +219,6 @@ def _as_onnxruntime(record: logging.LogRecord, logid: str) -> str:
 
 
 def get_logger(module: str) -> SessionLogger:
-    """The logger of a module, below `ort_lite` wherever the module lies."""
+    """The logger of a module, below `ort_lite` whatever the module's package."""
     inside = module == ROOT or module.startswith(f"{ROOT}.")
     return SessionLogger(module if inside else f"{ROOT}.{module}")

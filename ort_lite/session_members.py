@@ -37,7 +37,7 @@ def private_member(session: RunForms, name: str) -> Any:  # noqa: ANN401 - as va
 
 
 def _face(session: RunForms) -> Any:  # noqa: ANN401 - a class that is above this one
-    """The session as onnxruntime's binding has it; one object as long as anybody holds it."""
+    """The session as onnxruntime's binding has it; one object while it is referenced."""
     known: weakref.ref[Any] | None = session.__dict__.get("_face")
     face = known() if known is not None else None
     if face is None:

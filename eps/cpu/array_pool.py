@@ -44,7 +44,7 @@ class ArrayPool:
         self._lent: dict[int, tuple[weakref.ref[Array], int, memoryview]] = {}
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Array:  # noqa: ANN401 - as numpy.empty
-        """As numpy.empty; a large array lies on a block of this pool.
+        """As numpy.empty; a large array uses a block of this pool.
 
         Raises:
             ValueError: The memory for it is not there.

@@ -149,11 +149,11 @@ class Folds:
 
 @dataclass(slots=True)
 class GraphCompiler:
-    """Compiles one graph, and the bodies that nobody else has prepared.
+    """Compiles one graph, and the bodies that are not prepared yet.
 
     Attributes:
         bodies: Prepared bodies by node index and key of `Graph.bodies`.
-        depth: How many bodies this graph lies in.
+        depth: Number of bodies around this graph.
         pool: Memory for the results of this graph and of its bodies.
     """
 
@@ -264,7 +264,7 @@ class GraphCompiler:
 def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int | None:
     """Compute a node of constants into `known`.
 
-    A node that fails must not fail the session: it may lie in a branch that is never taken.
+    A node that fails must not fail the session: it may be in a branch that is never taken.
 
     Returns:
         Bytes of the results; None, with nothing changed, if an input is not constant, or the node

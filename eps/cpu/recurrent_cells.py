@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM with the operators' own activations, all directions in one step.
 
 Sums that go into a sigmoid are halved beforehand, in weights and biases: sigmoid(x) is
-tanh(x / 2) / 2 + 1/2, so that one tanh serves all gates. Each gate's sums lie together in memory.
+tanh(x / 2) / 2 + 1/2, so that one tanh serves all gates. Each gate's sums are contiguous in memory.
 """
 
 from __future__ import annotations

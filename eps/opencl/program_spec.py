@@ -34,7 +34,7 @@ class Weight:
 
     Attributes:
         digest: BLAKE3 of the bytes, in hex.
-        data: Read-only; keeps alive what it lies in.
+        data: Read-only; keeps its buffer alive.
     """
 
     digest: str

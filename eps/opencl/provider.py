@@ -258,6 +258,6 @@ def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
 
 
 def _apply_options(target: Target, options: OpenCLOptions) -> Target:
-    """The device as the options want it used; who wants small weights gets no transformed ones."""
+    """The target with the options' float type, and their choice about Winograd's transforms."""
     half = options.precision == "fp16"
     return replace(target, half=half, winograd=target.winograd and options.winograd and not half)

@@ -205,7 +205,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
     def import_shared(
         self, payload: memoryview, weights: WeightsFile, io: PartitionIo
     ) -> CompiledPartition:
-        """Import a blob whose constants lie in a file, which OpenVINO maps; as `import_model`."""
+        """Import a blob whose constants are in a file, which OpenVINO maps; as `import_model`."""
         with weights.lend_path() as lent:
             config = weightless_config(self.options, lent.path)
             partition = self._import(self._sdk.binding(), payload, io, config)

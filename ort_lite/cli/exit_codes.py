@@ -58,5 +58,7 @@ def exit_code_of(exc: OrtLiteError) -> ExitCode:
     if isinstance(exc, NoSuchFile | InvalidArgument):
         return ExitCode.USAGE
     if isinstance(exc, NotImplementedByAny) and exc.message.startswith("EPContext node"):
-        return ExitCode.NO_HARDWARE  # the other case: a plain model has a node that nobody runs
+        return (
+            ExitCode.NO_HARDWARE
+        )  # the other case: no execution provider runs a node of a plain model
     return ExitCode.COMPILE_FAILED

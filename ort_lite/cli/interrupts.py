@@ -31,7 +31,7 @@ PATIENCE = 2.0
 def answer_interrupts() -> None:
     """Have a thread answer Ctrl-C from now on, in the main thread of a program.
 
-    Nothing is changed where somebody handles or ignores the signal already, and on Windows, whose
+    Nothing is changed where the signal is handled or ignored already, and on Windows, whose
     wakeup descriptor must be a socket.
     """
     if sys.platform == "win32" or current_thread() is not main_thread():

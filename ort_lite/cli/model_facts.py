@@ -36,7 +36,7 @@ class ContextFacts:
     Attributes:
         payload: File name of the payload; "" where it is in the model.
         payload_bytes: Size of this partition's payload; None if it is not known.
-        container_bytes: Size of what the payload lies in.
+        container_bytes: Size of the container that has the payload.
         identity: What it was compiled for.
         digest: BLAKE3 of the payload as recorded, or "".
         problem: What is wrong with the node or its payload's container; "" if nothing is.

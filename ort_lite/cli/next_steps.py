@@ -69,7 +69,7 @@ def look_at(path: Path) -> str:
 
 
 def _as_typed(path: Path) -> Path:
-    """`path` relative to the working folder, if it lies in it."""
+    """`path` relative to the working folder, if it is inside."""
     try:
         return path.relative_to(Path.cwd())
     except (ValueError, OSError):  # elsewhere, or the working folder is gone

@@ -208,7 +208,7 @@ def export_function(part: Partition) -> Exporter:
 def _candidate_paths(path: Path, entries: Sequence[Entry]) -> Iterator[Path]:
     """The usual path, then paths with a digest of the content for where that file exists.
 
-    An existing file may belong to a context model that somebody is running.
+    An existing file may belong to a context model that another process is running.
     """
     yield path
     content = blake3("".join(entry.blake3 for entry in entries).encode()).hexdigest()

@@ -54,7 +54,7 @@ class SharedContexts:
         self._lock = threading.RLock()
         self._stage = Stage()
         self._payload_files = SharedPayloads()
-        # A group that nobody ends leaves no temporary files when the process ends.
+        # A group that is never ended leaves no temporary files when the process ends.
         self._cleanup = weakref.finalize(self, _drop, self._stage, self._payload_files)
 
     def join(self, options: SessionOptions) -> SessionOptions:

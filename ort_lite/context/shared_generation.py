@@ -282,7 +282,7 @@ def _reference(payload: Path, files: PayloadFiles) -> str:
     if path.is_absolute() or ".." in path.parts:
         raise InvalidArgument(
             f"{base} is in a session group whose contexts go to {payload}; its context model "
-            "must lie in the same folder or above"
+            "must be in the same folder or above"
         )
     if ":" in path.as_posix():
         raise InvalidArgument(

@@ -38,7 +38,9 @@ class ShownSignature:
 
     def __str__(self) -> str:
         """Key id and state on one line."""
-        state = "trusted" if self.trusted else self.problem or "valid; nobody was asked to trust it"
+        state = (
+            "trusted" if self.trusted else self.problem or "valid; no trusted keys were configured"
+        )
         return f"{self.key[:KEY_SHOWN]} ({state})".lstrip()
 
 

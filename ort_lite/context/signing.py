@@ -71,7 +71,7 @@ def signature_of(
     Args:
         pieces: The bytes.
         model: What they say.
-        folder: Where its files are, written already; None if nobody knows.
+        folder: The folder of its files, which exist already; None if it is not known.
         signer: The key.
 
     Raises:
@@ -186,7 +186,7 @@ def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
     payloads = _unproven_payloads(model)
     if (weights or payloads) and folder is None:
         raise Fail(
-            "the model cannot be signed: where its files lie is not known; compile it to a file, "
+            "the model cannot be signed: its folder is not known; compile it to a file, "
             f"or without {SIGN_KEY}, and sign it with `ort-lite sign`"
         )
     files = {}

@@ -352,7 +352,7 @@ class SupportsOptionPromises(Protocol):
 class SupportsPayloadIdentity(Protocol):
     """An EP that can say what a payload or a text of its vendor's form was built for.
 
-    Both read what somebody else may have written: nothing in it is trusted, no SDK sees it.
+    Both read untrusted bytes: nothing in them is believed, and no SDK gets them.
     """
 
     def identity_of_payload(self, payload: memoryview) -> HardwareIdentity:
@@ -403,7 +403,7 @@ class WeightsFile:
         data: The whole container, mapped; offsets of weights count from its start.
         lend_path: Lends the same as a file, for SDKs that map it themselves, during an import.
             `LentPath.owner` is set to an object that lives for as long as the SDK's map does;
-            then the bytes of the map stay the same, too, when somebody writes to the file.
+            then the bytes of the map stay the same, too, when another process writes to the file.
     """
 
     data: memoryview

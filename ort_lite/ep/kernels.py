@@ -54,7 +54,7 @@ class KernelInfo:
         defaults: Attribute defaults of that schema version, as `attr` gives them.
         input_types: None if omitted or not known; shapes as far as inference got.
         constants: Read-only value of each input that is a constant, else None.
-        used_outputs: For each output, whether anybody uses it.
+        used_outputs: For each output, whether it is used.
         bodies: Subgraphs by attribute name (of GRAPHS: name#i). A node with bodies is called
             with its inputs followed by its implicit inputs.
         empty: As numpy.empty, from memory that the session uses again once the array and all
@@ -112,7 +112,7 @@ class KernelInfo:
         return self.input_types[index] if index < len(self.input_types) else None
 
     def is_output_used(self, index: int) -> bool:
-        """Whether anybody uses output `index`; False past the end."""
+        """Whether output `index` is used; False past the end."""
         return index < len(self.used_outputs) and self.used_outputs[index]
 
     def body(self, name: str) -> Body:

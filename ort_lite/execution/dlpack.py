@@ -120,7 +120,7 @@ def _as_writable(array: Array) -> Array:
     if array.flags.writeable or not array.size:
         return array
     memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    memory.owner = array  # type: ignore[attr-defined] # held as long as anybody uses the memory
+    memory.owner = array  # type: ignore[attr-defined] # alive as long as the memory is used
     return np.ndarray(array.shape, array.dtype, memoryview(memory).cast("B"))
 
 

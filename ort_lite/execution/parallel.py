@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Helpers:
     """Threads that help the one that runs a plan; runs and plans inside plans share them.
 
-    No run waits for one to come: whoever calls does all the work that nobody else takes.
+    No run waits for one to come: the calling thread does all work that no other thread takes.
 
     Attributes:
         count: How many work on one run at most.

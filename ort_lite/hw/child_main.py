@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def end_with_parent() -> None:
-    """Let Linux kill this process when its parent dies: nobody waits for the answer."""
+    """Let Linux kill this process when its parent dies: its result is no longer awaited."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 

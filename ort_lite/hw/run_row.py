@@ -37,7 +37,7 @@ GIT_TIMEOUT_S = 30
 def run_row(
     row: ExpandedRow, run_env: RunEnvironment, suites: Sequence[str], progress: Progress
 ) -> RowResult:
-    """Run a row's suites; result.json, junit.xml and log.txt lie in its folder then.
+    """Run a row's suites; its folder then has result.json, junit.xml and log.txt.
 
     Args:
         row: What is run.

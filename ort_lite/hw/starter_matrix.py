@@ -1,4 +1,4 @@
-"""The matrix that `ort-lite hw init` writes for somebody's own models."""
+"""The matrix that `ort-lite hw init` writes for a user's own models."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class AddedInitializers:
 
     Attributes:
         overriding: In place of any initializer of that name.
-        external: In place of initializers whose data lies in a file.
+        external: In place of initializers whose data is in a file.
         files: In place of files of external data, by location.
     """
 

@@ -19,7 +19,7 @@ FIRST_WITH_TRAINING_INPUT = 12
 def drop_dropout(graph: GraphDef, opset: int) -> GraphDef:
     """`graph` with each Dropout that only passes its input on turned into Identity.
 
-    Stays as it is: a Dropout whose mask somebody reads, and one whose `training_mode` is true
+    Stays as it is: a Dropout whose mask is used, and one whose `training_mode` is true
     or not a constant. Bodies are treated alike.
     """
     read = {name for node in graph.nodes for name in node.inputs}

@@ -1,4 +1,4 @@
-"""Initializers whose bytes lie in other files."""
+"""Initializers whose bytes are stored in other files."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class ExternalFiles:
                 raise untrusted_error(f"External data: {exc}") from exc
 
     def _note(self, tensor: Tensor, spans: dict[str, set[tuple[int, int]]]) -> Tensor:
-        """Open the tensor's file, and add where the tensor lies in it to `spans`."""
+        """Open the tensor's file, and add the tensor's span in it to `spans`."""
         where = _place(tensor)
         length = self._length(tensor.name, where.location)
         self.origins[tensor.name] = where
@@ -198,7 +198,7 @@ def _place(tensor: Tensor) -> ExternalData:
 
 
 def _each_external(graph: GraphDef, change: Callable[[Tensor], Tensor]) -> GraphDef:
-    """`graph` with every tensor whose data lies elsewhere as `change` returns it."""
+    """`graph` with every tensor that has external data as `change` returns it."""
 
     def change_tensor(tensor: Tensor) -> Tensor:
         return change(tensor) if isinstance(tensor.data, ExternalData) else tensor

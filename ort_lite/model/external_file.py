@@ -132,7 +132,7 @@ class ExternalFile:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans without overlaps, small ones that lie close together as one."""
+    """The spans without overlaps, small ones that are close together as one."""
     span: tuple[int, int] | None = None
     for start, stop in sorted(set(spans)):
         if start == stop:

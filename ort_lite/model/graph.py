@@ -1,4 +1,4 @@
-"""A graph with its edges resolved: who makes a value, who uses it, what type it has."""
+"""A graph with its edges resolved: the producer, the consumers and the type of each value."""
 
 from __future__ import annotations
 

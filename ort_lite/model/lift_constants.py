@@ -28,7 +28,7 @@ def lift_constants(graph: GraphDef) -> GraphDef:
     `value_int(s)`, `value_string(s)`. Sparse ones get their zeros, as in ONNX Runtime, but for
     those that are graph outputs. A Constant without any of them, or with several, is left for the
     checker to complain about. A constant that is a graph output directly stays a node, since
-    a graph output that nobody makes would lose its place in the order of nodes.
+    a graph output that no node makes would lose its place in the order of nodes.
     """
     outputs = {info.name for info in graph.outputs}
     lifted: dict[str, Tensor] = {}

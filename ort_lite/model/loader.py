@@ -41,7 +41,7 @@ IMPLIED_VERSIONS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
 """Versions that onnxruntime 1.31 takes of domains that a model uses and does not import: the
 last that it knows as released."""
 NEWEST_IR_VERSION = 14
-"""Of onnx 1.23; newer files may mean what nobody here knows."""
+"""IR version of onnx 1.23; newer files may contain what this reader does not know."""
 FIRST_OPEN_INITIALIZERS = 4
 """IR version from which an initializer that is also a graph input may be overridden."""
 
@@ -319,7 +319,7 @@ def infer_model(model: Model, free_dimensions: Mapping[str, int]) -> Model:
 
     Raises:
         InvalidGraph: The model contradicts itself.
-        Fail: As infer_types; an input has no type; an operator set that nobody knows.
+        Fail: As infer_types; an input has no type; an unknown operator set.
     """
     from ort_lite.model.drop_dropout import drop_dropout  # noqa: PLC0415 - lazy: reload
     from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - lazy: reload

@@ -25,7 +25,7 @@ _LONGEST_NAME = 200
 
 
 def check_versions(model: Model) -> None:
-    """Refuse operator sets newer than any that is known: nobody knows what their operators mean.
+    """Refuse operator sets newer than any known one, whose operators cannot be interpreted.
 
     Raises:
         Fail: The model imports one, as in ONNX Runtime.

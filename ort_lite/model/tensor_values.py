@@ -117,16 +117,16 @@ def to_numpy(
 
     Args:
         tensor: Elements of less than 8 bits become one-byte elements of the ml_dtypes type.
-        read_external: Gives the bytes of data that lies in another file.
+        read_external: Returns the bytes of external data.
 
     Raises:
-        Fail: The data lies elsewhere and nobody can read it, or is of the wrong size.
+        Fail: The data is external and `read_external` is None, or its size is wrong.
     """
     dtype = numpy_dtype(tensor.data_type)
     data = tensor.data
     if isinstance(data, ExternalData):
         if read_external is None:
-            raise Fail(f"tensor '{tensor.name}': its data lies in '{data.location}'")
+            raise Fail(f"tensor '{tensor.name}': its data is in '{data.location}'")
         data = read_external(data)
     if isinstance(data, tuple):
         return _strings(tensor, data)
@@ -191,7 +191,7 @@ def _check_size(tensor: Tensor, data: memoryview) -> None:
 
 
 def _unpack(data: memoryview, bits: int, count: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """One element a byte; the first element lies in the lowest bits (onnx.proto raw_data)."""
+    """One element a byte; the first element is in the lowest bits (onnx.proto raw_data)."""
     packed = np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
     stream = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
     codes = np.packbits(stream, axis=1, bitorder="little").reshape(count)

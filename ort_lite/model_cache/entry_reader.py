@@ -57,7 +57,7 @@ class OpenEntry:
     def options(self, session: SessionOptions) -> SessionOptions:
         """The session's, with payloads looked for in the cache and nowhere else.
 
-        Where nodes may run is no matter of the entry's: `EntryReader.reload` looks at it.
+        Rules about where nodes may run are not part of the entry: `EntryReader.reload` checks them.
         """
         options = session.snapshot()
         options.clear_ep_context_data_read_func()
@@ -65,7 +65,7 @@ class OpenEntry:
         options.add_session_config_entry("session.require_payload_digest", "1")
         options.add_session_config_entry(NO_FALLBACK_KEY, "0")
         if MAP_KEY not in options.config:
-            # Nobody writes to files of the cache, unless it has a key because somebody might.
+            # Files of the cache never change; a cache with a key assumes that they might.
             keyed = CACHE_SECRET_KEY in options.config
             options.add_session_config_entry(MAP_KEY, "0" if keyed else MAP_OF_CACHE)
         return options

@@ -1,4 +1,4 @@
-"""Whether a session uses the model cache, where it lies and how large it may grow."""
+"""Whether a session uses the model cache, its folder and its largest size."""
 
 from __future__ import annotations
 

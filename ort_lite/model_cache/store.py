@@ -9,7 +9,7 @@
                 locks/<xx>.lock           by the first byte of a key; never deleted
 
 A published file is never written into. A process that has a removed file open keeps its bytes;
-Windows lets nobody remove a file that is mapped.
+Windows does not remove a file that is mapped.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class CacheStore:
     def entries(self) -> Iterator[CacheEntry | tuple[str, FormatError | OSError]]:
         """Every entry in the order of keys; for one that cannot be read its key and the problem.
 
-        An OSError may be somebody else's entry in a cache that users share.
+        An OSError may come from another user's entry in a shared cache.
         """
         for key in self.entry_keys():
             try:

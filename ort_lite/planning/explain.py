@@ -53,7 +53,7 @@ class SessionReport:
 
     Attributes:
         transforms: How often each graph transformation changed something before partitioning.
-        signed_by: Who has signed the model, and whether that is known to be so; "" for nobody.
+        signed_by: The model's signers, and whether their signatures are valid; "" if unsigned.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Graph transformations of a session: which run, by the options, and who computes constants."""
+"""Graph transformations of a session: the enabled ones, and the EP that computes constants."""
 
 from __future__ import annotations
 

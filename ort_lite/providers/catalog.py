@@ -178,7 +178,7 @@ def require_addable(name: str) -> None:
     """Check that `SessionOptions.add_provider` may add an execution provider.
 
     Raises:
-        UnknownProvider: Nobody knows the name.
+        UnknownProvider: The name is not known.
         InvalidArgument: It is known and not here, with ONNX Runtime's text.
     """
     installed = entries()

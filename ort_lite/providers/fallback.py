@@ -24,7 +24,7 @@ def report_missing(
     """Report a provider that was asked for and that a session goes on without.
 
     A provider that is known and not installed is a UserWarning, whatever `enable_fallback` is.
-    A name that nobody knows, and a provider that cannot be opened, are errors unless it is
+    An unknown name, and a provider that cannot be opened, are errors unless it is
     enabled; then the error is printed, as by ONNX Runtime.
 
     Args:

@@ -49,7 +49,7 @@ class ShapeCompiles:
         """Do nothing yet.
 
         Args:
-            given_up: Whether nobody wants the results any more.
+            given_up: Whether the results are no longer needed.
             log_scope: Of the session.
         """
         self._given_up = given_up

@@ -173,7 +173,7 @@ class FailurePromises(ReloadPromises):
     def test_what_the_failure_table_does_not_name_loads(
         self, taken: OracleCase, tmp_path: Path, *, embed: bool, from_bytes: bool
     ) -> None:
-        """A foreign payload that nobody changed: the rows fail for their own reason."""
+        """An unchanged foreign payload: the rows fail for their own reason."""
         made = self.write_context(tmp_path / "m", taken, embed=embed)
         feed = taken.feeds[0]
         with self.load_session(made, from_bytes=from_bytes) as session:

@@ -18,7 +18,7 @@ DOMAIN = "com.microsoft"
 
 
 def _gelu(graph: MutableGraph, index: int) -> bool:
-    """Fuse around an Erf; nobody else may read what lies between.
+    """Fuse around an Erf; no other node may read the values between.
 
     The same operations in another order: within 4 eps of the result, relative.
     """

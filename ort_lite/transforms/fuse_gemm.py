@@ -19,7 +19,7 @@ FLOATS = frozenset((DataType.FLOAT, DataType.DOUBLE))
 
 
 def _matmul_add(graph: MutableGraph, index: int) -> bool:
-    """The Add whose one side is a matrix product that nobody else reads."""
+    """The Add whose one side is a matrix product that no other node reads."""
     add = graph.node(index)
     if graph.opset < FIRST_BROADCASTING or len(set(add.inputs)) < 2:
         return False

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _layer_norm(graph: MutableGraph, index: int) -> bool:
-    """Fuse around the Sqrt of nine nodes; nobody else may read what lies between.
+    """Fuse around the Sqrt of nine nodes; no other node may read the values between.
 
     The same operations in another order: within 4 eps of the largest result, relative to
     scale. Before opset 17 onnxruntime's LayerNormalization-1 of the same meaning is written.

@@ -75,7 +75,7 @@ class _Widening:
 
     Attributes:
         outer: Of the graph that holds the node whose body this is.
-        depth: How many bodies this graph lies in.
+        depth: Number of bodies around this graph.
         wide: Name of a narrow value to the name of the same in float32.
         pending: Narrow values that exist only in float32 so far, with their type.
     """

@@ -26,7 +26,7 @@ class CertainShapes:
 
     Attributes:
         model: With its nodes sorted and its types inferred.
-        infer: onnx's inference, asked when somebody first wants to know.
+        infer: onnx's inference, called when a shape is first needed.
         all_inferred: Whether the file declared no type that the model's could come from, but
             those of inputs.
     """

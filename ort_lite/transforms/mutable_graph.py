@@ -170,7 +170,7 @@ class MutableGraph:
         self._enter(index, node)
 
     def remove(self, index: int) -> None:
-        """Take a node out; nobody may read what it made."""
+        """Remove a node whose outputs no other node reads."""
         self._leave(index, self.node(index))
         self.nodes[index] = None
 

@@ -32,7 +32,7 @@ NONDETERMINISTIC = frozenset(
 
 
 def _share_constants(graph: MutableGraph) -> int:
-    """Let nodes read the first of equal constants; the others are left to nobody."""
+    """Let nodes read the first of equal constants; the others become unused."""
     first: dict[object, str] = {}
     count = 0
     for name, tensor in list(graph.initializers.items()):

@@ -28,7 +28,7 @@ def _remove_nodes(graph: MutableGraph) -> int:
 
 
 def _remove_outputs(graph: MutableGraph) -> int:
-    """Drop optional outputs at the end of a node's list that nobody reads."""
+    """Drop optional outputs at the end of a node's list that no node reads."""
     count = 0
     for index, node in graph.living_nodes():
         if len(node.outputs) < 2 or node.domain not in ONNX_DOMAINS:
@@ -61,7 +61,7 @@ def _required_outputs(node: Node, opset: int) -> int:
 
 
 def _remove_initializers(graph: MutableGraph) -> int:
-    """Drop constants that nobody reads; one that is also a graph input stays."""
+    """Drop constants that no node reads; one that is also a graph input stays."""
     unused = [
         name for name in graph.initializers if name not in graph.inputs and not graph.is_read(name)
     ]

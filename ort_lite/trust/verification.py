@@ -1,4 +1,4 @@
-"""Whether a model is signed by somebody who is trusted, and what the signature covers."""
+"""Whether a trusted key has signed a model, and what the signature covers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Proof:
 
 
 def require_signed(data: ModelBytes, trust: str, file: str) -> Proof:
-    """The proof that a model's bytes are the ones that somebody trusted has signed.
+    """The proof that a model's bytes are the ones that a trusted key has signed.
 
     Args:
         data: The whole model file.

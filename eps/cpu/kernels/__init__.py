@@ -23,7 +23,7 @@ def _kernels_in(name: str) -> tuple[KernelDef, ...]:
 
 
 class OwnKernels(KernelRegistry):
-    """All of these, registered operator by operator when somebody asks for one, in any thread."""
+    """All of these, each operator registered when it is first requested, in any thread."""
 
     def __init__(self, provider: str) -> None:
         """Look the modules of each operator up."""

@@ -23,7 +23,7 @@ START, END = "\x02", "\x03"
 def _tokenizer(info: KernelInfo) -> KernelFn:
     """com.microsoft Tokenizer-1: [C] or [N, C] texts to [..., tokens], filled with `pad_value`.
 
-    Tokens are what lies between matches of `separators`, or what `tokenexp` matches; characters
+    Tokens are the text between matches of `separators`, or what `tokenexp` matches; characters
     where the only separator is empty. Without any token in all texts there are no marks either.
     """
     mark, least = bool(info.attr("mark", 0)), info.attr("mincharnum", 1)

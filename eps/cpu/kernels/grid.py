@@ -110,7 +110,7 @@ class Sampler:
 
 
 def _reflect(at: Array, low: float, high: float) -> Array:
-    """Places mirrored at `low` and `high` until they lie between."""
+    """Places mirrored at `low` and `high` until they are between."""
     span = high - low
     if span <= 0:
         return np.full_like(at, low)
@@ -179,7 +179,7 @@ def _affine_grid(info: KernelInfo) -> KernelFn:
 
 
 def _tap_places(axes: Sequence[AxisWindow]) -> list[Array]:
-    """For each axis where every tap of every window lies: [*taps, *counts]."""
+    """For each axis the index of every tap of every window: [*taps, *counts]."""
     rank = len(axes)
     places = []
     for d, axis in enumerate(axes):

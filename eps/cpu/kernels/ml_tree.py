@@ -157,7 +157,7 @@ def _check_ids(ids: Array, count: int, what: str) -> None:
 
 
 def _pad_rows(values: Array, size: int) -> Array:
-    """`values` and zeros for the leaves, which nobody looks at."""
+    """`values` and zeros for the leaves, which are not read."""
     result = np.zeros(size, values.dtype)
     result[: values.size] = values
     return result

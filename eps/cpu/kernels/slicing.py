@@ -41,7 +41,7 @@ def slices_for(
     result = [slice(None)] * rank
     for axis, start, end, jump in zip(chosen, starts, ends, jumps, strict=True):
         # A negative end counts from the back even when walking backwards; what is still
-        # negative then lies before the first element, which Python writes as None.
+        # negative is then before the first element, which Python writes as None.
         result[axis] = slice(start, end, jump)
     return tuple(result)
 

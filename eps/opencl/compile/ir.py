@@ -31,7 +31,7 @@ class IrTensor:
     Attributes:
         dtype: numpy's name of the element type.
         constant: Its content, where that is known when compiling.
-        order: Axes as they lie in memory, outermost first; () for row-major.
+        order: Axes in their order in memory, outermost first; () for row-major.
         name: Of the ONNX value that it is, for messages.
         quantised: What it was dequantised from, if it was.
     """

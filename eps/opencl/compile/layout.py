@@ -1,8 +1,8 @@
 """Memory layout of tensors: axis orders, zero borders, parts of concatenations, copies.
 
-Images lie channels last, so that a vector is one pixel's channels. A convolution's padding is
+Images are channels last, so that a vector is one pixel's channels. A convolution's padding is
 a border around its input, of zeros or of an integer's zero point, so that its kernel tests no
-bounds. The parts of a concatenation are written where the whole lies. Everything else is strides.
+bounds. The parts of a concatenation are written into the whole. Everything else is strides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHANNELS_LAST = (0, 2, 3, 1)
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
 FEW_CHANNELS = 4
-"""An image of so few channels is read where it lies: its pixels are not vectors anyway."""
+"""An image of so few channels is read in place: its pixels are not vectors anyway."""
 
 
 def assign_orders(graph: KernelGraph) -> None:

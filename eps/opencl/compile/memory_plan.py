@@ -108,7 +108,7 @@ def _place_bordered(lives: Sequence[_Life], places: dict[int, int], alignment: i
 
 
 def _place_plain(lives: Sequence[_Life], places: dict[int, int], base: int, alignment: int) -> int:
-    """Largest first, each at the lowest offset where nothing alive at the same time lies."""
+    """Largest first, each at the lowest offset that no value alive at the same time uses."""
     placed: list[tuple[int, int, _Life]] = []
     top = base
     for life in sorted(lives, key=lambda x: (-nbytes(x.buffer), x.first)):

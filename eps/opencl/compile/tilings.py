@@ -63,7 +63,7 @@ class Tile:
         return self.panels * self.vector
 
     def fits(self, problem: Problem) -> bool:
-        """Whether it lies inside of the output."""
+        """Whether it is inside the output."""
         inside = self.high <= problem.rows and self.wide <= problem.columns
         return inside and self.channels <= problem.width
 
@@ -76,7 +76,7 @@ class GroupTile:
         down, across: Work-items along the pixels, and along the channels.
         pixels: Of the output, that one work-item keeps.
         panels, vector: Vectors of channels that it keeps of each, and their width.
-        step: Summands that lie in local memory at a time.
+        step: Summands that are in local memory at a time.
     """
 
     down: int

@@ -75,7 +75,7 @@ def plain_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def ordered_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Strides of an array whose axes lie in `order`, outermost first."""
+    """Strides of an array whose axes are stored in `order`, outermost first."""
     strides = [0] * len(shape)
     for axis, stride in zip(order, plain_strides([shape[a] for a in order]), strict=True):
         strides[axis] = stride
@@ -127,7 +127,7 @@ class Loop:
 
 
 def common_loops(views: Sequence[View]) -> tuple[Loop, ...]:
-    """Loops over views of one shape, outermost first as the first view lies in memory.
+    """Loops over views of one shape, outermost first in the first view's order in memory.
 
     Axes of size 1 are left out, axes that every view can walk as one are merged.
     """

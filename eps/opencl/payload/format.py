@@ -141,7 +141,7 @@ def identity_of(header: dict[str, object]) -> HardwareIdentity:
 
 
 def read_header(data: memoryview) -> tuple[dict[str, object], memoryview]:
-    """The header, and the bytes after it in which sections lie.
+    """The header, and the bytes after it that contain the sections.
 
     Raises:
         FormatError: It is not a header, or damaged.

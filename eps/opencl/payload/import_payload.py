@@ -32,7 +32,7 @@ def judge_identity(
 ) -> Compatibility:
     """Every field must agree but the driver's, for which the payload's source can be built.
 
-    That is refused without `rebuild`: nobody is to wait for a compiler unawares.
+    That is refused without `rebuild`: a compile must not come as a surprise.
     """
     judgement = compare_identities(recorded, present, tolerated=("driver_version",))
     if judgement.verdict == OPTIMAL or judgement.reason is not None or rebuild:
@@ -41,7 +41,7 @@ def judge_identity(
 
 
 def open_payload(data: memoryview, shared: memoryview | None, alignment: int) -> ProgramPayload:
-    """The payload with its weights, some of which may lie in a shared file.
+    """The payload with its weights, some of which may be in a shared file.
 
     Raises:
         InvalidGraph: It is damaged.

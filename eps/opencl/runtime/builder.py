@@ -146,7 +146,7 @@ class Builder:
             payload: Checked.
             io: As the EPContext node declares it.
             own: Whether its binaries are of this driver; else its source is built.
-            shared: Whether its weights lie in a file that other partitions use.
+            shared: Whether its weights are in a file that other partitions use.
 
         Raises:
             InvalidGraph: It is for another graph, or the driver refuses it.

@@ -73,7 +73,7 @@ class DeviceWeights:
 
     Copying overlaps the caller's other work, such as loading a program, until `wait_for_uploads`.
 
-    Mapped weights are not uploaded: the device reads the bytes where they lie. Kernels see the
+    Mapped weights are not uploaded: the device reads the bytes in place. Kernels see the
     host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
     multiples of 128 bytes and PoCL 3.0 anywhere (resident memory measured); on a device with
     memory of its own, and for bytes that are not aligned, weights are copied all the same.
@@ -85,7 +85,7 @@ class DeviceWeights:
         Args:
             context: Of one device.
             alignment: In bytes, of a part of a buffer.
-            mapped: Whether weights stay where they lie, as far as the device can.
+            mapped: Whether the device reads weights in place, as far as it can.
         """
         self._context = context
         self._alignment = alignment

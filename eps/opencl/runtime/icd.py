@@ -4,7 +4,7 @@ The runtime's wheel puts libintelocl.so into `<prefix>/lib`, and its .icd file n
 the build machine (seen with intel-opencl-rt 2026.2.0), so no loader finds it. The loader in
 pyopencl's wheel reads OCL_ICD_VENDORS once, at the first platform query, and then looks there
 instead of in /etc/OpenCL/vendors: the private folder made here holds the system's files too.
-PYOPENCL_HOME says where the wheel's own PoCL lies; without it that loader dies (2026.1.4).
+PYOPENCL_HOME is the folder of the wheel's own PoCL; without it that loader dies (2026.1.4).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _names(sections: list[_Section]) -> tuple[str, ...]:
 
 
 def _join_sections(head: bytes, sections: list[_Section]) -> bytes:
-    """Header, table and sections without a gap, where the table says that they lie."""
+    """Header, table and sections without a gap, at the offsets of the table."""
     at = _HEADER.size + len(sections) * _ROW.size
     table = b""
     for row, data in sections:

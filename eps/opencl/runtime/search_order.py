@@ -35,7 +35,7 @@ def load_in_order(libraries: Sequence[str], folder: str) -> None:
 
     Args:
         libraries: Absolute paths, of x86-64.
-        folder: Where the list may lie for that moment.
+        folder: Where the list may be written for that moment.
 
     Raises:
         OSError: One cannot be loaded.

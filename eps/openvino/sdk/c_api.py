@@ -217,7 +217,7 @@ def core_with(api: CApi, device: str, config: Mapping[str, object]) -> Owned:
     """A Core with these properties of a device, which the process keeps for later sessions.
 
     Making one and naming its device takes 3 ms, and a new one starts threads of its own. It keeps
-    plug-ins and idle threads; models belong to those who import them.
+    plug-ins and idle threads; models belong to their importers.
 
     Raises:
         OpenVINOError: OpenVINO does not start.

@@ -1,4 +1,4 @@
-"""OpenVINO through its C API: imports blobs where they lie, without the Python package.
+"""OpenVINO through its C API: imports blobs in place, without the Python package.
 
 Nothing here needs numpy, so that a blob can be imported while numpy is (c_request.py needs it).
 """

@@ -76,5 +76,5 @@ class Runtime(Protocol):
     def import_model(
         self, payload: memoryview, device: str, config: Mapping[str, object]
     ) -> RuntimeModel:
-        """Import a blob where it lies; the result keeps `payload` for as long as it is read."""
+        """Import a blob in place; the result keeps `payload` for as long as it is read."""
         ...

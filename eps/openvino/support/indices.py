@@ -76,7 +76,7 @@ def _constant_indices(node: NodeFacts) -> np.ndarray | None:
 
 
 def _are_in_range(tuples: np.ndarray, sizes: Sequence[Dim]) -> bool:
-    """Whether every column of [N, k] lies in the axis of its size; unknown sizes hold nothing."""
+    """Whether every column of [N, k] is in the range of its axis, whose size must be known."""
     return all(
         isinstance(size, int) and bool(((column >= -size) & (column < size)).all())
         for column, size in zip(tuples.T, sizes, strict=True)

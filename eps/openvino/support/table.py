@@ -91,7 +91,7 @@ def load_table(openvino: str) -> SupportTable:
 def claimed_versions(evidence: Mapping[int, Mapping[str, int]]) -> dict[int, bool]:
     """Versions of an operator to whether OpenVINO gets it.
 
-    It gets those with a right case and no wrong one, and those without any case that lie between
+    It gets those with a right case and no wrong one, and those without any case that are between
     two such: Add-13 was never in a suite, and is Add-7 and Add-14 with other types.
 
     Args:

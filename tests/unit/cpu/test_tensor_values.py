@@ -79,7 +79,7 @@ def test_external_data_is_read_by_whoever_knows_where_it_is() -> None:
     tensor = Tensor("t", DataType.INT64, (2,), ExternalData("weights.bin"))
     raw = np.array([3, 4], np.int64).tobytes()
     assert to_numpy(tensor, lambda where: memoryview(raw)).tolist() == [3, 4]
-    with pytest.raises(Fail, match=r"its data lies in 'weights\.bin'"):
+    with pytest.raises(Fail, match=r"its data is in 'weights\.bin'"):
         to_numpy(tensor)
 
 

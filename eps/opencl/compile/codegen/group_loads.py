@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDE = 4
-"""Floats that an item loads at once where they lie together."""
+"""Floats that an item loads at once where they are contiguous."""
 
 
 def pack_for_groups(weights: Array, tile: GroupTile, dtype: type[np.generic]) -> Array:
@@ -202,7 +202,7 @@ class WeightLoads:
             self._code.add(f"{guard}bv{number} = {text};")
 
     def keep(self) -> None:
-        """Store the part from registers into local memory, where it lies as it was loaded."""
+        """Store the part from registers into local memory, in the order in which it was loaded."""
         for number in range(self._count):
             at = f"l + {number * self._tile.items}"
             place = f"((__local float4*)bl)[{at}]" if self._vector > 1 else f"bl[{at}]"

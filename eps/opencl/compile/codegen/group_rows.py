@@ -1,7 +1,7 @@
 """Rows that a work-group folds: reductions, softmax, layer normalisation, index of the extreme.
 
 `lanes` items share a row and fold what each has found by halves in local memory, in an order that
-is always the same; a group has several short rows at once. Where a row's elements lie together its
+is always the same; a group has several short rows at once. If a row's elements are adjacent its
 lanes are adjacent items; where instead the rows' do, adjacent items have adjacent rows.
 """
 
@@ -47,7 +47,7 @@ class Sharing:
 
     @staticmethod
     def of(rows: int, length: int, groups: Groups, *, along: bool) -> Sharing:
-        """For `rows` of `length` elements, which lie together if `along`."""
+        """For `rows` of `length` elements, which are contiguous if `along`."""
         lanes, most = 1, groups.size if along else max(1, groups.size // TOGETHER)
         while lanes < most and lanes * EACH < length:
             if not along and rows * lanes >= groups.min_groups * groups.size:
@@ -208,7 +208,7 @@ def layer_norm_by_groups(op: LayerNorm, step: PlacedOp, target: Target) -> Kerne
 
 
 def reduce_by_groups(op: Reduce, step: PlacedOp, target: Target) -> Kernel:
-    """Lanes take turns at a row's elements, numbered as they lie in memory."""
+    """Lanes take turns at a row's elements, numbered by their order in memory."""
     assert target.groups is not None, "select asks for groups"
     x = step.inputs[0]
     dtype = x.buffer.dtype

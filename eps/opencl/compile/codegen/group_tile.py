@@ -46,7 +46,7 @@ def write_group_contraction(
     """The kernels, the first of which multiplies.
 
     Args:
-        spec: What is computed; its weights are packed by `pack_for_groups`, or lie as they are.
+        spec: What is computed; weights are packed by `pack_for_groups`, or in the model's order.
         tile: Of a work-group.
         min_groups: Groups that there should be.
         finish: What is done with each result.

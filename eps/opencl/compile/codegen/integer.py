@@ -102,7 +102,7 @@ def integer_sums(*, quads: bool, packed: bool) -> Sums:
 
     Args:
         quads: Whether the input has four channels in each 32 bits.
-        packed: Whether the weights are in pairs, or rows as they lie.
+        packed: Whether the weights are in pairs, or rows in the model's order.
     """
 
     def write(code: Code, spec: Contraction, tile: Tile, extra: Sequence[str]) -> None:

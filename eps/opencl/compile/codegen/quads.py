@@ -8,7 +8,7 @@ weights have some in a quarter of them, where each output channel has a scale of
 
 Packed weights are, for each panel and then each tap, quads of [channel, 4] bytes. A head follows:
 what the sums begin with, and for each vector of channels where its rest begins and how many quads
-that has. The rests come last: where in the input a quad lies, and its weights.
+that has. The rests come last: the offset of a quad in the input, and its weights.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LANES = 8
 SIGN = 0x80
 """Offset that makes a signed byte unsigned: 128."""
 LINE = 32
-"""Bytes of which a panel is a multiple, so that its vectors lie across as few lines as they can."""
+"""Bytes of which a panel is a multiple, so that its vectors cross few cache lines."""
 
 
 def fits_quads(x: View, axis: int, weights: Array | None) -> bool:

@@ -1,4 +1,4 @@
-"""An output's tiles for Winograd's transforms: where they lie, and their values at the points."""
+"""An output's tiles for Winograd's transforms: their offsets, and their values at the points."""
 
 from __future__ import annotations
 

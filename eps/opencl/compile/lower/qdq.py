@@ -3,7 +3,7 @@
 ONNX computes with floats that DequantizeLinear made. They are whole multiples of two scales, so the
 sum of their products is the exact sum of the integers' products times both: what comes out differs
 from ONNX's by the rounding of floats. A QuantizeLinear that follows joins the kernel as any
-elementwise operator does, and integers are all that lies in memory between.
+elementwise operator does, and only integers are in memory between.
 """
 
 from __future__ import annotations
