@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from ctx_formats.package_reader import read_package as read_package
     from ctx_formats.safe_path import resolve_payload as resolve_payload
     from ctx_formats.signatures import read_signed as read_signed
+
+    __all__: list[str]
 else:
     __all__ = sorted(_MODULES)
 

@@ -203,7 +203,9 @@ if TYPE_CHECKING:
     from ort_lite.status import OrtLiteError as OrtLiteError
     from ort_lite.status import RuntimeException as RuntimeException
     from ort_lite.status import StatusCode as StatusCode
-    from ort_lite.version import VERSION as __version__  # noqa: N811 - the usual name
+
+    __version__: str
+    __all__: list[str]
 else:
     __all__ = [*_HOME_OF, "__version__"]
 

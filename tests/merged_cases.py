@@ -39,9 +39,14 @@ def node_cases(operators: Sequence[str]) -> list[TestCase]:
         from onnx.backend.test.case.node import collect_testcases  # noqa: PLC0415 - warns
 
         found = {c.name: c for c in collect_testcases(None)}
-    single = [c for c in found.values() if c.model is not None and len(c.model.graph.node) == 1]
     wanted = set(operators)
-    return [c for c in single if c.model.graph.node[0].op_type in wanted]
+    return [
+        c
+        for c in found.values()
+        if c.model is not None
+        and len(c.model.graph.node) == 1
+        and c.model.graph.node[0].op_type in wanted
+    ]
 
 
 def merge(
@@ -57,6 +62,7 @@ def merge(
     models: dict[tuple[tuple[str, int], ...], Merged] = {}
     for case in cases:
         if case.name not in refused:
+            assert case.model is not None
             imports = sorted((x.domain, x.version) for x in case.model.opset_import)
             if tuple(imports) not in models:
                 graph = helper.make_graph([], "merged", [], [])
@@ -68,6 +74,8 @@ def merge(
 
 
 def _add(merged: Merged, case: TestCase, fixed: Sequence[int]) -> None:
+    assert case.model is not None
+    assert case.data_sets is not None
     graph, source = merged.model.graph, case.model.graph
     names = {name: f"{case.name}/{name}" for node in source.node for name in node.input}
     names |= {name: f"{case.name}/{name}" for node in source.node for name in node.output}

@@ -248,6 +248,8 @@ if TYPE_CHECKING:
     from ort_lite.status import RuntimeException as RuntimeException
     from ort_lite.uncut_calls import uncut as uncut
     from ort_lite.version import VERSION as VERSION
+
+    __all__: list[str]
 else:
     __all__ = sorted(_HOME_OF)
 

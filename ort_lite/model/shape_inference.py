@@ -164,7 +164,7 @@ def _inline_functions(model: Model) -> Model:
     import onnx  # noqa: PLC0415 - lazy: rare
     import onnx.checker  # noqa: PLC0415 - lazy: rare
     import onnx.inliner  # noqa: PLC0415 - lazy: rare
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # noqa: PLC0415 - lazy: rare
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - lazy: rare
 
     from ort_lite.model.function_expansion import check_expansion  # noqa: PLC0415 - lazy: rare
 

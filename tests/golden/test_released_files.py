@@ -17,6 +17,7 @@ from golden.released import RELEASES, Context, Released, context_paths, unpack
 import ort_lite as ort
 from ctx_formats.errors import FormatError
 from ctx_formats.identity import HardwareIdentity
+from eps.opencl.compile.tilings import Tile
 from eps.opencl.trials.record import read_problem
 from eps.opencl.tuning.cache import TuningCache
 from eps.opencl.tuning.rows import read_tuned_rows
@@ -154,6 +155,7 @@ def test_tuned_tilings_are_read_for_their_device_alone(released: Released) -> No
     content = json.loads(path.read_text(encoding="utf-8"))
     ((problem, tiling),) = read_tuned_rows(content["tuned"]).items()
     assert (problem.columns, problem.depth, problem.width, problem.taps) == (8, 64, 64, (1, 1))
+    assert isinstance(tiling.tile, Tile)
     assert (tiling.tile.wide, tiling.tile.panels, tiling.tile.vector, tiling.tasks) == (4, 2, 8, 2)
     own = TuningCache(path.parent, HardwareIdentity.from_mapping(content["identity"]))
     assert own.path == path

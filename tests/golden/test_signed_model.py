@@ -38,7 +38,7 @@ def test_it_is_verified_and_computes_what_it_did() -> None:
     made = options(FOLDER / "release.pub")
     with ort.InferenceSession(FOLDER / "m.onnx", made, ["CPUExecutionProvider"]) as session:
         found = session.run(None, feed(mlp()))[0]
-    expected = ReferenceEvaluator(mlp()).run(None, feed(mlp()))[0]
+    expected = ReferenceEvaluator(mlp()).run(None, feed(mlp()))[0]  # type: ignore[index] # `run` returns a list
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 

@@ -205,5 +205,7 @@ def _meaning(proto: onnx.ModelProto) -> onnx.GraphProto:
 
 SESSIONS: tuple[type[Target], ...] = (ContainerTarget, ModelTarget, SharedTarget)
 TARGETS: dict[str, type[Target]] = {
-    target.name: target for target in (*SESSIONS, OrtModelTarget, PlainTarget, *READERS)
+    target.name: target
+    for targets in (SESSIONS, (OrtModelTarget, PlainTarget), READERS)
+    for target in targets
 }

@@ -75,7 +75,7 @@ def _write(sources: Sequence[Path], folder: Path, step: int) -> None:
         count()
         sync(descriptor)
 
-    os.fsync = fsync
+    os.fsync = fsync  # type: ignore[assignment] # patched where it is used
     sys.addaudithook(watch)
     with ort.SharedContexts() if len(sources) > 1 else nullcontext() as group:
         if group is not None:

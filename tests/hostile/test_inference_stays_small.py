@@ -132,7 +132,7 @@ class _Inference:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.followed: list[bool] = []
-        real = shape_inference.onnx_extension().shape_inference
+        real = shape_inference.onnx_extension().shape_inference  # type: ignore[attr-defined] # patched where it is used
         self._infer, self.InferenceError = real.infer_shapes, real.InferenceError
         noting = SimpleNamespace(shape_inference=self)
         monkeypatch.setattr(shape_inference, "onnx_extension", lambda: noting)

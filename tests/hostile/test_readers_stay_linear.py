@@ -171,7 +171,7 @@ def test_an_object_that_many_entries_name_is_digested_once(
     again = tar_of(*[(f"entries/{entry.name}", entry.read_bytes(), b"0")] * 50)
     (tmp_path / "again.tar").write_bytes(again)
     digested: list[str] = []
-    real = transfer.object_problem
+    real = transfer.object_problem  # type: ignore[attr-defined] # patched where it is used
     monkeypatch.setattr(
         transfer, "object_problem", lambda s, one: digested.append(one.name) or real(s, one)
     )

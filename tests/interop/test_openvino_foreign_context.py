@@ -51,7 +51,7 @@ def expected(*stages: onnx.ModelProto) -> np.ndarray:
     """The reference's numbers for a chain of models."""
     value = X["x"]
     for stage in stages:
-        (value,) = ReferenceEvaluator(stage).run(None, {stage.graph.input[0].name: value})
+        (value,) = ReferenceEvaluator(stage).run(None, {stage.graph.input[0].name: value})  # type: ignore[assignment] # a list
     return value
 
 

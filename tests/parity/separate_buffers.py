@@ -59,5 +59,5 @@ def separate_tensors() -> None:
             life.first, life.last = -1, FOREVER
         return found, constants
 
-    memory_plan._lives = lives
-    builder.Executable = SeparatedExecutable  # type: ignore[misc]
+    memory_plan._lives = lives  # type: ignore[assignment] # patched where it is used
+    builder.Executable = SeparatedExecutable  # type: ignore[misc, attr-defined]

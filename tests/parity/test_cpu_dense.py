@@ -24,6 +24,7 @@ def conv(name: str, x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = True
 
 def with_infinities(case: NodeCase) -> NodeCase:
     x = case.inputs[0]
+    assert x is not None
     x[..., 0, 5], x[..., -1, 9] = np.inf, np.nan
     return case
 

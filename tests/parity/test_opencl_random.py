@@ -201,7 +201,7 @@ def check(write: Callable[[Draft], None], seed: int, platform: str) -> None:
         (found,) = session.run(None, draft.inputs)
         counts = session.explain().node_counts()
     assert list(counts) == [OPENCL], counts
-    assert found.dtype == right.dtype
+    assert found.dtype == right.dtype  # type: ignore[union-attr] # an array
     largest = float(np.abs(right).max(initial=0))
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5 * largest + 1e-6)
 

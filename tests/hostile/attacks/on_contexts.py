@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-Change = "Callable[[onnx.ModelProto, onnx.NodeProto, Path], object]"
+Change: TypeAlias = "Callable[[onnx.ModelProto, onnx.NodeProto, Path], object]"
 ENGINES = ("openvino", "opencl")
 
 

@@ -33,7 +33,7 @@ def model_file(tmp_path: Path) -> Path:
     return path
 
 
-def plain(value: object) -> Any:
+def plain(value: Any) -> Any:
     """What can be compared of a value of either library."""
     if isinstance(value, list):
         return [plain(entry) for entry in value]

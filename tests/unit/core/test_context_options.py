@@ -271,7 +271,7 @@ def test_all_initializers_that_stay_go_to_the_file_those_of_bodies_too(tmp_path:
     ]
     assert kept
     assert all(tensor.data_location == TensorProto.EXTERNAL for tensor in kept)
-    expected = ReferenceEvaluator(proto).run(None, feed(proto))[0]
+    expected = ReferenceEvaluator(proto).run(None, feed(proto))[0]  # type: ignore[index] # `run` returns a list
     np.testing.assert_allclose(load(tmp_path / "m_ctx.onnx", proto), expected, rtol=1e-6)
 
 

@@ -83,7 +83,7 @@ ENUMERATIONS = (
 @pytest.mark.parametrize("name", ENUMERATIONS)
 def test_enumerations_read_as_onnxruntimes(name: str) -> None:
     theirs = getattr(onnxruntime.capi.onnxruntime_pybind11_state, name)
-    ours = getattr(ort.capi.onnxruntime_pybind11_state, name)
+    ours = getattr(ort.capi.onnxruntime_pybind11_state, name)  # type: ignore[attr-defined] # imported by name
     assert {k: int(v) for k, v in ours.__members__.items()} == {
         k: int(v) for k, v in theirs.__members__.items()
     }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 from context_models import OPENVINO
 from npu_ep import FACTORY, NAME
@@ -37,7 +38,7 @@ def test_a_registered_execution_provider_runs_models(chip: str) -> None:
         report = session.get_providers()
         (found,) = session.run(None, feed(mlp()))
     assert report == [chip, "CPUExecutionProvider"]
-    expected = onnx.reference.ReferenceEvaluator(mlp()).run(None, feed(mlp()))[0]
+    expected = onnx.reference.ReferenceEvaluator(mlp()).run(None, feed(mlp()))[0]  # type: ignore[index] # a list
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 

@@ -96,7 +96,7 @@ FIELDS = {
     "double_data": [1.0, 2.0],
     "uint64_data": [1, 2],
 }
-RIGHT = {
+RIGHT: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.INT32: "int32_data",
     TensorProto.FLOAT16: "int32_data",

@@ -137,7 +137,7 @@ def test_what_took_the_place_of_an_sdks_map_is_left_alone(path: Path, leased: Ma
 
 def test_a_writer_waits_while_a_path_is_lent(path: Path, leased: MappedFile) -> None:
     lease = leased._lease
-    assert lease is not None
+    assert isinstance(lease, WriteLease)
     writer = threading.Thread(target=write_elsewhere, args=(path,))
     with leased.lend_path() as lent:
         writer.start()
@@ -219,7 +219,7 @@ def test_a_child_that_is_forked_during_a_copy_waits_for_nobody(
         leased.drop_pages(0, len(DATA))  # the copy is this child's, too
         same = leased.view == DATA and not leased.is_detached
         leased.close()
-        leased = open_file(other, copy_limit=1)
+        leased = open_file(other, copy_limit=1)  # type: ignore[assignment] # a large file is mapped
         gc.collect()
         monkeypatch.undo()
         write_elsewhere(other)

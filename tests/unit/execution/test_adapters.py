@@ -86,7 +86,7 @@ def session(module: Any) -> Any:
 @BOTH
 @pytest.mark.parametrize("writer", [ort, onnxruntime], ids=["ort_lite", "onnxruntime"])
 def test_a_file_of_the_one_is_read_by_the_other(module: Any, writer: Any, tmp_path: Path) -> None:
-    given = {
+    given: dict[str, Any] = {
         "half": np.arange(6, dtype=np.float16).reshape(2, 3),
         "bytes": np.arange(5, dtype=np.uint8),
         "empty": np.zeros((0, 3), np.float32),
@@ -98,8 +98,10 @@ def test_a_file_of_the_one_is_read_by_the_other(module: Any, writer: Any, tmp_pa
     found = read.get_parameters()
     assert found.keys() == given.keys()
     for name, array in given.items():
-        np.testing.assert_array_equal(found[name].numpy(), array)
-        assert found[name].numpy().dtype == array.dtype
+        values = found[name].numpy()
+        assert isinstance(values, np.ndarray)
+        np.testing.assert_array_equal(values, array)
+        assert values.dtype == array.dtype
 
 
 @BOTH

@@ -185,7 +185,7 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_write.os, "fsync", full)
+        patch.setattr(atomic_write.os, "fsync", full)  # type: ignore[attr-defined] # patched where it is used
         state, reason, _ = start(saved, cache)
     assert state == "missed"
     assert "No space left on device" in reason
@@ -234,8 +234,8 @@ def test_the_quota_drops_what_was_not_used_for_longest(saved: Path, cache: Path)
     for i in range(3):
         start(saved, cache, ep__number=str(i))
     entries = {entry.identity["config.ep.number"]: entry for entry in store(cache).sound_entries()}
-    for i, age in (("0", 300), ("1", 200), ("2", 100)):
-        path = store(cache).entries_folder / f"{entries[i].key}.json"
+    for name, age in (("0", 300), ("1", 200), ("2", 100)):
+        path = store(cache).entries_folder / f"{entries[name].key}.json"
         os.utime(path, (1_000_000_000 - age, 1_000_000_000 - age))
     assert start(saved, cache, ep__number="0")[0] == "hit"  # and now the most recent
     room = sum(p.stat().st_size for p in store(cache).objects.iterdir())
@@ -261,7 +261,7 @@ def test_a_model_over_the_quota_is_told_and_leaves_nothing(saved: Path, cache: P
 def test_a_model_that_changes_while_it_is_compiled_is_not_kept(
     saved: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = store_entry.source_of
+    real = store_entry.source_of  # type: ignore[attr-defined] # patched where it is used
 
     def meddling(loaded: Any) -> Any:
         found = real(loaded)

@@ -69,7 +69,7 @@ def test_without_them_memory_is_the_drivers(
     context: Context, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     """A limit on address space, a kernel without large pages, a system that is not Linux."""
-    real = device_memory.mmap.mmap
+    real = device_memory.mmap.mmap  # type: ignore[attr-defined] # patched where it is used
 
     def refused(*_: Any, **__: Any) -> Any:
         raise OSError(12, "Cannot allocate memory")
@@ -78,7 +78,7 @@ def test_without_them_memory_is_the_drivers(
         madvise: Callable[..., Any] = refused
 
     if spoil == "system":
-        monkeypatch.setattr(device_memory.sys, "platform", "darwin")
+        monkeypatch.setattr(device_memory.sys, "platform", "darwin")  # type: ignore[attr-defined] # patched where it is used
     else:
-        monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)
+        monkeypatch.setattr(device_memory.mmap, "mmap", refused if spoil == "mmap" else Unadvised)  # type: ignore[attr-defined] # patched where it is used
     assert_keeps(context, allocate(context, CL_MEM_READ_WRITE, SIZE))

@@ -56,7 +56,7 @@ def run_with_tiling(
     options = {"templates": "gpu", "tuning": "fast", "tuning_cache": str(folder)}
     ep = FACTORY.create(options)
     (partition,) = ep.compile([FusedNode(name="one", graph=graph_of(proto), progress=None)])
-    spec = partition.executable.spec
+    spec = partition.executable.spec  # type: ignore[attr-defined] # of the OpenCL EP's class
     assert spec.tuned == {problem: tiling}
     (found,) = partition.run([x])
     partition.release()

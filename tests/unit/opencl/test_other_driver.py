@@ -30,7 +30,7 @@ REBUILDING = [(OPENCL, {"rebuild": "true"})]
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A context of a driver 0.0; its binaries are never given to the one that is here."""
-    real = provider.read_identity
+    real = provider.read_identity  # type: ignore[attr-defined] # patched where it is used
     config = ort.SessionOptions()
     config.add_session_config_entry("ep.context_enable", "1")
     config.add_session_config_entry("ep.context_file_path", str(tmp_path / "m.onnx"))

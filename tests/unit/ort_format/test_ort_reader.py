@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import pytest
 from ort_models import mixed, save_by_onnxruntime, with_version
@@ -36,7 +38,7 @@ def test_a_file_of_onnxruntime_reads_as_the_model_it_was_made_of(saved: bytes) -
     assert graph.value_info["list"].type == SequenceType(TensorType(1, None))
     clip = next(n for n in graph.nodes if n.op_type == "Clip")
     assert clip.inputs == ("twice", "", "top")
-    branch = next(n for n in graph.nodes if n.op_type == "If").attributes["then_branch"].value
+    branch: Any = next(n for n in graph.nodes if n.op_type == "If").attributes["then_branch"].value
     assert [n.op_type for n in branch.nodes] == ["MatMul", "Add"]
     assert graph.initializers["names"].data == (b"a\0b", "é".encode())
 

@@ -133,8 +133,8 @@ def test_a_profile_tells_what_is_more_than_the_floor() -> None:
             times[f"imports alone, {program} {step}"] = (alone,) * 3
         times[f"imports beside libraries, {program} modules"] = (0.010,) * 3
     rows = rows_of({name: Measurement(turns=turns) for name, turns in times.items()})
-    floor, ours, more = (dict(zip(COLUMNS, row, strict=True)) for row in rows[:3])
-    assert (floor["before"], ours["before"], more["before"]) == ("20.0", "21.0", "4.0")
+    first, ours, more = (dict(zip(COLUMNS, row, strict=True)) for row in rows[:3])
+    assert (first["before"], ours["before"], more["before"]) == ("20.0", "21.0", "4.0")
     assert [ours[part] for part in COLUMNS[-7:]] == [
         *("2.0", "1.0", "4.0"),
         *("3.0", "1.0", "2.0", "8.0"),

@@ -203,7 +203,7 @@ def exact(text: str, feed: dict[str, Any]) -> Any:
             wide = numpy_helper.from_array(np.asarray(array, np.float64))
             attribute.CopyFrom(onnx.helper.make_attribute("value", wide))
     wide_feed = {name: value.astype(np.float64) for name, value in feed.items()}
-    return ReferenceEvaluator(model).run(None, wide_feed)[0]
+    return ReferenceEvaluator(model).run(None, wide_feed)[0]  # type: ignore[index] # `run` returns a list
 
 
 @pytest.mark.parametrize("name", RULES_BY_NAME)

@@ -155,7 +155,10 @@ def test_a_loop_in_float16_runs_on_opencl_which_lacks_it() -> None:
         '<ir_version: 8, opset_import: ["" : 17]>' + LOOPING.replace("BF", "float16")
     ).SerializeToString()
     opencl = "OpenCLExecutionProvider"
-    feed = {"n": np.array(5, np.int64), "x": np.array([0.5, -1.25], np.float16)}
+    feed: dict[str, Any] = {
+        "n": np.array(5, np.int64),
+        "x": np.array([0.5, -1.25], np.float16),
+    }
     with ort.InferenceSession(model, greedy(), [opencl]) as session:
         assert session.explain().transforms[NAME] == 2
         assert session.explain().node_counts()[opencl] >= 2
