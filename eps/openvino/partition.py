@@ -156,6 +156,6 @@ def _require_32_bits(value: Array) -> None:
     """
     if value.size and (value.max() > INT32_MAX or value.min() < -INT32_MAX - 1):
         raise EPFail(
-            f"an int64 input holds {value.max()} or {value.min()}, and OpenVINO computes int64 in "
-            "32 bits; run this model with providers=['CPUExecutionProvider']"
+            f"an int64 input contains {value.max()} or {value.min()}, and OpenVINO computes int64 "
+            "in 32 bits; run this model with providers=['CPUExecutionProvider']"
         )

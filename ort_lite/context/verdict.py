@@ -59,7 +59,7 @@ def require_fit(
         hint = recompile_hint(node.onnx_model_filename)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
-            f"{node.source} takes none (reason: {Reason.FORMAT}). To fix this: {hint}.",
+            f"{node.source} does not support them (reason: {Reason.FORMAT}). To fix this: {hint}.",
             reason=Reason.FORMAT,
             recorded=checked.recorded,
             hint=hint,

@@ -377,6 +377,6 @@ def array_at(address: int, element_type: Any, shape: Sequence[int]) -> Array:  #
     dims = checked_shape(shape, dtype)
     size = prod(dims, start=dtype.itemsize)
     if size and not address:  # numpy would make new memory of it
-        raise BindingError(f"no memory is at address 0, and {dtype}{dims} was to be bound there")
+        raise BindingError(f"address 0 cannot be bound as {dtype}{dims}: expected one of memory")
     buffer = memoryview((ctypes.c_char * size).from_address(address)).cast("B")
     return np.ndarray(dims, dtype, buffer)

@@ -62,7 +62,7 @@ def _with_shapes(graph: Graph, shapes: Mapping[str, Sequence[int | None]]) -> Gr
         )
         if len(dims) != len(shape):
             raise InvalidArgument(
-                f"{info.name} is given {len(shape)} dimensions, the model has {len(dims)}"
+                f"{info.name} gets {len(shape)} dimensions, the model has {len(dims)}"
             )
         for dim, size in zip(dims, shape, strict=True):
             if isinstance(dim, str) and size is not None:

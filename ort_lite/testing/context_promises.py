@@ -39,6 +39,12 @@ CHECKED_FIELDS = {
 """Fields of an identity, and why a payload with another value in one is refused."""
 
 
+def map_file(path: Path) -> memoryview:
+    """A copy-on-write map of a file, as the core hands payloads to an EP."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+
+
 class ContextPromises(EpUnderTest):
     """Promises that writing and reloading context models relies on."""
 
@@ -98,10 +104,7 @@ class ContextPromises(EpUnderTest):
         compiled = compile_one(ep, graph)
         path = tmp_path / "payload"
         path.write_bytes(export_model(context_ep, compiled))
-        with path.open("rb") as file:
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-        restored = context_ep.import_model(mapped, io_of(graph))
-        del mapped
+        restored = context_ep.import_model(map_file(path), io_of(graph))
         path.unlink()
         gc.collect()
         assert_same(graph, taken, compiled, restored)
@@ -121,9 +124,7 @@ class ContextPromises(EpUnderTest):
         path = tmp_path / "payload"
         path.write_bytes(export_model(context_ep, compiled))
         before = path.read_bytes()
-        with path.open("rb") as file:
-            mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
-        restored = context_ep.import_model(mapped, io_of(graph))
+        restored = context_ep.import_model(map_file(path), io_of(graph))
         restored.run(arguments(graph, taken.feeds[0]))
         restored.release()
         compiled.release()

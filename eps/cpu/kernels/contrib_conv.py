@@ -42,7 +42,7 @@ def _activation(info: KernelInfo, parameters: Sequence[float]) -> Callable[[Arra
         "HardSigmoid": lambda y: (y * np.float32(first) + np.float32(second)).clip(0, 1),
     }
     if name not in simple:
-        raise ValueError(f"{info.op_type}: activation '{name}' is none of {sorted(simple)[1:]}")
+        raise ValueError(f"{info.op_type}: activation '{name}' is not one of {sorted(simple)[1:]}")
     return simple[name]
 
 

@@ -61,7 +61,7 @@ def result_shape(equation: str, shapes: Sequence[Sequence[int]]) -> tuple[int, .
     before, dots, after = right.partition("...")
     unknown = {*before, *after} - {*sizes}
     if unknown:
-        raise ValueError(f"equation '{equation}' gives {', '.join(sorted(unknown))} from nowhere")
+        raise ValueError(f"equation '{equation}': no input has {', '.join(sorted(unknown))}")
     middle = spare if dots else ()
     return (*(sizes[label] for label in before), *middle, *(sizes[label] for label in after))
 

@@ -153,7 +153,7 @@ def _per_node(info: KernelInfo, name: str, count: int) -> Array:
 def _check_ids(ids: Array, count: int, what: str) -> None:
     if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < count:
         wrong = ids[(ids < 0) | (ids >= count)][0]
-        raise ValueError(f"TreeEnsemble: there is no {what} {wrong}, there are {count}")
+        raise ValueError(f"TreeEnsemble: {what} {wrong} is not in [0, {count})")
 
 
 def _pad_rows(values: Array, size: int) -> Array:

@@ -65,13 +65,13 @@ def sizes_of(graph: Graph, shapes: Mapping[str, Shape]) -> dict[str, int]:
             continue
         if len(shape) != len(dims):
             raise InvalidArgument(
-                f"reshape_input gives {info.name} {len(shape)} dimensions, the model {len(dims)}"
+                f"reshape_input has {len(shape)} dimensions for {info.name}, the model {len(dims)}"
             )
         for n, dim in zip(shape, dims, strict=True):
             known = sizes.setdefault(dim, n) if isinstance(dim, str) else dim
             if isinstance(known, int) and 0 <= known != n:
                 raise InvalidArgument(
-                    f"reshape_input gives {info.name}{list(shape)}, "
+                    f"reshape_input has {info.name}{list(shape)}, "
                     f"where dimension '{dim}' is {known}"
                 )
     return sizes

@@ -130,7 +130,7 @@ def update_payload(
     """
     if payload.model is None or not payload.model.whole:
         raise InvalidGraph(
-            f"the payload takes no programs for other shapes (reason: {Reason.SHAPE})",
+            f"the payload accepts no programs for other shapes (reason: {Reason.SHAPE})",
             reason=Reason.SHAPE,
         )
     variants = {_input_shapes(variant): variant for variant in payload.variants}

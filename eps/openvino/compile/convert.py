@@ -193,7 +193,8 @@ def fix_shapes(
         shape = info.type.shape if isinstance(info.type, TensorType) else None
         if shape is not None and len(shape) != len(bounds):
             raise InvalidArgument(
-                f"reshape_input gives {info.name} {len(bounds)} dimensions, the model {len(shape)}"
+                f"reshape_input has {len(bounds)} dimensions for {info.name}, "
+                f"the model {len(shape)}"
             )
         shapes[info.name] = ov.PartialShape(
             [ov.Dimension(low) if low == high else ov.Dimension(low, high) for low, high in bounds]

@@ -161,7 +161,7 @@ def refusal(graph: Graph, index: int) -> str:
     """Why the EP does not run a node; "" if it does."""
     node = graph.nodes[index]
     if node.domain not in ("", "ai.onnx") or node.op_type not in OPERATORS:
-        return f"{node.domain or 'ai.onnx'}:{node.op_type} is none of {', '.join(OPERATORS)}"
+        return f"{node.domain or 'ai.onnx'}:{node.op_type} is not one of {', '.join(OPERATORS)}"
     for name in node.inputs:
         constant, known = graph.constant(name), graph.type_of(name)
         elem_type = known.elem_type if isinstance(known, TensorType) else None

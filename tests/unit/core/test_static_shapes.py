@@ -73,7 +73,7 @@ def test_a_name_with_two_sizes_names_no_dimension() -> None:
 
 
 def test_a_shape_has_the_inputs_rank() -> None:
-    with pytest.raises(ort.InvalidArgument, match="a is given 3 dimensions, the model has 2"):
+    with pytest.raises(ort.InvalidArgument, match="a gets 3 dimensions, the model has 2"):
         infer_static_shapes(resolved(two_inputs()), {"a": [1, 2, 7]})
 
 

@@ -162,7 +162,7 @@ def test_sizes_of_named_dimensions_reach_partitions_in_the_middle(caplog: Any) -
     ("text", "told"),
     [
         ("x[1..3,4]", "is a range"),
-        ("x[4]", "gives x 1 dimensions, the model 2"),
+        ("x[4]", "has 1 dimensions for x, the model 2"),
         ("x[2,5]", "dimension '4' is 4"),
         ("x[1,4];x[2,4];x[3,4]", "3 sets of shapes, and max_variants is 2"),
         ("x", "expected"),

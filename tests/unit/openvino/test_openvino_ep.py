@@ -164,7 +164,7 @@ def test_free_dimensions_are_named_where_sizes_are_needed() -> None:
 
 
 def test_a_shape_of_another_rank_is_refused() -> None:
-    with pytest.raises(ort.InvalidArgument, match="gives x 3 dimensions, the model 2"):
+    with pytest.raises(ort.InvalidArgument, match="has 3 dimensions for x, the model 2"):
         session(mlp("rows"), reshape_input="x[1,2,4]")
 
 
