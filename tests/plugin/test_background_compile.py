@@ -184,7 +184,7 @@ def test_a_model_that_nothing_else_runs_is_compiled_first(gate: Gate) -> None:
     with start(proto.SerializeToString()) as session:
         found = session.background_compile()
         assert found.state == "off"
-        assert found.reason.startswith("nothing can run it until then: ")
+        assert found.reason.startswith("nothing can run it during the compile: ")
         assert session.get_providers() == [GATED, CPU]
         answer = session.run(None, {"x": np.array([-1, 2], np.float32)})[0]
         np.testing.assert_array_equal(answer, [0, 2])
