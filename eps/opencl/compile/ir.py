@@ -311,6 +311,20 @@ class Recurrence(Op):
     linear_before_reset: bool = False
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class QuantisedLstm(Recurrence):
+    """An LSTM whose weights inputs[1] are integers; states become such at each step.
+
+    Each state is quantised by its range over the batch, as by DynamicQuantizeLinear. There are
+    neither peepholes nor lengths.
+
+    Attributes:
+        scales: Of the weights, [D, 4 * H].
+    """
+
+    scales: np.ndarray
+
+
 @dataclass(eq=False, slots=True)
 class Concat(Op):
     """Inputs one after another along `axis`."""

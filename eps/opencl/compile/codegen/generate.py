@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.compile.codegen import group_rows, lines, recurrent, scatter
+from eps.opencl.compile.codegen import (
+    group_rows,
+    lines,
+    quantised_recurrent,
+    recurrent,
+    scatter,
+)
 from eps.opencl.compile.codegen.dense import convolution_kernels, matmul_kernels, transposed_kernels
 from eps.opencl.compile.codegen.kernel import UNNAMED
 from eps.opencl.compile.codegen.movement import fill_kernel, gather_kernel, gather_nd_kernel
@@ -69,6 +75,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
     Sample: sample_kernel,
     **lines.GENERATORS,
     **recurrent.GENERATORS,
+    **quantised_recurrent.GENERATORS,
     **scatter.GENERATORS,
 }
 

@@ -28,7 +28,7 @@ ACTIVATIONS: Mapping[str, str] = {
 }
 
 
-class _Writer:
+class RecurrenceWriter:
     """Writes one recurrence; `blocks` are the packed weights, parameters after the inputs'."""
 
     def __init__(self, op: Recurrence, step: PlacedOp, target: Target) -> None:
@@ -43,9 +43,11 @@ class _Writer:
 
     @property
     def kind(self) -> str:
+        """The type of some units."""
         return f"float{self.vector}" if self.vector > 1 else "float"
 
     def kernel(self) -> Kernel:
+        """The kernel: a task for each direction of each sequence."""
         op, code = self.op, self.code
         steps, batch = self.views[0].shape[:2]
         directions = len(op.reverse)
@@ -84,13 +86,16 @@ class _Writer:
 
     def _start(self, name: str, index: int) -> None:
         self.code.open(f"for (int u = 0; u < {self.hidden}; ++u)")
-        value = "0.0f"
-        if index:
-            view = self.views[index]
-            terms = zip(("d", "b", "u"), view.strides, strict=True)
-            value = f"p{index}[{offset_of(terms, view.offset)}]"
-        self.code.add(f"{name}[u] = {value};")
+        self.code.add(f"{name}[u] = {self._initial_value(index)};")
         self.code.close()
+
+    def _initial_value(self, index: int) -> str:
+        """A unit of the state that input `index` gives; 0 without one."""
+        if not index:
+            return "0.0f"
+        view = self.views[index]
+        terms = zip(("d", "b", "u"), view.strides, strict=True)
+        return f"p{index}[{offset_of(terms, view.offset)}]"
 
     def _product(self, source: str, first: int, last: int) -> None:
         """a[first:last] = weights[d, first:last] @ source, a panel of results at a time."""
@@ -232,7 +237,7 @@ class _Writer:
 
 def recurrence_kernel(op: Recurrence, step: PlacedOp, target: Target) -> Kernel:
     """Directions and sequences of a batch in parallel, steps one after another."""
-    return _Writer(op, step, target).kernel()
+    return RecurrenceWriter(op, step, target).kernel()
 
 
 GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {Recurrence: recurrence_kernel}

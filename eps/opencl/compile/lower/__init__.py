@@ -17,6 +17,7 @@ from eps.opencl.compile.lower import (
     pooling,
     qdq,
     quantised,
+    quantised_recurrent,
     recurrent,
     resize,
     shape,
@@ -41,7 +42,7 @@ LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{("", name): lowering for family in STANDARD for name, lowering in family.LOWERINGS.items()},
     **{
         (CONTRIB_DOMAIN, name): lowering
-        for family in (activation, attention, contrib, dense)
+        for family in (activation, attention, contrib, dense, quantised_recurrent)
         for name, lowering in family.CONTRIB.items()
     },
 }

@@ -135,9 +135,16 @@ def _quantize(node: NodeView) -> IrTensor:
 
 
 def _dynamic_quantize(node: NodeView) -> list[IrTensor]:
-    """uint8 over the range of x, which is widened to hold zero; a range of zero has scale 1."""
     node.require_float32(0)
-    x = node.input(0)
+    return dynamic_steps(node, node.input(0))
+
+
+def dynamic_steps(node: NodeView, x: IrTensor) -> list[IrTensor]:
+    """uint8 over the range of x, which is widened to hold zero; a range of zero has scale 1.
+
+    Returns:
+        x quantised, and the scale and the zero point [].
+    """
     axes = range(len(x.shape))
     ends = [node.reshape(reduce_axes(node, x, kind, axes), ()) for kind in ("min", "max")]
 

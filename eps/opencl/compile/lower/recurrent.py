@@ -44,7 +44,7 @@ def _recurrent(kind: str) -> Callable[[NodeView], list[IrTensor]]:
             lambda a, b: call("add", a, b), [projected, constant(outside.reshape(-1))]
         )
         output = _emit(node, kind, projected, r, bias[:, rows:] if inside else None)
-        return _results(node, kind, output, by_batch=by_batch)
+        return give_states(node, kind, output, by_batch=by_batch)
 
     return lower
 
@@ -66,7 +66,8 @@ def _outer_bias(bias: Array, rows: int, hidden: int, *, inside: bool) -> Array:
     return np.asarray(outer + recurrent, np.float32)
 
 
-def _activations(node: NodeView, kind: str, directions: int) -> tuple[str, ...]:
+def read_activations(node: NodeView, kind: str, directions: int) -> tuple[str, ...]:
+    """The activations' names, the same for each direction."""
     count = len(_DEFAULTS[kind])
     names = [str(a) for a in node.attr("activations") or _DEFAULTS[kind] * directions]
     each = {tuple(names[i : i + count]) for i in range(0, len(names), count)}
@@ -77,7 +78,7 @@ def _activations(node: NodeView, kind: str, directions: int) -> tuple[str, ...]:
     return each.pop()
 
 
-def _reverse(node: NodeView, directions: int) -> tuple[bool, ...]:
+def read_directions(node: NodeView, directions: int) -> tuple[bool, ...]:
     """For each direction, whether it runs from the end."""
     direction = node.attr("direction", "forward")
     known = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -123,8 +124,8 @@ def _emit(
             tuple(inputs),
             output,
             kind=kind,
-            reverse=_reverse(node, directions),
-            activations=_activations(node, kind, directions),
+            reverse=read_directions(node, directions),
+            activations=read_activations(node, kind, directions),
             linear_before_reset=hidden_bias is not None,
             **places,
         )
@@ -132,7 +133,7 @@ def _emit(
     return output
 
 
-def _results(node: NodeView, kind: str, output: IrTensor, *, by_batch: bool) -> list[IrTensor]:
+def give_states(node: NodeView, kind: str, output: IrTensor, *, by_batch: bool) -> list[IrTensor]:
     """Y [T, D, B, H], Y_h and Y_c [D, B, H]; batch first with `layout` 1."""
     total, *rest = output.shape
     steps = total - (2 if kind == "LSTM" else 1)
