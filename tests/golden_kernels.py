@@ -144,6 +144,16 @@ CASES = {
             hidden_size=16,
         )
     ),
+    "lstm_quantised": Case(
+        _node(
+            *("DynamicQuantizeLSTM", _zeros(5, 2, 8), _zeros(1, 8, 64, dtype="int8")),
+            *(_zeros(1, 16, 64, dtype="int8"), None, None, None, None, None),
+            *(np.ones(1, np.float32), np.zeros(1, np.int8)) * 2,
+            fixed=(1, 2, 8, 9, 10, 11),
+            hidden_size=16,
+            domain="com.microsoft",
+        )
+    ),
     "gru": Case(
         _node(
             *("GRU", _zeros(5, 2, 8), _zeros(1, 48, 8), _zeros(1, 48, 16)),

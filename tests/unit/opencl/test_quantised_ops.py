@@ -114,6 +114,33 @@ def test_quantised_products_agree_with_onnxruntime(platform: str) -> None:
     nodes.check(platform=platform, rtol=0, atol=1)
 
 
+def add_products_to_floats(nodes: NodeSet, random: np.random.Generator) -> None:
+    domain = {"domain": "com.microsoft"}
+    a = (random.standard_normal((2, 3, 40)) * 4).astype(np.float32)
+    b, bias = bytes_of(random, 40, 6, signed=True), random.standard_normal(6).astype(np.float32)
+    each = random.random(6).astype(np.float32)
+    none = np.array(0, np.int8)
+    nodes.add("DynamicQuantizeMatMul", [a, b, scale(0.1), none], (1, 2, 3), **domain)
+    nodes.add("DynamicQuantizeMatMul", [a, b, each, None, bias], (1, 2, 4), **domain)
+    nodes.add("DynamicQuantizeMatMul", [a, b, scale(0.1), none, bias], (), **domain)
+    held, point = bytes_of(random, 3, 40), np.array(7, np.uint8)
+    scales = [scale(0.1), scale(0.02)]
+    nodes.add("MatMulIntegerToFloat", [held, b, *scales], (1, 2, 3), **domain)
+    nodes.add(
+        "MatMulIntegerToFloat",
+        [held, b, scale(0.1), each, point, np.zeros(6, np.int8), bias],
+        (1, 2, 3, 4, 5, 6),
+        **domain,
+    )
+
+
+@pytest.mark.parametrize("platform", ["", "portable"])
+def test_integer_products_to_floats_agree_with_onnxruntime(platform: str) -> None:
+    nodes = NodeSet()
+    add_products_to_floats(nodes, np.random.default_rng(8))
+    nodes.check(platform=platform, rtol=1e-6, atol=1e-5)
+
+
 def test_quantised_operators_that_no_kernel_fits_are_refused_with_the_reason() -> None:
     x, held = np.ones((2, 6), np.float32), np.ones((2, 6), np.uint8)
     image, kernel = np.ones((1, 2, 4, 4), np.uint8), np.ones((3, 2, 3, 3), np.uint8)

@@ -42,7 +42,7 @@ LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{("", name): lowering for family in STANDARD for name, lowering in family.LOWERINGS.items()},
     **{
         (CONTRIB_DOMAIN, name): lowering
-        for family in (activation, attention, contrib, dense, quantised_recurrent)
+        for family in (activation, attention, contrib, dense, integer, quantised_recurrent)
         for name, lowering in family.CONTRIB.items()
     },
 }

@@ -9,7 +9,7 @@ import numpy as np
 from eps.opencl.compile.ir import EIGHT_BITS, Convolution, IrTensor, Unsupported
 from eps.opencl.compile.lower.dense import product
 from eps.opencl.compile.lower.node import NodeView, call, constant
-from eps.opencl.compile.lower.quantised import saturate
+from eps.opencl.compile.lower.quantised import dynamic_steps, saturate
 from eps.opencl.compile.lower.windows import as_image, conv_window, image_weights, window_output
 
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ def _qlinear_matmul(node: NodeView) -> IrTensor:
     node.require_float32(1, 4, 6)
     if node.input(6).size != 1 or node.input(7).size != 1:
         raise Unsupported("a scale of the result for each row")
-    left = _row_zero(node, 1)
-    assert left is not None, "a scale is required"
+    left = _row_scale(node, 1)
     total = integer_product(node, node.input(0), _row_zero(node, 2), node.input(3), node.input(5))
     return _requantize(node, total, [left, node.input(4)], node.input(6), node.input(7))
 
@@ -200,6 +199,66 @@ def _factor(node: NodeView, scales: Sequence[IrTensor]) -> IrTensor:
     )
 
 
+def _product_to_float(node: NodeView) -> IrTensor:
+    """com.microsoft MatMulIntegerToFloat-1: inputs a, b, their scales, zero points, a bias."""
+    _integers(node, 0, 1)
+    node.require_float32(2, 3)
+    zero = node.input(5) if node.has(5) else None
+    left = _row_scale(node, 2)
+    return _scale_product(node, node.input(0), left, _row_zero(node, 4), (3, zero, 6))
+
+
+def _dynamic_product(node: NodeView) -> IrTensor:
+    """com.microsoft DynamicQuantizeMatMul-1: inputs a, b, b's scale and zero point, a bias."""
+    _integers(node, 1)
+    node.require_float32(0, 2)
+    steps, scale, place = dynamic_steps(node, node.input(0))
+    zero = node.input(3) if node.has(3) else None
+    return _scale_product(node, steps, scale, place, (2, zero, 4))
+
+
+def _row_scale(node: NodeView, position: int) -> IrTensor:
+    """The scale of a left operand, as `_row_zero` has its zero point."""
+    scale = _row_zero(node, position)
+    assert scale is not None, "a scale is required"
+    return scale
+
+
+def _scale_product(
+    node: NodeView,
+    a: IrTensor,
+    scale: IrTensor,
+    zero: IrTensor | None,
+    right: tuple[int, IrTensor | None, int],
+) -> IrTensor:
+    """The product with input 1 as float32.
+
+    Args:
+        node: Where to emit.
+        a: 8-bit integers [..., M, K].
+        scale: Of `a`, [] or [M, 1].
+        zero: Likewise.
+        right: Position of input 1's scale, its zero point, position of the bias.
+    """
+    b_scale, b_zero, bias = right
+    total = integer_product(node, a, zero, node.input(1), b_zero)
+    operands = [total, scale, node.input(b_scale)]
+    if node.has(bias):
+        node.require_float32(bias)
+        operands.append(node.input(bias))
+
+    def write(sum_: Expr, left: Expr, other: Expr, *added: Expr) -> Expr:
+        value = call("cast", sum_, dtype="float32")
+        value = call("mul", value, call("mul", left, other))
+        return call("add", value, added[0]) if added else value
+
+    return node.pointwise(write, operands, "float32")
+
+
+CONTRIB: Mapping[str, Callable[[NodeView], IrTensor]] = {
+    "DynamicQuantizeMatMul": _dynamic_product,
+    "MatMulIntegerToFloat": _product_to_float,
+}
 LOWERINGS: Mapping[str, Callable[[NodeView], IrTensor]] = {
     "MatMulInteger": _matmul_integer,
     "QLinearMatMul": _qlinear_matmul,
