@@ -40,11 +40,11 @@ def _lstm(node: NodeView) -> list[IrTensor]:
     projected = _project(node, x, w, w_scale)
     steps, batch = x.shape[:2]
     inputs = [projected, constant(np.ascontiguousarray(r.transpose(0, 2, 1)))]
-    places = {}
-    for name, position in {"initial_h": 5, "initial_c": 6}.items():
+    places = []
+    for position in (5, 6):
+        places.append(len(inputs) if node.has(position) else 0)
         if node.has(position):
             node.require_float32(position)
-            places[name] = len(inputs)
             inputs.append(node.input(position))
     output = IrTensor((steps + 2, directions, batch, hidden), "float32")
     node.emit(
@@ -55,7 +55,8 @@ def _lstm(node: NodeView) -> list[IrTensor]:
             reverse=read_directions(node, directions),
             activations=read_activations(node, "LSTM", directions),
             scales=r_scale,
-            **places,
+            initial_h=places[0],
+            initial_c=places[1],
         )
     )
     return give_states(node, "LSTM", output, by_batch=False)
