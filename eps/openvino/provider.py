@@ -108,8 +108,9 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         from eps.openvino.support.offer import capability  # noqa: PLC0415 - lazy: reload
 
         self._learn_shapes(view.graph)
-        npu = self.options.kind == "NPU"
-        return capability(view, self._table, ieee=self.options.ieee, npu=npu)
+        kind, ieee = self.options.kind, self.options.ieee
+        npu, exact = kind == "NPU", kind == "CPU"
+        return capability(view, self._table, ieee=ieee, npu=npu, exact=exact)
 
     def _learn_shapes(self, graph: Graph) -> None:
         """Infer the shapes inside a model from `reshape_input`, for a device that needs them."""

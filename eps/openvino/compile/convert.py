@@ -40,7 +40,9 @@ EXTERNAL_TYPES = frozenset(
     )
 )
 """Element types of weights that a file holds; others are rare and small and stay in the model."""
-REDUCING = ("Einsum", "Global", "Reduce")
+WRITTEN_OUT = "DynamicQuantizeLinear"
+"""Operator in whose place OpenVINO gets what the specification makes it of."""
+REDUCING = (WRITTEN_OUT, "Einsum", "Global", "Reduce")
 """Prefixes of the operators that OpenVINO's front end converts to reductions."""
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
@@ -84,7 +86,18 @@ def read_model(
         ConversionError: OpenVINO's front end refuses it.
     """
     with ExitStack() as files:
-        yield _convert(core, partition_model(graph, ieee=ieee), graph, files)
+        model, quotients = partition_model(graph, ieee=ieee), frozenset[str]()
+        if any(node.op_type == WRITTEN_OUT for node in graph.nodes):
+            from eps.openvino.compile.exact_quotients import write_out_quantization  # noqa: PLC0415 - lazy: rare
+
+            definition, quotients = write_out_quantization(model.graph)
+            model = replace(model, graph=definition)
+        converted = _convert(core, model, graph, files)
+        if quotients:
+            from eps.openvino.compile.exact_quotients import keep_quotients  # noqa: PLC0415 - lazy: rare
+
+            keep_quotients(converted, quotients)
+        yield converted
 
 
 def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) -> openvino.Model:

@@ -30,7 +30,7 @@ UNREPLACED = frozenset(
     (
         *("ArgMax", "ArgMin", "Attention", "GRU", "GridSample", "Hardmax", "LSTM", "QLinearMatMul"),
         *("RNN", "ScatterElements", "ScatterND", "Shrink", "SoftmaxCrossEntropyLoss"),
-        *("LayerNormalization", "QuantizeLinear", "ThresholdedRelu"),
+        *("DynamicQuantizeLinear", "LayerNormalization", "QuantizeLinear", "ThresholdedRelu"),
     )
 )
 """Operators that lose or produce NaN or infinities, and have no replacement."""

@@ -219,7 +219,6 @@ WRONG: Mapping[str, str] = {
     "Bernoulli": "its results are random",
     "DFT": "wrong values and shapes",
     "Dropout": "wrong values even when it is the identity",
-    "DynamicQuantizeLinear": "rounds to another step than ONNX defines",
     "Multinomial": "its results are random",
     "NonMaxSuppression": "wrong for scores at the threshold",
     "RandomNormal": "its results are random",
@@ -229,9 +228,6 @@ WRONG: Mapping[str, str] = {
     "TopK": "returns equal elements in another order",
 }
 """Reasons by ai.onnx operator that OpenVINO computes wrong whatever its attributes.
-
-DynamicQuantizeLinear cannot be rewritten with Div either: OpenVINO 2026.4 multiplies by the
-reciprocal, so that the scale (max - min) / 255 was another float in 206 of 300 random cases.
 
 Of com.microsoft, whose operators the suite does not have, the table lists the ones that
 tests/unit/openvino compares with onnxruntime. QLinearMul, QLinearLeakyRelu, QLinearAveragePool

@@ -39,7 +39,12 @@ NPU_CONSTANTS: Mapping[str, int] = {"OneHot": 1, "TopK": 1}
 
 
 def capability(
-    view: GraphView, table: SupportTable, *, ieee: bool = False, npu: bool = False
+    view: GraphView,
+    table: SupportTable,
+    *,
+    ieee: bool = False,
+    npu: bool = False,
+    exact: bool = True,
 ) -> Capability:
     """Support or refusal of every candidate.
 
@@ -48,6 +53,7 @@ def capability(
         table: Operators that OpenVINO computes correctly.
         ieee: Whether nodes that lose NaN are refused, too.
         npu: Whether nodes that end the NPU's compiler are refused, too.
+        exact: Whether the device's quotients can be had to the bit: on a CPU.
     """
     supported = set()
     refused = {}
@@ -58,6 +64,8 @@ def capability(
         reason = refusal(facts, table)
         if npu and not reason:
             reason = _npu_problem(facts)
+        if not exact and not reason:
+            reason = _quotient_problem(facts)
         if ieee and not reason:
             from eps.openvino.compile.ieee import ieee_problem  # noqa: PLC0415 - lazy: rare
 
@@ -88,6 +96,16 @@ def _npu_problem(facts: NodeFacts) -> str:
     if position is None or not facts.is_runtime(position):
         return ""
     return f"'{node.inputs[position]}' is not constant, which ends the NPU's compiler"
+
+
+def _quotient_problem(facts: NodeFacts) -> str:
+    """Written out for a CPU (compile/exact_quotients.py); elsewhere steps are off by one."""
+    if facts.node.domain or facts.node.op_type != "DynamicQuantizeLinear":
+        return ""
+    return (
+        "OpenVINO computes DynamicQuantizeLinear wrong on this device: rounds to another step "
+        "than ONNX defines"
+    )
 
 
 def _check_condition(facts: NodeFacts) -> str:
