@@ -31,16 +31,16 @@ def write_out_quantization(definition: GraphDef) -> tuple[GraphDef, frozenset[st
     """A graph without DynamicQuantizeLinear, and the names of the quotients that must be exact."""
     if not any(node.op_type == OPERATOR and not node.domain for node in definition.nodes):
         return definition, frozenset()
-    taken = {name for node in definition.nodes for name in (*node.inputs, *node.outputs)}
-    taken |= {info.name for info in definition.inputs} | definition.initializers.keys()
+    names = {name for node in definition.nodes for name in (*node.inputs, *node.outputs)}
+    names |= {info.name for info in definition.inputs} | definition.initializers.keys()
     constants = {
-        value: _unused(f"quantization_{value:.0f}", taken) for value in (0.0, 1.0, MOST_STEPS)
+        value: _find_name(f"quantization_{value:.0f}", names) for value in (0.0, 1.0, MOST_STEPS)
     }
     nodes: list[Node] = []
     quotients: set[str] = set()
     for node in definition.nodes:
         if node.op_type == OPERATOR and not node.domain:
-            written = _Quantization(node, constants, taken)
+            written = _Quantization(node, constants, names)
             nodes += written.nodes
             quotients |= written.quotients
         else:
@@ -59,11 +59,11 @@ def write_out_quantization(definition: GraphDef) -> tuple[GraphDef, frozenset[st
     )
 
 
-def _unused(base: str, taken: set[str]) -> str:
+def _find_name(base: str, names: set[str]) -> str:
     number = 0
-    while (name := f"{base}__{number}") in taken:
+    while (name := f"{base}__{number}") in names:
         number += 1
-    taken.add(name)
+    names.add(name)
     return name
 
 
@@ -75,10 +75,10 @@ class _Quantization:
         quotients: Names of their quotients.
     """
 
-    def __init__(self, node: Node, constants: dict[float, str], taken: set[str]) -> None:
+    def __init__(self, node: Node, constants: dict[float, str], names: set[str]) -> None:
         self.nodes: list[Node] = []
         self.quotients: set[str] = set()
-        self._base, self._taken = node.outputs[0], taken
+        self._base, self._names = node.outputs[0], names
         zero, one, most = (constants[value] for value in (0.0, 1.0, MOST_STEPS))
         y, scale, point = (*node.outputs, "", "")[:3]
         (x,) = node.inputs
@@ -99,14 +99,16 @@ class _Quantization:
         return name
 
     def _add(self, op_type: str, *inputs: str, output: str = "", **attributes: int) -> str:
-        output = output or _unused(self._base, self._taken)
-        given = {key: Attribute(key, AttributeType.INT, value) for key, value in attributes.items()}
-        self.nodes.append(Node(op_type, inputs, (output,), attributes=given))
+        output = output or _find_name(self._base, self._names)
+        fields = {
+            key: Attribute(key, AttributeType.INT, value) for key, value in attributes.items()
+        }
+        self.nodes.append(Node(op_type, inputs, (output,), attributes=fields))
         return output
 
 
-def keep_quotients(model: openvino.Model, names: AbstractSet[str]) -> None:
-    """Have OpenVINO divide where a division makes one of the values `names`."""
+def keep_quotients(model: openvino.Model, quotients: AbstractSet[str]) -> None:
+    """Have OpenVINO divide where a division makes one of the values `quotients`."""
     for node in model.get_ops():
-        if node.get_type_name() == "Divide" and names & node.output(0).get_names():
+        if node.get_type_name() == "Divide" and quotients & node.output(0).get_names():
             node.get_rt_info()[NOTE] = True
