@@ -43,6 +43,7 @@ class OrtGraphReader:
     def __init__(self) -> None:
         self.versions: dict[tuple[str, str], int | None] = {}
         self.has_optimizations = False
+        self._around: list[frozenset[str]] = []
         self._dims: dict[tuple[object, ...], ValueType] = {}
 
     def read(self, table: Table, doc_string: str = "", name: str = "") -> GraphDef:
@@ -58,7 +59,9 @@ class OrtGraphReader:
         optimizations = table.table(8, "graph.runtime_optimizations")
         if optimizations is not None and any(optimizations.tables(0, "records")):
             self.has_optimizations = True
-        nodes = self._read_nodes(table, values)
+        self._around.append(frozenset(values.keys() | initializers.keys() | sparse.keys()))
+        nodes = self._read_nodes(table)
+        self._around.pop()
         made = {output for node in nodes for output in node.outputs}
         inputs, outputs = (self._infos(table, at, values) for at in (5, 6))
         shown = {info.name for info in (*inputs, *outputs)}
@@ -129,7 +132,7 @@ class OrtGraphReader:
         )
         return {tensor.values.name: tensor for tensor in tensors}
 
-    def _read_nodes(self, table: Table, values: Mapping[str, ValueInfo]) -> tuple[Node, ...]:
+    def _read_nodes(self, table: Table) -> tuple[Node, ...]:
         nodes: dict[int, Node] = {}
         tables = list(table.tables(2, "nodes"))
         edges = list(table.tables(4, "node_edges"))
@@ -146,7 +149,7 @@ class OrtGraphReader:
             if index in nodes:
                 message = f"Duplicate node index {index}. {_SUFFIX}"
                 raise OrtModelError("node.index", str(index), "a new index", message)
-            nodes[index] = self._read_node(entry, values)
+            nodes[index] = self._read_node(entry)
         if nodes and max(nodes) >= table.word(3, "max_node_index"):
             message = (
                 f"Serialized max node index is smaller than the required node slot count. {_SUFFIX}"
@@ -157,7 +160,7 @@ class OrtGraphReader:
             _check_edge(edge, nodes)
         return tuple(nodes[index] for index in sorted(nodes))
 
-    def _read_node(self, table: Table, values: Mapping[str, ValueInfo]) -> Node:
+    def _read_node(self, table: Table) -> Node:
         name, op_type = table.text(0, "node.name"), table.text(5, "node.op_type")
         domain = table.text(2, "node.domain")
         domain = "" if domain == "ai.onnx" else domain
@@ -166,7 +169,7 @@ class OrtGraphReader:
             for at, field in ((8, "node.inputs"), (9, "node.outputs"), (12, "implicit_inputs"))
         )
         for argument in (*inputs, *outputs, *implicit):
-            if argument and argument not in values:
+            if argument and not any(argument in names for names in self._around):
                 message = (
                     f"LoadNodeArgsFromOrtFormat: Node [{name}] op_type [{op_type}], could not "
                     f"find NodeArg {argument}"

@@ -53,7 +53,7 @@ def _write(loaded: LoadedModel, path: Path) -> None:
     Raises:
         Fail: The format cannot hold it, or the file cannot be written.
     """
-    from ort_lite.model.ort_conversion import write_onnx_file, write_ort_file
+    from ort_lite.start.ort_conversion import write_onnx_file, write_ort_file
 
     if path.name.lower().endswith(".ort"):
         write_ort_file(loaded.model, path)

@@ -1,7 +1,8 @@
 """Operators with ONNX Runtime's schemas, as a file in the ORT format records them.
 
 Those of ONNX's own domains are onnx's. Those of com.microsoft, and which operators ONNX Runtime
-replaces by the function of their schema because its CPU EP has no kernel, are in ort_schemas.json;
+replaces by the function of their schema or computes in float32 because its CPU EP has no kernel,
+are in ort_schemas.json;
 `python tests/parity/record_ort_schemas.py` writes it, with onnxruntime installed.
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("ort_schemas.json")
 CONTRIB = "com.microsoft"
+_OPEN_END = (1 << 31) - 1
 _VARIADIC = 2
 """OpSchema.FormalParameterOption.Variadic of onnx."""
 
@@ -62,6 +64,22 @@ def find_ort_schema(domain: str, op_type: str, opset: int) -> OrtSchema | None:
 def is_inlined(domain: str, op_type: str, since_version: int) -> bool:
     """Whether ONNX Runtime's CPU EP runs the operator only as the function of its schema."""
     return [domain, op_type, since_version] in _load_table()["inlined"]
+
+
+def has_half_kernel(domain: str, op_type: str, since_version: int) -> bool:
+    """Whether ONNX Runtime's CPU EP has a kernel of the operator for float16."""
+    ranges = _half_ranges().get((domain, op_type), ())
+    return any(first == since_version or first <= since_version <= last for first, last in ranges)
+
+
+@cache
+def _half_ranges() -> dict[tuple[str, str], list[tuple[int, int]]]:
+    ranges: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for domain, op_type, first, last in _load_table()["half"]:
+        # An open end matches its start alone: kernel_registry.cc VerifyVersion.
+        end = first if last == _OPEN_END else last
+        ranges.setdefault((domain, op_type), []).append((first, end))
+    return ranges
 
 
 @cache

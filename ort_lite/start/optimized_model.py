@@ -56,7 +56,7 @@ def write_optimized(prepared: PreparedGraph, source: Model, options: SessionOpti
     model = optimized_model(prepared, source)
     chosen = options.config.get(FORMAT_KEY, "")
     if chosen == "ORT" or (not chosen and path.name.lower().endswith(".ort")):
-        from ort_lite.model.ort_conversion import write_ort_file  # noqa: PLC0415 - lazy: rare
+        from ort_lite.start.ort_conversion import write_ort_file  # noqa: PLC0415 - lazy: rare
 
         if options.config.get(EXTERNAL_KEY):
             log.warning(

@@ -41,6 +41,7 @@ def main() -> None:
     table = {
         "onnxruntime": onnxruntime.__version__,
         "inlined": _list_inlined(kernels),
+        "half": _list_half(kernels),
         "operators": rows,
     }
     lines = ",\n".join(f"{json.dumps(k)}: {_table_json(v)}" for k, v in table.items())
@@ -81,6 +82,15 @@ def _default(encoded: bytes) -> list[Any]:
     elif not isinstance(value, int | float):
         value = [item.decode() if isinstance(item, bytes) else item for item in value]
     return [int(proto.type), value]
+
+
+def _list_half(kernels: Iterable[Any]) -> list[list[str | int]]:
+    """Kernels with float16 among their types: domain, operator, first and last version."""
+    return sorted(
+        [kernel.domain, kernel.op_name, *kernel.version_range]
+        for kernel in kernels
+        if any("tensor(float16)" in types for types in kernel.type_constraints.values())
+    )
 
 
 def _list_inlined(kernels: Iterable[Any]) -> list[Sequence[str | int]]:

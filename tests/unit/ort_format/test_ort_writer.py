@@ -25,8 +25,8 @@ from ctx_formats.flatbuffer_writer import (
 from ctx_formats.ort_model_error import OrtModelError
 from ctx_formats.ort_model_reader import IDENTIFIER, read_ort_model
 from ort_lite.model import loader
-from ort_lite.model.ort_conversion import encode_ort
 from ort_lite.model.ort_schemas import find_ort_schema
+from ort_lite.start.ort_conversion import encode_ort
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +110,26 @@ def test_operators_that_onnxruntime_has_no_kernel_for_are_inlined(op_type: str) 
     assert op_type not in {n.op_type for n in read_ort_model(memoryview(data)).model.graph.nodes}
     found, expected = (run_in_onnxruntime(d, fed)[0] for d in (data, proto.SerializeToString()))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_float16_nodes_without_a_kernel_of_onnxruntime_compute_in_float32() -> None:
+    """Loading ONNX, onnxruntime inserts the casts; loading the ORT format, it does not."""
+    proto = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float16[3] x, bool c) => (float16[3] y)
+        {
+          a = Mul (x, x)
+          b = Sub (a, x)
+          y = If (c) <then_branch = yes () => (float16[3] d) { d = Div (b, x) },
+                      else_branch = no () => (float16[3] e) { e = Identity (b) }>
+        }
+        """
+    )
+    for flag in (True, False):
+        fed = {"x": np.array([1, 2, 3], np.float16), "c": np.array(flag)}
+        found = run_in_onnxruntime(written(proto), fed)
+        np.testing.assert_array_equal(found[0], [0, 1, 2] if flag else [0, 2, 6])
 
 
 def test_functions_of_the_model_are_inlined() -> None:

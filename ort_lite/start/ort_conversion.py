@@ -9,15 +9,19 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model, model_bytes
+from ctx_formats.onnx_model import TensorType, ValueInfo
 from ctx_formats.ort_model_writer import encode_ort_model
 from ctx_formats.signatures import without_signatures
 from ort_lite.model import loader
 from ort_lite.model.bodies import map_bodies, walk_nodes
-from ort_lite.model.ort_schemas import find_ort_schema, is_inlined
+from ort_lite.model.ort_schemas import find_ort_schema, has_half_kernel, is_inlined
+from ort_lite.options import GraphOptimizationLevel
+from ort_lite.start.cast_halves import cast_halves
 from ort_lite.status import Fail
+from ort_lite.transforms.pipeline import TransformSettings, transform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from ctx_formats.onnx_model import GraphDef, Model, Node
@@ -41,6 +45,7 @@ def encode_ort(model: Model) -> Sequence[bytes | memoryview]:
         InvalidGraph: The model contradicts itself.
     """
     model = _inline_functions(_complete(model))
+    model = replace(model, graph=cast_halves(model.graph, _half_kernels(model)))
     schemas = _find_schemas(model)
     graph = _fill_defaults(model.graph, schemas)
     opsets = {**model.opset_imports}
@@ -107,8 +112,10 @@ def as_onnx_model(model: Model) -> Model:
 def _complete(model: Model) -> Model:
     """The model with constants lifted, a type for each value, and nodes in order."""
     typed = loader.infer_model(replace(model, kernel_types=None), {})
-    graph = loader.as_graph(typed)
-    return replace(loader.with_definition(typed, graph), functions=())
+    typed = loader.with_definition(typed, loader.as_graph(typed))
+    # CastLike, which ONNX Runtime has no kernel for, becomes Cast.
+    settings = TransformSettings(level=GraphOptimizationLevel.ORT_DISABLE_ALL)
+    return replace(transform(typed, settings).model, functions=())
 
 
 def _inline_functions(model: Model) -> Model:
@@ -125,7 +132,8 @@ def _inline_functions(model: Model) -> Model:
         import onnx.inliner  # noqa: PLC0415 - lazy: rare
 
         weights = model.graph.initializers
-        proto = onnx.load_model_from_string(model_bytes(model))
+        typed = replace(model, graph=_declare_constants(model.graph))
+        proto = onnx.load_model_from_string(model_bytes(typed))
         inlined = onnx.inliner.inline_selected_functions(
             proto, names, exclude=False, inline_schema_functions=True
         )
@@ -141,6 +149,16 @@ def _inline_functions(model: Model) -> Model:
     )
 
 
+def _declare_constants(graph: GraphDef) -> GraphDef:
+    """`graph` with a value_info for each constant, where onnx's inliner looks for types."""
+    infos = {
+        name: ValueInfo(name, TensorType(tensor.data_type, tensor.dims))
+        for name, tensor in graph.initializers.items()
+    }
+    nodes = tuple(map_bodies(node, _declare_constants) for node in graph.nodes)
+    return replace(graph, nodes=nodes, value_info={**graph.value_info, **infos})
+
+
 def _list_inlined(model: Model) -> list[tuple[str, str]]:
     names = set()
     for domain, op_type in {(n.domain, n.op_type) for n in walk_nodes(model.graph)}:
@@ -150,6 +168,19 @@ def _list_inlined(model: Model) -> list[tuple[str, str]]:
         if is_inlined(domain, op_type, schema.operator.since_version):
             names.add((domain, op_type))
     return sorted(names)
+
+
+def _half_kernels(model: Model) -> Callable[[Node], bool]:
+    """Whether ONNX Runtime has a kernel for a node of float16; of unknown operators, too."""
+
+    def has_kernel(node: Node) -> bool:
+        opset = model.opset_imports.get(node.domain, 1)
+        schema = find_ort_schema(node.domain, node.op_type, opset)
+        if schema is None:
+            return True
+        return has_half_kernel(node.domain, node.op_type, schema.operator.since_version)
+
+    return has_kernel
 
 
 def _find_schemas(model: Model) -> dict[tuple[str, str], OrtSchema]:

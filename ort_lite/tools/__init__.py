@@ -1,0 +1,1 @@
+"""Tools with the names and options of onnxruntime's, for `python -m`."""
