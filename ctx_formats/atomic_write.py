@@ -43,7 +43,14 @@ def create_sibling_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
     stem = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
     temporary = path.with_name(f".{stem}.{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
+    try:
+        descriptor = os.open(temporary, flags, 0o666)
+    except FileNotFoundError as exc:
+        from ctx_formats.long_path import explain_length  # noqa: PLC0415 - lazy: rare
+
+        raise FileNotFoundError(
+            exc.errno, explain_length(temporary) or exc.strerror, str(temporary)
+        ) from exc
     note_unfinished(temporary)
     try:
         with os.fdopen(descriptor, "w+b") as file:

@@ -296,8 +296,9 @@ def open_descriptor(path: PathLike, *, follow_symlink: bool) -> int:
             raise _refusal("a socket", path) from exc
         known = exc.errno in (errno.ENOENT, errno.ENOTDIR)
         problem = "no such file" if known else os.strerror(exc.errno or 0)
+        expected = _with_length("a readable file", path) if known else "a readable file"
         raise FormatError(
-            "path", problem, "a readable file", file=str(path), reason=Reason.MISSING_PAYLOAD
+            "path", problem, expected, file=str(path), reason=Reason.MISSING_PAYLOAD
         ) from exc
     except ValueError as exc:  # an embedded NUL
         raise FormatError(
@@ -316,6 +317,14 @@ def _map_file(descriptor: int, size: int, path: PathLike) -> mmap.mmap | None:
         raise FormatError(
             "path", f"cannot be mapped: {exc}", f"{size} bytes", file=str(path)
         ) from exc
+
+
+def _with_length(expected: str, path: PathLike) -> str:
+    """`expected`, with a sentence about the path's length if Windows may have refused that."""
+    from ctx_formats.long_path import explain_length  # noqa: PLC0415 - lazy: rare
+
+    sentence = explain_length(path)
+    return f"{expected}. {sentence}" if sentence else expected
 
 
 def _refusal(actual: str, path: PathLike) -> FormatError:

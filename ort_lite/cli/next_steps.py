@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import FormatError
 from ctx_formats.file_kind import kind_of
+from ctx_formats.long_path import explain_length
 from ort_lite.status import InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def explain_error(exc: OrtLiteError) -> tuple[str, str]:
         return "", ""
     path = _as_typed(Path(cause.file))
     if isinstance(exc, NoSuchFile):
-        return f"{path} does not exist", _similar_model(path)
+        return f"{path} does not exist", explain_length(path) or _similar_model(path)
     if isinstance(exc, InvalidProtobuf) or cause.field == MODEL_FIELD:
         return _explain_content(path, cause)
     return "", ""

@@ -141,7 +141,13 @@ def check_target(target: ContextTarget) -> None:
         raise exists_already(path)
     folder = path.parent
     if not folder.is_dir():
-        raise InvalidArgument(f"the folder of the EP context model does not exist: {folder}")
+        from ctx_formats import long_path  # noqa: PLC0415 - lazy: rare
+
+        sentence = long_path.explain_length(folder, long_path.LONGEST_FOLDER)
+        raise InvalidArgument(
+            f"the folder of the EP context model does not exist: {folder}"
+            + (f". {sentence}" if sentence else "")
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InvalidArgument(f"no permission to write the EP context model into {folder}")
 

@@ -423,8 +423,12 @@ def _open_file(path: str, found_at: str) -> StampedFile:
         return StampedFile(found_at)
     except FormatError as exc:
         if exc.reason is Reason.MISSING_PAYLOAD:
+            from ctx_formats.long_path import explain_length  # noqa: PLC0415 - lazy: rare
+
+            sentence = explain_length(path)
             raise NoSuchFile(
                 f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
+                + (f". {sentence}" if sentence else "")
             ) from exc
         raise InvalidArgument(f"Load model from {path} failed: {exc}") from exc
 

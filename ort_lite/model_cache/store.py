@@ -63,10 +63,21 @@ class CacheStore:
         self.locks = root / "locks"
 
     def prepare(self) -> None:
-        """Make the folders before anything is written; a new cache is this user's alone."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.root, *self.folders, self.locks):
-            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        """Make the folders before anything is written; a new cache is this user's alone.
+
+        Raises:
+            OSError: A folder cannot be made.
+        """
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.root, *self.folders, self.locks):
+                folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        except FileNotFoundError as exc:
+            from ctx_formats import long_path  # noqa: PLC0415 - lazy: rare
+
+            refused = str(exc.filename)
+            sentence = long_path.explain_length(refused, long_path.LONGEST_FOLDER)
+            raise FileNotFoundError(exc.errno, sentence or exc.strerror, refused) from exc
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -42,8 +42,28 @@ OVERRIDES = (
     "bcryptprimitives=n,b;mscoree=;mshtml="
 )
 """Which DLLs are taken from Python's folder before Wine's own; and no .NET, no browser."""
-WITHOUT_COPY_FILE = "import _winapi\ndel _winapi.CopyFile2\n"
-"""Wine 8 exports CopyFile2 and ends the process for it; shutil does without, as before 3.12."""
+SITE_CUSTOMIZE = """\
+import _winapi
+import ntpath
+
+del _winapi.CopyFile2
+ask_final_path = ntpath._getfinalpathname
+
+
+def final_path(path):
+    try:
+        return ask_final_path(path)
+    except OSError as exc:
+        if exc.winerror != 234:
+            raise
+        return "\\\\\\\\?\\\\" + ntpath.abspath(path).removeprefix("\\\\\\\\?\\\\")
+
+
+ntpath._getfinalpathname = final_path
+"""
+"""Wine 8 exports CopyFile2 and ends the process for it; shutil does without, as before 3.12.
+GetFinalPathNameByHandleW fails there for paths over 260 characters with ERROR_MORE_DATA; the
+absolute path is the final one, since Wine makes no symlinks."""
 OURS = ("ctx_formats", "eps", "ort_lite")
 VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
 
@@ -160,7 +180,7 @@ def _python(machine: Machine) -> None:
     # platform.uname() would ask WMI, where Wine ends the process (propsys.VariantToString).
     (machine.python / "_wmi.pyd").unlink(missing_ok=True)
     machine.packages.mkdir(parents=True)
-    (machine.python / "Lib" / "sitecustomize.py").write_text(WITHOUT_COPY_FILE)
+    (machine.python / "Lib" / "sitecustomize.py").write_text(SITE_CUSTOMIZE)
     shutil.rmtree(unpacked)
 
 
