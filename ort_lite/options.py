@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     class SessionGroup(Protocol):
         """A `SharedContexts`, as far as options know it: they only carry it."""
 
+        replaces_models: bool
+
         def join(self, options: SessionOptions) -> SessionOptions:
             """Make sessions with `options` members of the group."""
             ...

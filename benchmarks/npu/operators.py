@@ -24,12 +24,14 @@ from onnx.backend.test.case.node import collect_testcases
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MOST_CASES = 1
-"""Of an operator's version; the first ones, in the order of their names."""
 
+def cases(most: int, operators: set[str]) -> Iterator[tuple[str, str, onnx.ModelProto]]:
+    """Operator, name and model of the chosen cases.
 
-def cases() -> Iterator[tuple[str, str, onnx.ModelProto]]:
-    """Operator, name and model of the chosen cases."""
+    Args:
+        most: Cases of an operator, in the order of their names.
+        operators: Names; empty for all.
+    """
     chosen: dict[str, int] = defaultdict(int)
     skipped = {"If", "Loop", "Scan", "SequenceMap"}
     for case in sorted(collect_testcases(None), key=lambda case: str(case.name)):
@@ -38,19 +40,22 @@ def cases() -> Iterator[tuple[str, str, onnx.ModelProto]]:
             continue
         node = model.graph.node[0]
         key = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
-        if key not in skipped and chosen[key] < MOST_CASES and _is_static(model):
+        if operators and key not in operators:
+            continue
+        if key not in skipped and chosen[key] < most and _is_static(model):
             chosen[key] += 1
             values = case.data_sets[0][0] if case.data_sets else ()
             yield key, case.name, _with_constants(model, values)
 
 
 def _with_constants(model: onnx.ModelProto, values: Sequence[object]) -> onnx.ModelProto:
-    """The model with its later inputs of integers as constants, as models in use have them."""
+    """The model with later inputs of integers or one element as constants, as models in use."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for info, value in list(zip(made.graph.input, values, strict=False))[1:]:
-        if isinstance(value, np.ndarray) and value.dtype in (np.int64, np.int32):
-            made.graph.initializer.append(numpy_helper.from_array(value, info.name))
+        array = np.asarray(value)
+        if array.dtype in (np.int64, np.int32) or (array.size == 1 and array.dtype.kind in "fiub"):
+            made.graph.initializer.append(numpy_helper.from_array(array, info.name))
             made.graph.input.remove(info)
     return made
 
@@ -93,13 +98,13 @@ def _last_line(exc: Exception) -> str:
     return lines[-1][:300] if lines else type(exc).__name__
 
 
-def record(log: Path, platforms: list[str]) -> None:
+def record(log: Path, platforms: list[str], most: int, operators: set[str]) -> None:
     """Append what is not in the log yet."""
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
     recorded = {(entry["case"], entry["platform"]) for entry in map(json.loads, lines)}
     core = ov.Core()
     with log.open("a", encoding="utf-8") as file:
-        for op, name, model in cases():
+        for op, name, model in cases(most, operators):
             for platform in platforms:
                 if (name, platform) in recorded:
                     continue
@@ -157,12 +162,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log", type=Path)
     parser.add_argument("--platforms", default="3720,4000,5010,5020")
+    parser.add_argument("--most", type=int, default=1, help="cases of an operator")
+    parser.add_argument("--operators", default="", help="names, separated by commas")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
         print(table(options.log))
     else:
-        record(options.log, options.platforms.split(","))
+        operators = set(filter(None, options.operators.split(",")))
+        record(options.log, options.platforms.split(","), options.most, operators)
 
 
 if __name__ == "__main__":

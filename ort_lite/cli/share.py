@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ctx_formats.removal import remove_file
 from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
@@ -33,6 +34,7 @@ FORCED = {"ep.context_enable": "1", "ep.context_embed_mode": "0"}
     *("-C", "--config-entries"), "config_pairs", default="", metavar='"KEY|VALUE ..."',
     help="Session configuration entries, in the same form.",
 )  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace existing context models of the group.")
 @session_choice
 @json_option
 def share(
@@ -40,20 +42,31 @@ def share(
     *,
     provider_pairs: str,
     config_pairs: str,
+    force: bool,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
     """Compile MODELS, separated by spaces or commas, as one session group.
 
     Writes MODEL_ctx.onnx next to each model, and one payload file per execution provider, named
-    after the first model. The files appear together or not at all.
+    after the first model. The files appear together or not at all. Existing context models are
+    replaced only with --force, once all new ones are complete.
     """
     paths = [Path(name) for text in models for name in text.split(",") if name]
     if not paths:
         raise click.UsageError("no model named")
     chosen = _merge_options(choice, provider_pairs, config_pairs)
-    targets, reports = _compile_group(paths, chosen)
+    present = [target for target in map(_target, paths) if target.exists()]
+    if present and not force:
+        raise CommandError(
+            ExitCode.COMPILE_FAILED,
+            f"{present[0]} exists already",
+            hint="--force replaces the context models of the group",
+        )
+    replaced = _replaceable_payloads(present)
+    targets, reports = _compile_group(paths, chosen, replace_models=force)
     files = _files(targets)
+    _remove_payloads([path for path in replaced if path not in files])
     if as_json:
         print_json(
             {
@@ -70,13 +83,13 @@ def share(
 
 
 def _compile_group(
-    paths: Sequence[Path], choice: SessionChoice
+    paths: Sequence[Path], choice: SessionChoice, *, replace_models: bool
 ) -> tuple[list[Path], list[SessionReport]]:
     """The context models and their sessions' reports, in the order of `paths`."""
     from ort_lite.context.shared_contexts import SharedContexts
 
     reports = []
-    with SharedContexts() as group:
+    with SharedContexts(replace=replace_models) as group:
         for path in paths:
             with open_session(path, replace(choice, group=group), FORCED) as session:
                 reports.append(session.explain())
@@ -106,6 +119,46 @@ def _files(targets: Sequence[Path]) -> list[Path]:
         if context.payload
     }
     return [*targets, *payloads]
+
+
+def _replaceable_payloads(targets: Sequence[Path]) -> list[Path]:
+    """Payload files of existing context models that no other model can use.
+
+    These are files all of whose payloads belong to `targets`.
+    """
+    from ctx_formats.container_reader import read_container
+    from ctx_formats.copied_file import open_file
+    from ort_lite.cli.model_facts import read_facts
+    from ort_lite.status import OrtLiteError
+
+    used: dict[Path, set[str]] = {}
+    for target in targets:
+        try:
+            facts = read_facts(target)
+        except OrtLiteError:
+            continue  # it is damaged, and names no payload
+        for context in facts.contexts:
+            if context.payload and not context.problem:
+                names = used.setdefault(target.parent / context.payload, set())
+                names.add(context.partition_name or context.node)
+    replaceable = []
+    for path, names in used.items():
+        file = open_file(path)
+        try:
+            if read_container(file.view).entries.keys() <= names:
+                replaceable.append(path)
+        finally:
+            file.close()
+    return replaceable
+
+
+def _remove_payloads(paths: Sequence[Path]) -> None:
+    """Remove payload files of context models that were replaced; a note names one in use."""
+    for path in paths:
+        try:
+            remove_file(path)
+        except OSError as exc:
+            print_note(f"note: {path} is no longer used but cannot be removed: {exc.strerror}")
 
 
 def _merge_options(choice: SessionChoice, provider_pairs: str, config_pairs: str) -> SessionChoice:

@@ -48,9 +48,15 @@ class SharedContexts:
     within one group sessions compile one after the other.
     """
 
-    def __init__(self) -> None:
-        """Create an empty group."""
+    def __init__(self, *, replace: bool = False) -> None:
+        """Create an empty group.
+
+        Args:
+            replace: Whether context models that exist are replaced when the group ends. Payload
+                files are not: the new one has another name.
+        """
         self.id = next(_numbers)
+        self.replaces_models = replace
         self._lock = threading.RLock()
         self._stage = Stage()
         self._payload_files = SharedPayloads()

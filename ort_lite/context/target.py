@@ -90,11 +90,13 @@ def session_target(path: str | None, options: SessionOptions) -> ContextTarget:
         )
     file_name = options.config.get(INITIALIZERS_KEY, "")
     model_path = output_path(output, source)
+    group = options.shared_contexts
     target = ContextTarget(
         model_path=model_path,
         folder=model_path.parent,
         payloads=file_payloads(Path(output) if output else source, embed=_is_embedded(options)),
         prefix=options.config.get(PREFIX_KEY, ""),
+        overwrite=group is not None and group.replaces_models,
         initializers=ExternalInitializers(file_name, threshold=0) if file_name else None,
         signer=signer_of(options),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -115,3 +116,48 @@ def test_a_model_that_nothing_compiles_leaves_no_file(
     assert done.code == 5
     assert "nothing was written" in done.err
     assert names(two[0].parent) == ["a.onnx", "b.onnx"]
+
+
+def test_force_replaces_the_groups_files_and_leaves_no_others(
+    invoke: Invoke, two: tuple[Path, Path]
+) -> None:
+    assert invoke("share", "-e", "openvino", *two).code == 0
+    refused = invoke("share", "-e", "openvino", *two)
+    assert refused.code == 5
+    assert "exists already" in refused.err
+    assert "--force" in refused.err
+    again = invoke("share", "-e", "openvino", "--force", *two, "--json")
+    assert again.code == 0
+    assert names(two[0].parent) == sorted(
+        {"a.onnx", "b.onnx", *(file["path"].rpartition(os.sep)[2] for file in again.json["files"])}
+    )
+    check(two)
+
+
+def test_force_keeps_a_payload_file_that_another_model_uses(
+    invoke: Invoke, two: tuple[Path, Path]
+) -> None:
+    assert invoke("share", "-e", "openvino", *two).code == 0
+    assert invoke("share", "-e", "openvino", "--force", two[0]).code == 0
+    assert BIN in names(two[0].parent)
+    check(two)
+
+
+def test_force_replaces_a_damaged_context_model(invoke: Invoke, two: tuple[Path, Path]) -> None:
+    for path in two:
+        path.with_name(f"{path.stem}_ctx.onnx").write_bytes(b"damaged")
+    assert invoke("share", "-e", "openvino", "--force", *two).code == 0
+    assert names(two[0].parent) == FILES
+    check(two)
+
+
+def test_force_keeps_the_old_files_when_a_model_fails(
+    invoke: Invoke, two: tuple[Path, Path]
+) -> None:
+    assert invoke("share", "-e", "openvino", *two).code == 0
+    old = {name: (two[0].parent / name).read_bytes() for name in FILES}
+    two[1].write_bytes(b"not a model")
+    assert invoke("share", "-e", "openvino", "--force", *two).code != 0
+    two[1].write_bytes(old["b.onnx"])
+    assert names(two[0].parent) == FILES
+    assert all((two[0].parent / name).read_bytes() == old[name] for name in FILES)
