@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.completion import complete_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from ort_lite.ep.factory import Probe
 
     Providers = tuple[tuple[str, Mapping[str, str]], ...]
 
@@ -21,6 +25,14 @@ OPENVINO, OPENCL, CPU = (
 KINDS = ("CPU", "GPU", "NPU")
 _OPTIONS = {OPENVINO: "device_type", OPENCL: "device"}
 """Execution provider to its option that names a device."""
+
+
+def device_option(summary: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --device, passed as `device`: "" if it is not given."""
+    return click.option(
+        "--device", default="", metavar="cpu|gpu|npu[.N]", shell_complete=complete_device,
+        help=summary,
+    )  # fmt: skip
 
 
 def with_device(providers: Providers | None, text: str) -> Providers | None:
@@ -36,9 +48,7 @@ def with_device(providers: Providers | None, text: str) -> Providers | None:
     """
     if not text:
         return providers
-    kind, dot, number = text.upper().partition(".")
-    if kind not in KINDS or (dot and not number.isdecimal()):
-        raise click.UsageError(f"--device {text}: expected cpu, gpu or npu, or gpu.1 for a second")
+    kind, number = parse_device(text)
     if providers is None:
         return _find_provider(kind, number)
     name, options = providers[0]
@@ -48,6 +58,49 @@ def with_device(providers: Providers | None, text: str) -> Providers | None:
             f"--device {text} does not apply to {name}, or conflicts with its options"
         )
     return ((name, {**options, **chosen[1]}), *providers[1:])
+
+
+def parse_device(text: str) -> tuple[str, str]:
+    """Kind and number of a device: ("GPU", "1") of `gpu.1`, ("GPU", "") of `gpu`.
+
+    Raises:
+        UsageError: `text` is not the name of a device.
+    """
+    kind, dot, number = text.upper().partition(".")
+    if kind not in KINDS or (dot and not number.isdecimal()):
+        raise click.UsageError(f"--device {text}: expected cpu, gpu or npu, or gpu.1 for a second")
+    return kind, number
+
+
+def select_devices(probes: Mapping[str, Probe], text: str) -> dict[str, Probe]:
+    """`probes` of the execution providers with a device that `text` names, with no other device.
+
+    Args:
+        probes: By execution provider.
+        text: As for `with_device`; "" selects all.
+
+    Raises:
+        UsageError: `text` is not the name of a device.
+        CommandError: NO_HARDWARE; this machine has no such device.
+    """
+    if not text:
+        return dict(probes)
+    kind, number = parse_device(text)
+    selected = {}
+    for name, probe in probes.items():
+        devices = [device for device in probe.devices if device.kind == kind]
+        if number:
+            devices = [d for d in devices if d.name in _names_of(kind, number)]
+        if devices:
+            selected[name] = replace(probe, devices=tuple(devices), reason="")
+    if not selected:
+        raise _missing_device(f"{kind}.{number}" if number else kind, probes)
+    return selected
+
+
+def _names_of(kind: str, number: str) -> tuple[str, ...]:
+    """OpenVINO's names of a device; a single one has no number."""
+    return (f"{kind}.{number}", kind) if number == "0" else (f"{kind}.{number}",)
 
 
 def _on(name: str, kind: str, number: str) -> tuple[str, Mapping[str, str]] | None:
@@ -96,9 +149,13 @@ def _find_provider(kind: str, number: str) -> Providers:
             continue
         if any(device.kind == kind for device in probe.devices):
             return (chosen,)
+    raise _missing_device(kind, probes)
+
+
+def _missing_device(name: str, probes: Mapping[str, Probe]) -> CommandError:
     present = sorted({device.kind for probe in probes.values() for device in probe.devices})
-    raise CommandError(
+    return CommandError(
         ExitCode.NO_HARDWARE,
-        f"this machine has no {kind} device; found: {', '.join(present)}",
+        f"this machine has no {name} device; found: {', '.join(present)}",
         hint="run ort-lite doctor to see what is missing",
     )

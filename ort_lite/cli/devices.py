@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ort_lite.cli.device_choice import device_option, parse_device, select_devices
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, progress, wrapped_lines
 
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="List execution providers and devices.")
+@device_option("List devices of this kind only; exit code 3 if there are none.")
 @json_option
-def devices(*, as_json: bool) -> ExitCode:
+def devices(*, device: str, as_json: bool) -> ExitCode:
     """List execution providers and their devices, and why others are missing."""
+    if device:
+        parse_device(device)
     with progress("looking for devices"):
         probes, broken = probe_installed()
+    if device:
+        probes, broken = select_devices(probes, device), {}
     if as_json:
         print_json(
             {
@@ -33,8 +39,8 @@ def devices(*, as_json: bool) -> ExitCode:
         return ExitCode.OK
     for ep, probe in probes.items():
         print_line(ep)
-        for device in probe.devices:
-            for line in _lines(device):
+        for listed in probe.devices:
+            for line in _lines(listed):
                 print_line(line)
         if probe.reason:
             print_line(f"  {probe.reason}")

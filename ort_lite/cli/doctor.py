@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.checks import Check, State
+from ort_lite.cli.device_choice import device_option, parse_device, select_devices
 from ort_lite.cli.devices import probe_installed
-from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
 from ort_lite.cpu_baseline import baseline_problem
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from ort_lite.ep.factory import Probe
 
 PACKAGES: Mapping[str, str] = {
     "numpy": "",
@@ -36,14 +39,18 @@ ISA_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_tile", "asimd", 
 
 
 @click.command(short_help="Check this machine's setup.")
+@device_option("Require a device of this kind: exit code 3 if it is absent.")
 @json_option
-def doctor(*, as_json: bool) -> ExitCode:
+def doctor(*, device: str, as_json: bool) -> ExitCode:
     """Check this machine from Python to its devices, and suggest fixes.
 
-    Exit code 3 if something is broken; absent devices and packages are not errors.
+    Exit code 3 if something is broken. Absent devices and packages are not errors, except the
+    device that --device requires.
     """
+    if device:
+        parse_device(device)
     with progress("checking this machine"):
-        checks = tuple(_checks())
+        checks = tuple(_checks(device))
     code = ExitCode.NO_HARDWARE if _any_broken(checks) else ExitCode.OK
     if as_json:
         print_json({"checks": [asdict(check) for check in checks], "exit_code": int(code)})
@@ -59,7 +66,7 @@ def _any_broken(checks: tuple[Check, ...]) -> bool:
     return any(check.state is State.BROKEN for check in checks)
 
 
-def _checks() -> Iterator[Check]:
+def _checks(required: str) -> Iterator[Check]:
     from ort_lite.cli.accelerator_checks import (
         check_gpu,
         check_npu,
@@ -80,7 +87,7 @@ def _checks() -> Iterator[Check]:
     )
     yield from (_package(name, extra) for name, extra in PACKAGES.items())
     if not problem:  # their libraries would end this process
-        yield from _providers()
+        yield from _providers(required)
     if platform.system() == "Linux":
         yield from check_npu(Path("/"), _version("openvino"))
         yield from check_gpu(Path("/"))
@@ -110,8 +117,11 @@ def _package(name: str, extra: str) -> Check:
     )
 
 
-def _providers() -> Iterator[Check]:
+def _providers(required: str) -> Iterator[Check]:
+    """Checks of execution providers, and of the device that --device requires."""
     probes, broken = probe_installed()
+    if required:
+        yield _required_device(probes, required)
     for ep, probe in probes.items():
         names = ", ".join(f"{d.name} ({d.description})" for d in probe.devices)
         state = State.OK if probe.devices else State.ABSENT
@@ -120,6 +130,17 @@ def _providers() -> Iterator[Check]:
     for ep, problem in broken.items():
         fix = "reinstall the package that provides it"
         yield Check(name=ep, state=State.BROKEN, found=problem, fix=fix)
+
+
+def _required_device(probes: Mapping[str, Probe], text: str) -> Check:
+    name = f"{text.upper()} device"
+    try:
+        selected = select_devices(probes, text)
+    except CommandError as exc:
+        fix = "see what the checks of execution providers and devices found"
+        return Check(name=name, state=State.BROKEN, found=str(exc), fix=fix)
+    names = [f"{d.name} of {ep}" for ep, probe in selected.items() for d in probe.devices]
+    return Check(name=name, state=State.OK, found=", ".join(names))
 
 
 def _system() -> str:

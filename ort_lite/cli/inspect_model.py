@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ort_lite.cli.device_choice import device_option, parse_device
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import (
     json_option,
@@ -36,21 +37,37 @@ SHOWN_CHARACTERS = 100
 
 @click.command(short_help="Show the contents of a model file.")
 @click.argument("model", type=click.Path(path_type=Path))
+@device_option("Show EPContext nodes for this kind of device only.")
 @json_option
-def inspect(model: Path, *, as_json: bool) -> ExitCode:
+def inspect(model: Path, *, device: str, as_json: bool) -> ExitCode:
     """Show MODEL's inputs, outputs and operators, and each EPContext node with its payload.
 
     Needs no SDK and no device. Does not verify the digests of payloads: use `ort-lite check`.
     """
     from ort_lite.cli.model_facts import read_facts
 
+    kind, number = parse_device(device) if device else ("", "")
     facts = read_facts(model)
+    if kind:
+        name = f"{kind}.{number}" if number else kind
+        contexts = tuple(c for c in facts.contexts if _is_for(c, name))
+        if not contexts:
+            print_note(f"note: {model} has no EPContext node for {name}")
+        facts = replace(facts, contexts=contexts)
     if as_json:
         print_json(asdict(facts))
         return ExitCode.OK
     for line in _lines(facts):
         print_line(line)
     return ExitCode.OK
+
+
+def _is_for(context: ContextFacts, name: str) -> bool:
+    """Whether a node was compiled for a device: "NPU", or "GPU.1" for a certain one."""
+    recorded = str(context.identity.get("device", "")).partition(":")[0]
+    options = context.options
+    asked = str(options.get("device_type") or options.get("device") or "").upper()
+    return any(device == name or device.startswith(f"{name}.") for device in (recorded, asked))
 
 
 def _lines(facts: ModelFacts) -> Iterator[str]:

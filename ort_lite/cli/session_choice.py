@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ort_lite.cli.compile_progress import compile_progress
-from ort_lite.cli.completion import complete_device, complete_entry, complete_provider
-from ort_lite.cli.device_choice import with_device
+from ort_lite.cli.completion import complete_entry, complete_provider
+from ort_lite.cli.device_choice import device_option, with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import print_note
 from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
@@ -83,10 +83,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         *("-O", "--ep-option", "ep_options"), multiple=True, metavar="[EP.]KEY=VALUE",
         help="Execution-provider option, for example device_type=NPU.",
     )  # fmt: skip
-    @click.option(
-        "--device", default="", metavar="cpu|gpu|npu[.N]", shell_complete=complete_device,
-        help="Device to run on. OpenVINO is preferred; a GPU that it lacks runs through OpenCL.",
-    )  # fmt: skip
+    @device_option("Device to run on. OpenVINO is preferred; a GPU that it lacks runs on OpenCL.")
     @click.option(
         *("-c", "--config", "config"), multiple=True, metavar="KEY=VALUE",
         shell_complete=complete_entry,

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+import pytest
 from onnx.reference import ReferenceEvaluator
+
+from ort_lite.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +30,43 @@ def test_devices_says_what_is_not_here_and_why(invoke) -> None:
     assert result.code == 0
     assert "CPUExecutionProvider" in result.out
     assert result.err == ""
+
+
+def test_devices_of_one_kind_are_listed(invoke) -> None:
+    listed = invoke("devices", "--device", "CPU", "--json").json["execution_providers"]
+    assert "CPUExecutionProvider" in [ep["name"] for ep in listed]
+    assert {device["kind"] for ep in listed for device in ep["devices"]} == {"CPU"}
+    first = invoke("devices", "--device", "cpu.0", "--json").json["execution_providers"]
+    assert {device["name"] for ep in first for device in ep["devices"]} == {"CPU"}
+
+
+@pytest.mark.parametrize("command", ["devices", "doctor"])
+def test_a_device_that_is_not_here_ends_with_3(invoke, command: str) -> None:
+    result = invoke(command, "--device", "npu.7")
+    assert result.code == ExitCode.NO_HARDWARE
+    assert "this machine has no NPU.7 device; found: CPU" in result.out + result.err
+
+
+def test_doctor_finds_a_required_device(invoke) -> None:
+    checks = invoke("doctor", "--device", "cpu", "--json").json["checks"]
+    (device,) = [check for check in checks if check["name"] == "CPU device"]
+    assert device["state"] == "ok"
+    assert "CPU of CPUExecutionProvider" in device["found"]
+
+
+@pytest.mark.parametrize("command", [("devices",), ("doctor",), ("inspect", "model.onnx")])
+def test_a_device_that_is_none_is_refused(invoke, command: tuple[str, ...]) -> None:
+    result = invoke(*command, "--device", "tpu")
+    assert result.code == ExitCode.USAGE
+    assert "expected cpu, gpu or npu" in result.err
+
+
+def test_inspect_shows_contexts_of_one_device(invoke, context: Path) -> None:
+    (found,) = invoke("inspect", context, "--device", "cpu", "--json").json["contexts"]
+    assert found["source"] == OPENVINO
+    other = invoke("inspect", context, "--device", "npu", "--json")
+    assert (other.code, other.json["contexts"]) == (0, [])
+    assert "has no EPContext node for NPU" in other.err
 
 
 def test_doctor_looks_from_python_to_the_devices(invoke) -> None:
