@@ -2,8 +2,9 @@
 
 `python benchmarks/npu/operators.py LOG.jsonl --platforms 3720,4000` appends a line for each case
 and platform, and goes on where an earlier run ended: a case that ends the process is skipped by
-the next one. `--table LOG.jsonl` prints the table. Cases with dynamic shapes, text or control flow
-are left out: the NPU plug-in is given none of these.
+the next one. `--table LOG.jsonl` prints the table; `--write JSON` writes the one by which nodes
+are offered (eps/openvino/support/npu_tables). Cases with dynamic shapes, text or control flow are
+left out: the NPU plug-in is given none of these.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +23,15 @@ import openvino as ov
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
+from eps.openvino.support.npu_table import FORMAT
+from eps.openvino.support.offer import TYPES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+
+FEW = 2
+"""Elements of an input that models in use have as a constant: OneHot's values, Clip's bounds."""
 
 
 def cases(most: int, operators: set[str]) -> Iterator[tuple[str, str, onnx.ModelProto]]:
@@ -49,12 +58,13 @@ def cases(most: int, operators: set[str]) -> Iterator[tuple[str, str, onnx.Model
 
 
 def _with_constants(model: onnx.ModelProto, values: Sequence[object]) -> onnx.ModelProto:
-    """The model with later inputs of integers or one element as constants, as models in use."""
+    """The model with later inputs that are constants in models in use: integers, small ones."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     for info, value in list(zip(made.graph.input, values, strict=False))[1:]:
         array = np.asarray(value)
-        if array.dtype in (np.int64, np.int32) or (array.size == 1 and array.dtype.kind in "fiub"):
+        is_integer = array.dtype in (np.int64, np.int32)
+        if is_integer or (array.size <= FEW and array.dtype.kind in "fiub"):
             made.graph.initializer.append(numpy_helper.from_array(array, info.name))
             made.graph.input.remove(info)
     return made
@@ -157,6 +167,38 @@ def table(log: Path) -> str:
     return "\n".join(lines)
 
 
+def write_table(log: Path, target: Path) -> None:
+    """Write how many cases of each operator compiled, for each platform, as offers need it.
+
+    Cases with element types that the execution provider does not offer are left out.
+    """
+    asked: dict[tuple[str, str, str], bool] = {}
+    for entry in map(json.loads, log.read_text("utf-8").splitlines()):
+        key = entry["op"], entry["case"], entry["platform"]
+        if "convert" in entry:
+            asked.pop(key, None)
+        else:
+            asked[key] = entry.get("compile") == "ok"
+    models = {name: model for _, name, model in cases(most=sys.maxsize, operators=set())}
+    counts: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for (op, name, platform), compiled in sorted(asked.items()):
+        if _has_offered_types(models[name]):
+            counts[op][platform][0] += compiled
+            counts[op][platform][1] += 1
+    release = ov.get_version().partition("-")[0]
+    head = {"format": FORMAT, "openvino": release, "onnx": onnx.__version__}
+    lines = [f"  {json.dumps(op)}: {json.dumps(counts[op])}" for op in sorted(counts)]
+    operators = ",\n".join(lines)
+    start = json.dumps(head).removesuffix("}")
+    target.write_text(f'{start}, "operators": {{\n{operators}\n}}}}\n', encoding="utf-8")
+
+
+def _has_offered_types(model: onnx.ModelProto) -> bool:
+    graph = model.graph
+    kinds = [info.type.tensor_type.elem_type for info in (*graph.input, *graph.output)]
+    return all(kind in TYPES for kind in (*kinds, *(t.data_type for t in graph.initializer)))
+
+
 def main() -> None:
     """Record, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,8 +207,11 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1, help="cases of an operator")
     parser.add_argument("--operators", default="", help="names, separated by commas")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--write", type=Path, metavar="JSON", help="write npu_tables/RELEASE.json")
     options = parser.parse_args()
-    if options.table:
+    if options.write:
+        write_table(options.log, options.write)
+    elif options.table:
         print(table(options.log))
     else:
         operators = set(filter(None, options.operators.split(",")))

@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     import openvino
 
     from ctx_formats.identity import HardwareIdentity
+    from eps.openvino.compile.known_shapes import KnownShapes
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.partition import OpenVINOPartition
     from eps.openvino.sdk.runtime import Runtime
+    from eps.openvino.support.npu_table import NpuTable
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import (
         Compatibility,
@@ -69,7 +71,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         """
         self.options = options
         self._sdk = Sdk(options)
-        self._static_shapes: Mapping[str, Sequence[int]] = {}
+        self._known_shapes: KnownShapes | None = None
         runtime = self._sdk.runtime
         if runtime.without_lock:
             self.startup_hints = StartupHints(MODULES_AFTER_IMPORT)
@@ -109,20 +111,23 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
         self._learn_shapes(view.graph)
         kind, ieee = self.options.kind, self.options.ieee
-        npu, exact = kind == "NPU", kind == "CPU"
+        npu, exact = self._npu_table(), kind == "CPU"
         return capability(view, self._table, ieee=ieee, npu=npu, exact=exact)
+
+    def _npu_table(self) -> NpuTable | None:
+        """Operators that the NPU's compiler accepts; None for other devices."""
+        if self.options.kind != "NPU":
+            return None
+        from eps.openvino.support.npu_table import load_npu_table  # noqa: PLC0415 - lazy: rare
+
+        return load_npu_table(self._identity.sdk_version, self._identity.architecture)
 
     def _learn_shapes(self, graph: Graph) -> None:
         """Infer the shapes inside a model from `reshape_input`, for a device that needs them."""
-        options = self.options
-        if options.reshape and options.needs_static_shapes and graph.outer is None:
-            from ort_lite.ep import infer_static_shapes  # noqa: PLC0415 - lazy: rare
+        if self.options.needs_static_shapes and graph.outer is None:
+            from eps.openvino.compile.known_shapes import learn_shapes  # noqa: PLC0415 - lazy: rare
 
-            sizes = {
-                name: [low if low == high else None for low, high in bounds]
-                for name, bounds in options.reshape.items()
-            }
-            self._static_shapes = infer_static_shapes(graph, sizes)
+            self._known_shapes = learn_shapes(graph, self.options.reshape)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device; of a group, those of the first."""
@@ -146,8 +151,10 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         from eps.openvino.compile.compile_partition import compile_partition  # noqa: PLC0415 - lazy: reload
 
         core = self._sdk.core()
-        options, shapes = self.options, self._static_shapes
-        return [compile_partition(core, options, self._verdicts, one, shapes) for one in fused]
+        from eps.openvino.compile.known_shapes import KnownShapes  # noqa: PLC0415 - lazy: reload
+
+        options, known = self.options, self._known_shapes or KnownShapes()
+        return [compile_partition(core, options, self._verdicts, one, known) for one in fused]
 
     def export_model(self, compiled: CompiledPartition, out: BinaryIO) -> None:
         """Write OpenVINO's blob to `out`."""

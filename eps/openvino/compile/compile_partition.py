@@ -24,11 +24,10 @@ from ort_lite.ep import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import openvino
 
     from ctx_formats.onnx_model import ValueType
+    from eps.openvino.compile.known_shapes import KnownShapes
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.payload.verdict import Verdicts
     from ort_lite.ep import CompiledPartition, FusedNode, Graph
@@ -42,11 +41,11 @@ def compile_partition(
     options: OpenVINOOptions,
     verdicts: Verdicts,
     fused: FusedNode,
-    static_shapes: Mapping[str, Sequence[int]],
+    known: KnownShapes,
 ) -> CompiledPartition:
     """Convert and compile one partition; `verdicts` learns its blob's requirement text.
 
-    `static_shapes` are those of the model's values, as for `fix_shapes`.
+    `known` are the shapes of the whole model.
 
     Raises:
         CompileRefused: OpenVINO cannot convert some of its nodes, or the device compile them.
@@ -55,7 +54,7 @@ def compile_partition(
     """
     try:
         with uncut:
-            return _compile(core, options, verdicts, fused, static_shapes)
+            return _compile(core, options, verdicts, fused, known)
     except ConversionError as exc:
         remedy = remedy_of(RuntimeError(str(exc)))
         if remedy:
@@ -70,11 +69,14 @@ def _compile(
     options: OpenVINOOptions,
     verdicts: Verdicts,
     fused: FusedNode,
-    static_shapes: Mapping[str, Sequence[int]],
+    known: KnownShapes,
 ) -> CompiledPartition:
     graph, name = fused.graph, fused.name
     with read_model(core, graph, ieee=options.ieee) as model:
-        fix_shapes(model, graph, options, static_shapes)
+        fix_shapes(model, graph, options, known)
+        if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
+            reason = "NPU needs static shapes"
+            raise CompileRefused(name, reason, _nodes_behind_dynamic_inputs(model, graph))
         try:
             compiled = core.compile_model(model, options.device, compile_config(options))
         except SDK_ERRORS as exc:
@@ -164,6 +166,18 @@ def _bisect(
     middle = len(indices) // 2
     _bisect(core, graph, indices[:middle], refused, tries)
     _bisect(core, graph, indices[middle:], refused, tries)
+
+
+def _nodes_behind_dynamic_inputs(model: openvino.Model, graph: Graph) -> dict[int, str]:
+    """Nodes that read or make values whose shape only a run knows, with the reason."""
+    names = {name for port in model.inputs if port.partial_shape.is_dynamic for name in port.names}
+    reason = "NPU needs static shapes, and the shape of '{}' is unknown before the run"
+    reading = {
+        index: reason.format(dynamic)
+        for index, node in enumerate(graph.nodes)
+        if (dynamic := next((name for name in node.inputs if name in names), ""))
+    }
+    return {**_dynamic_nodes(model, graph), **reading}
 
 
 def _dynamic_nodes(model: openvino.Model, graph: Graph) -> dict[int, str]:

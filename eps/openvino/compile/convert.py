@@ -18,11 +18,12 @@ from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import openvino
 
     from ctx_formats.onnx_model import Tensor, ValueInfo
+    from eps.openvino.compile.known_shapes import KnownShapes
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.ep import Graph
 
@@ -180,7 +181,7 @@ def fix_shapes(
     model: openvino.Model,
     graph: Graph,
     options: OpenVINOOptions,
-    static_shapes: Mapping[str, Sequence[int]],
+    known: KnownShapes,
 ) -> None:
     """Apply `reshape_input` to the inputs it names; check that the device accepts the shapes.
 
@@ -188,20 +189,20 @@ def fix_shapes(
         model: Of the partition.
         graph: The partition.
         options: The execution provider's.
-        static_shapes: Shapes that values inside the whole model have where its inputs have those
-            of `reshape_input`; for a device that needs static shapes.
+        known: Shapes of the whole model.
 
     Raises:
         InvalidArgument: `reshape_input` names an input of this model with another rank.
-        EPFail: The device needs static shapes and a dimension is dynamic.
+        EPFail: The device needs static shapes, and a dimension is dynamic that `reshape_input` of
+            the model's inputs would fix.
         ConversionError: The same of a value of unknown rank.
     """
     shapes = {}
     for info in graph.inputs:
         bounds = options.reshape.get(info.name)
         if bounds is None:
-            if info.name in static_shapes:
-                shapes[info.name] = ov.PartialShape(list(static_shapes[info.name]))
+            if info.name in known.values:
+                shapes[info.name] = ov.PartialShape(list(known.values[info.name]))
             continue
         shape = info.type.shape if isinstance(info.type, TensorType) else None
         if shape is not None and len(shape) != len(bounds):
@@ -218,10 +219,12 @@ def fix_shapes(
         except SDK_ERRORS as exc:
             raise ConversionError(f"reshape_input: {sdk_text(exc)}") from exc
     if options.needs_static_shapes:
-        _require_static(model, graph, options)
+        _require_static(model, graph, options, known)
 
 
-def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOptions) -> None:
+def _require_static(
+    model: openvino.Model, graph: Graph, options: OpenVINOOptions, known: KnownShapes
+) -> None:
     free = []
     ready = []
     unknown = []
@@ -235,7 +238,7 @@ def _require_static(model: openvino.Model, graph: Graph, options: OpenVINOOption
         free.append(f"{info.name}{list(shape)}")
         sizes = [str(d) if isinstance(d, int) and d > 0 else "1" for d in shape]
         ready.append(f"{info.name}[{','.join(sizes)}]")
-    if free:
+    if free and not known.inputs_are_static:
         raise EPFail(
             f"{options.device} needs static shapes and these inputs have free dimensions: "
             f"{', '.join(free)}. Fix them with provider option reshape_input, for example "

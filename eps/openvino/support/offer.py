@@ -13,6 +13,7 @@ from ort_lite.ep import Capability, element_text, type_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eps.openvino.support.npu_table import NpuTable
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import GraphView
 
@@ -43,7 +44,7 @@ def capability(
     table: SupportTable,
     *,
     ieee: bool = False,
-    npu: bool = False,
+    npu: NpuTable | None = None,
     exact: bool = True,
 ) -> Capability:
     """Support or refusal of every candidate.
@@ -52,7 +53,7 @@ def capability(
         view: The candidates.
         table: Operators that OpenVINO computes correctly.
         ieee: Whether nodes that lose NaN are refused, too.
-        npu: Whether nodes that end the NPU's compiler are refused, too.
+        npu: Operators that the NPU's compiler accepts; None for other devices.
         exact: Whether the device's quotients can be had to the bit: on a CPU.
     """
     supported = set()
@@ -62,8 +63,8 @@ def capability(
     for index in view.candidates:
         facts = NodeFacts(view.graph, index, bounded, release)
         reason = refusal(facts, table)
-        if npu and not reason:
-            reason = _npu_problem(facts)
+        if npu is not None and not reason:
+            reason = _npu_problem(facts, npu)
         if not exact and not reason:
             reason = _quotient_problem(facts)
         if ieee and not reason:
@@ -90,11 +91,11 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     )
 
 
-def _npu_problem(facts: NodeFacts) -> str:
+def _npu_problem(facts: NodeFacts, table: NpuTable) -> str:
     node = facts.node
     position = NPU_CONSTANTS.get(node.op_type) if node.domain == "" else None
     if position is None or not facts.is_runtime(position):
-        return ""
+        return table.problem(node.domain, node.op_type)
     return f"'{node.inputs[position]}' is not constant, which ends the NPU's compiler"
 
 

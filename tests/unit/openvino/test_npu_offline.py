@@ -152,6 +152,24 @@ def test_what_ends_the_compiler_is_left_to_the_next_provider(
         assert made.explain().node_counts() == {OPENVINO: 2}
 
 
+def test_a_value_whose_shape_only_a_run_knows_is_left_to_the_next_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["n"]),
+        helper.make_node("Cast", ["n"], ["c"], to=1),
+        helper.make_node("DynamicQuantizeLinear", ["c"], ["q", "qs", "qz"]),
+        helper.make_node("DequantizeLinear", ["q", "qs", "qz"], ["d"]),
+        helper.make_node("Relu", ["d"], ["y"]),
+    ]
+    proto = model(nodes, [("x", [3])], [("y", None)]).SerializeToString()
+    with ort.InferenceSession(proto, everything(), providers=OFFLINE) as made:
+        fallen = made.explain().fallen_nodes()[OPENVINO]
+        assert {"DequantizeLinear", "Relu"} <= fallen.keys()
+        assert "the shape of 'q' is unknown before the run" in str(made.explain())
+
+
 def test_a_value_of_unknown_rank_is_left_to_the_next_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
