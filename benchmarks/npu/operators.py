@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+SHAPED_BY_VALUE = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow")
+"""Operators whose only input, a constant in models in use, is their output's shape."""
 FEW = 2
 """Elements of an input that models in use have as a constant: OneHot's values, Clip's bounds."""
 
@@ -42,7 +44,7 @@ def cases(most: int, operators: set[str]) -> Iterator[tuple[str, str, onnx.Model
         operators: Names; empty for all.
     """
     chosen: dict[str, int] = defaultdict(int)
-    skipped = {"If", "Loop", "Scan", "SequenceMap"}
+    skipped = {"If", "Loop", "Scan", "SequenceMap", *SHAPED_BY_VALUE}
     for case in sorted(collect_testcases(None), key=lambda case: str(case.name)):
         model = case.model
         if model is None or len(model.graph.node) != 1 or "_expanded" in case.name:
@@ -172,17 +174,17 @@ def write_table(log: Path, target: Path) -> None:
 
     Cases with element types that the execution provider does not offer are left out.
     """
-    asked: dict[tuple[str, str, str], bool] = {}
+    outcomes: dict[tuple[str, str, str], bool] = {}
     for entry in map(json.loads, log.read_text("utf-8").splitlines()):
         key = entry["op"], entry["case"], entry["platform"]
         if "convert" in entry:
-            asked.pop(key, None)
+            outcomes.pop(key, None)
         else:
-            asked[key] = entry.get("compile") == "ok"
+            outcomes[key] = outcomes.get(key, False) or entry.get("compile") == "ok"
     models = {name: model for _, name, model in cases(most=sys.maxsize, operators=set())}
     counts: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    for (op, name, platform), compiled in sorted(asked.items()):
-        if _has_offered_types(models[name]):
+    for (op, name, platform), compiled in sorted(outcomes.items()):
+        if name in models and _has_offered_types(models[name]):
             counts[op][platform][0] += compiled
             counts[op][platform][1] += 1
     release = ov.get_version().partition("-")[0]

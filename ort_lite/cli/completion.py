@@ -16,13 +16,6 @@ def complete_provider(_: click.Context, __: click.Parameter, typed: str) -> list
     return [name for name in names if name.startswith(typed.lower())]
 
 
-def complete_device(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """Kinds of devices that begin with `typed`."""
-    from ort_lite.cli.device_choice import KINDS
-
-    return [kind.lower() for kind in KINDS if kind.lower().startswith(typed.lower())]
-
-
 def complete_entry(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     """Session configuration entries that begin with `typed`, with their equals sign."""
     from ort_lite.cli.ignored_settings import ENTRIES

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ort_lite.cli.completion import complete_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -25,6 +24,11 @@ OPENVINO, OPENCL, CPU = (
 KINDS = ("CPU", "GPU", "NPU")
 _OPTIONS = {OPENVINO: "device_type", OPENCL: "device"}
 """Execution provider to its option that names a device."""
+
+
+def complete_device(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """Kinds of devices that begin with `typed`."""
+    return [kind.lower() for kind in KINDS if kind.lower().startswith(typed.lower())]
 
 
 def device_option(summary: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -58,6 +62,21 @@ def with_device(providers: Providers | None, text: str) -> Providers | None:
             f"--device {text} does not apply to {name}, or conflicts with its options"
         )
     return ((name, {**options, **chosen[1]}), *providers[1:])
+
+
+def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
+    """Probe of each installed execution provider, and import errors of broken ones."""
+    from ort_lite.providers.catalog import entries
+    from ort_lite.status import EPFail
+
+    probes: dict[str, Probe] = {}
+    broken: dict[str, str] = {}
+    for name, entry in entries().items():
+        try:
+            probes[name] = entry.load().probe()
+        except EPFail as exc:
+            broken[name] = exc.message
+    return probes, broken
 
 
 def parse_device(text: str) -> tuple[str, str]:
@@ -137,8 +156,6 @@ def _find_provider(kind: str, number: str) -> Providers:
     Only OpenVINO has NPUs: its own error says what is missing, and it can compile for an
     absent one.
     """
-    from ort_lite.cli.devices import probe_installed
-
     if kind == "NPU":
         return ((OPENVINO, {"device_type": f"{kind}.{number}" if number else kind}),)
     probes, _ = probe_installed()

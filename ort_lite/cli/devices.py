@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ort_lite.cli.device_choice import device_option, parse_device, select_devices
+from ort_lite.cli.device_choice import device_option, parse_device, probe_installed, select_devices
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, progress, wrapped_lines
 
@@ -47,21 +47,6 @@ def devices(*, device: str, as_json: bool) -> ExitCode:
     for ep, problem in broken.items():
         print_line(f"{ep}\n  {problem}")
     return ExitCode.OK
-
-
-def probe_installed() -> tuple[dict[str, Probe], dict[str, str]]:
-    """Probe of each installed execution provider, and import errors of broken ones."""
-    from ort_lite.providers.catalog import entries
-    from ort_lite.status import EPFail
-
-    probes: dict[str, Probe] = {}
-    broken: dict[str, str] = {}
-    for name, entry in entries().items():
-        try:
-            probes[name] = entry.load().probe()
-        except EPFail as exc:
-            broken[name] = exc.message
-    return probes, broken
 
 
 def _lines(device: DeviceInfo) -> Iterator[str]:

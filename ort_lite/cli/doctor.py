@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.checks import Check, State
-from ort_lite.cli.device_choice import device_option, parse_device, select_devices
-from ort_lite.cli.devices import probe_installed
+from ort_lite.cli.device_choice import (
+    device_option,
+    parse_device,
+    probe_installed,
+    select_devices,
+)
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress
 from ort_lite.cpu_baseline import baseline_problem

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ort_lite.cli.devices import probe_installed
+from ort_lite.cli.device_choice import probe_installed
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
 from ort_lite.cli.output import json_option, print_json, print_line, print_table, progress

@@ -66,8 +66,8 @@ def _is_for(context: ContextFacts, name: str) -> bool:
     """Whether a node was compiled for a device: "NPU", or "GPU.1" for a certain one."""
     recorded = str(context.identity.get("device", "")).partition(":")[0]
     options = context.options
-    asked = str(options.get("device_type") or options.get("device") or "").upper()
-    return any(device == name or device.startswith(f"{name}.") for device in (recorded, asked))
+    selected = str(options.get("device_type") or options.get("device") or "").upper()
+    return any(device == name or device.startswith(f"{name}.") for device in (recorded, selected))
 
 
 def _lines(facts: ModelFacts) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import mmap
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -105,7 +106,8 @@ class ContextPromises(EpUnderTest):
         path = tmp_path / "payload"
         path.write_bytes(export_model(context_ep, compiled))
         restored = context_ep.import_model(map_file(path), io_of(graph))
-        path.unlink()
+        if os.name == "posix":  # Windows removes no file that is mapped
+            path.unlink()
         gc.collect()
         assert_same(graph, taken, compiled, restored)
         restored.release()

@@ -36,10 +36,10 @@ class NpuTable:
     def problem(self, domain: str, op_type: str) -> str:
         """Why a node of this operator is not offered; "" if it is."""
         key = op_type if domain == "" else f"{domain}:{op_type}"
-        compiled, asked = self.counts.get(key, (0, 0))
-        if compiled or not asked:
+        compiled, total = self.counts.get(key, (0, 0))
+        if compiled or not total:
             return ""
-        which = "the only case" if asked == 1 else f"all {asked} cases"
+        which = "the only case" if total == 1 else f"all {total} cases"
         return f"Intel's NPU compiler refuses {which} of {key} for NPU {self.platform}"
 
 
@@ -58,8 +58,8 @@ def load_npu_table(openvino: str, platform: str) -> NpuTable:
     if content.get("format") != FORMAT:
         return NpuTable(platform, {})
     counts = {
-        name: (asked[platform][0], asked[platform][1])
-        for name, asked in content["operators"].items()
-        if platform in asked
+        name: (platforms[platform][0], platforms[platform][1])
+        for name, platforms in content["operators"].items()
+        if platform in platforms
     }
     return NpuTable(platform, counts)
