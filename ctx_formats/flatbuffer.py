@@ -287,8 +287,11 @@ class Table:
         return Table(self._buffer, place + offset, name, self._depth + 1)
 
     def _scalar(self, index: int, name: str, kind: struct.Struct, default: int) -> int:
-        place = self._place(index, kind.size)
-        return _integer(self._buffer.data, place, kind, name) if place else default
+        place = self._place(index, kind.size, name)
+        if not place:
+            return default
+        value: int = kind.unpack_from(self._buffer.data, place)[0]
+        return value
 
     def _integers(self, index: int, code: str, name: str, most: int | None) -> tuple[int, ...]:
         start, count = self._vector(index, struct.calcsize(f"<{code}"), name)
@@ -296,17 +299,20 @@ class Table:
             raise FormatError(name, f"{count} elements", f"{most} at most")
         return tuple(map(int, self._buffer.numbers(start, count, code, name))) if count else ()
 
-    def _place(self, index: int, width: int) -> int:
+    def _place(self, index: int, width: int, name: str = "") -> int:
         """Offset of the field's value of `width` bytes; 0 if the field is absent."""
         entry = self._fields + 4 + 2 * index
         if entry + 2 > self._end:
             return 0
-        offset = _integer(self._buffer.data, entry, _U16, self._field)
+        # The table was checked to lie inside the buffer, with its list of fields.
+        offset: int = _U16.unpack_from(self._buffer.data, entry)[0]
         if not offset:
             return 0
         if not 4 <= offset <= self._length - width:
             raise FormatError(
-                f"{self._field} field {index}", f"at byte {offset}", f"inside {self._length} bytes"
+                name or f"{self._field} field {index}",
+                f"at byte {offset}",
+                f"inside {self._length} bytes",
             )
         return self._start + offset
 

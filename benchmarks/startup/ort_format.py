@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,12 @@ def _measure_turn(paths: Mapping[str, str]) -> dict[str, list[float]]:
 
 def _run(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    # With it, each process would compile the modules that it imports.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment
+    )
+    return done.stdout
 
 
 if __name__ == "__main__":

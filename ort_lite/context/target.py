@@ -132,7 +132,8 @@ def check_target(target: ContextTarget) -> None:
 
     Raises:
         Fail: The context model exists and is not to be overwritten.
-        InvalidArgument: Its folder is missing or cannot be written to.
+        InvalidArgument: Its folder is missing or cannot be written to, or its name is that of a
+            file in the ORT format.
     """
     path = target.model_path
     if isinstance(target.payloads, PayloadFiles | Callback):
@@ -141,6 +142,11 @@ def check_target(target: ContextTarget) -> None:
         return
     if not target.overwrite and (path.exists() or path.is_symlink()):
         raise exists_already(path)
+    if path.name.lower().endswith(".ort"):
+        raise InvalidArgument(
+            f"{path}: context models are written in ONNX, and a session reads this name in the ORT "
+            "format. Give a name that ends in .onnx; `ort-lite convert` makes an .ort file of it."
+        )
     folder = path.parent
     if not folder.is_dir():
         from ctx_formats import long_path  # noqa: PLC0415 - lazy: rare

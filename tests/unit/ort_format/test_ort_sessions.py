@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ort_models import CPU, mixed, run_in_onnxruntime, save_by_onnxruntime, with_version
-from small_models import feed, mlp
+from small_models import feed, mlp, sandwich
 
 import ort_lite as ort
 from ort_lite.model import loader
+from ort_lite.start.ort_conversion import write_ort_file
 
 OPENVINO = "OpenVINOExecutionProvider"
 ROOT = Path(__file__).parents[3]
@@ -219,3 +220,30 @@ def test_the_model_cache_keeps_what_is_compiled_from_the_ort_format(tmp_path: Pa
             )
             states.append(session._state.model.cache.state)
     assert states == ["stored", "hit"]
+
+
+@pytest.mark.parametrize("embed", ["0", "1"])
+def test_a_context_model_in_the_ort_format_reloads(tmp_path: Path, embed: str) -> None:
+    proto = sandwich()
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    options = ort.SessionOptions()
+    options.add_session_config_entry("ep.context_enable", "1")
+    options.add_session_config_entry("ep.context_embed_mode", embed)
+    with ort.InferenceSession(tmp_path / "m.onnx", options, providers=[OPENVINO]) as session:
+        expected = session.run(None, feed(proto))
+    loaded = loader.load(str(tmp_path / "m_ctx.onnx"), ort.SessionOptions())
+    write_ort_file(loaded.model, tmp_path / "m_ctx.ort")
+    with ort.InferenceSession(tmp_path / "m_ctx.ort", providers=[OPENVINO]) as session:
+        require_equal(session.run(None, feed(proto)), expected)
+    with pytest.raises(Exception, match="is not compatible with any execution provider"):
+        run_in_onnxruntime((tmp_path / "m_ctx.ort").read_bytes(), feed(proto))
+
+
+def test_a_context_model_with_the_name_of_the_ort_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
+    options = ort.SessionOptions()
+    options.add_provider(OPENVINO)
+    compiler = ort.ModelCompiler(options, str(tmp_path / "m.onnx"))
+    with pytest.raises(ort.InvalidArgument, match="context models are written in ONNX"):
+        compiler.compile_to_file(str(tmp_path / "c.ort"))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
