@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import helper
 from small_models import feed, mlp, model
+from system_limits import needs_posix
 
 import ort_lite as ort
 from eps.opencl import FACTORY
@@ -29,6 +30,7 @@ def test_devices_are_told_apart() -> None:
     assert len(identities) == len(devices)
 
 
+@needs_posix  # PyPI has no PoCL for Windows
 def test_a_platform_with_a_cpu_is_found_without_any_setting() -> None:
     """PoCL comes with pyopencl's extra; where it fails its trial the probe says so."""
     probe = FACTORY.probe()

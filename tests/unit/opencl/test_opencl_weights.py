@@ -15,6 +15,7 @@ import pytest
 from onnx import helper
 from opencl_devices import device_names
 from small_models import feed, model
+from system_limits import needs_posix, needs_removal_while_open
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
@@ -186,6 +187,7 @@ assert np.allclose(found, np.frombuffer(data, np.float32).reshape(1024, -1).sum(
 """
 
 
+@needs_posix  # Wine shows /proc, but not of the process that asks
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no smaps_rollup here")
 @pytest.mark.parametrize("how", ["map", "copy"])
 def test_mapped_weights_take_no_memory_of_their_own(tmp_path: Path, device: str, how: str) -> None:
@@ -222,6 +224,7 @@ def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
     assert not held._blocks
 
 
+@needs_removal_while_open
 def test_mapped_bytes_outlive_what_the_caller_drops(tmp_path: Path, device: str) -> None:
     """The device's buffer is who owns the map by then; without it the process would die."""
     path = tmp_path / "weights"
