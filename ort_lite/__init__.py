@@ -64,6 +64,12 @@ _HOMES = {
         "GraphOptimizationLevel",
         "SessionOptions",
     ),
+    "ort_lite.packages.model_package": (
+        "ModelPackage",
+        "NoSuitableVariant",
+        "PackageSelection",
+    ),
+    "ort_lite.packages.variant_verdict": ("VariantVerdict",),
     "ort_lite.planning.assignment_info": ("OrtEpAssignedNode", "OrtEpAssignedSubgraph"),
     "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
     "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
@@ -164,6 +170,10 @@ if TYPE_CHECKING:
     from ort_lite.options import ExecutionOrder as ExecutionOrder
     from ort_lite.options import GraphOptimizationLevel as GraphOptimizationLevel
     from ort_lite.options import SessionOptions as SessionOptions
+    from ort_lite.packages.model_package import ModelPackage as ModelPackage
+    from ort_lite.packages.model_package import NoSuitableVariant as NoSuitableVariant
+    from ort_lite.packages.model_package import PackageSelection as PackageSelection
+    from ort_lite.packages.variant_verdict import VariantVerdict as VariantVerdict
     from ort_lite.planning.assignment_info import OrtEpAssignedNode as OrtEpAssignedNode
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph as OrtEpAssignedSubgraph
     from ort_lite.providers.catalog import get_all_providers as get_all_providers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing, nullcontext
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
@@ -52,6 +52,22 @@ def _keeps_bytes(options: object) -> bool:
     return all(config.get(key) == "1" for key in IN_PLACE_KEYS)
 
 
+def _is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether a session's model is a folder with a manifest."""
+    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):  # noqa: PTH112 - a start goes without pathlib
+        return False
+    return os.path.exists(os.path.join(source, "manifest.json"))  # noqa: PTH110, PTH118 - as above
+
+
+def _read_metadata(source: object, options: SessionOptions) -> ModelMetadata:
+    """The model's metadata, read before the session is made."""
+    from ort_lite.model import loader  # noqa: PLC0415 - lazy: rare
+    from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - lazy: reload
+
+    with closing(loader.load(source, options)) as loaded:
+        return ModelMetadata.of(loaded.model)
+
+
 class InferenceSession(RunForms):
     """A model ready to run; `run` may be called from many threads at once.
 
@@ -71,7 +87,8 @@ class InferenceSession(RunForms):
         """Load, partition and compile, or reload.
 
         Args:
-            path_or_bytes: A model file, or the bytes of one.
+            path_or_bytes: A model file, the bytes of one, or a model package: its folder or a
+                ModelPackage, of which the variant that fits this machine is loaded.
             sess_options: Copied; later changes do not reach the session.
             providers: Execution providers in order of preference, each a name or a pair
                 (name, options). None takes all that are installed and have a device. The CPU
@@ -98,7 +115,7 @@ class InferenceSession(RunForms):
         self._lost_threads = False
         if isinstance(path_or_bytes, bytearray | memoryview) and not _keeps_bytes(sess_options):
             path_or_bytes = bytes(path_or_bytes)  # its owner may write to it; a fallback reads it
-        self._source = path_or_bytes
+        self._origin = path_or_bytes
         fallback = provider_list.Fallback(enabled=self._enable_fallback, providers=providers)
         with _membership(sess_options):
             try:
@@ -135,12 +152,24 @@ class InferenceSession(RunForms):
         # what the model's own configuration and the process's threads add.
         initial_options = (sess_options or SessionOptions()).snapshot()
         options = provider_list.with_shared_threads(initial_options.snapshot())
+        source: object = self._origin
+        notes: tuple[str, ...] = ()
+        if _is_package(source):
+            from ort_lite.packages.session_start import start_from_package  # noqa: PLC0415 - lazy: rare
+
+            chosen = start_from_package(source, options, named)
+            source, options, named, notes = (
+                *(chosen.model_path, chosen.options, chosen.named),
+                chosen.notes,
+            )
         if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
             from ort_lite.model.ort_config import configure_from_model  # noqa: PLC0415 - lazy: rare
 
             plain = options
-            options = configure_from_model(plain, lambda: self._metadata(plain), os.environ)
-        requests = provider_list.choose_requests(options, named, lambda: self._metadata(options))
+            options = configure_from_model(plain, lambda: _read_metadata(source, plain), os.environ)
+        requests = provider_list.choose_requests(
+            options, named, lambda: _read_metadata(source, options)
+        )
         loaded = begun if named or held else provider_list.begin_all(requests)
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
@@ -157,13 +186,14 @@ class InferenceSession(RunForms):
         log_scope = scope_of(options)
         try:
             with logging_as(log_scope), _membership(options):
-                state = loader.load(self._source, requests)
+                state = loader.load(source, requests)
         except BaseException:
             loader.services.close()
             raise
         self._initial_options, self._options, self._log_scope = initial_options, options, log_scope
         self._loader, self._clock, self._services = loader, clock, loader.services
-        self._state, self._lost_threads = state, False
+        state = replace(state, notes=(*notes, *state.notes)) if notes else state
+        self._source, self._state, self._lost_threads = source, state, False
         self._install(self._present())
         clock.stop()
         if state.job is not None:
@@ -181,14 +211,6 @@ class InferenceSession(RunForms):
         if line is not None:
             with logging_as(self._log_scope):
                 log.warning("%s", line)
-
-    def _metadata(self, options: SessionOptions) -> ModelMetadata:
-        """The model's metadata, read before the session is made."""
-        from ort_lite.model import loader  # noqa: PLC0415 - lazy: rare
-        from ort_lite.model.info import ModelMetadata  # noqa: PLC0415 - lazy: reload
-
-        with closing(loader.load(self._source, options)) as loaded:
-            return ModelMetadata.of(loaded.model)
 
     def _fall_back_after(self, error: EPFail, failed: PreparedGraph) -> PreparedGraph:
         from ort_lite.run_fallback import start_on_cpu  # noqa: PLC0415 - lazy: rare

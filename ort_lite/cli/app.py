@@ -21,6 +21,7 @@ from ort_lite.cli.ignored_settings import note_variables
 from ort_lite.cli.inspect_model import check, explain, inspect
 from ort_lite.cli.next_steps import explain_error
 from ort_lite.cli.output import escape_unencodable, print_json, print_note
+from ort_lite.cli.package import package
 from ort_lite.cli.run_model import run
 from ort_lite.cli.share import share
 from ort_lite.cli.signing import keygen, sign, verify
@@ -51,7 +52,7 @@ def root(context: click.Context) -> None:
 
 COMMANDS = (
     *(devices, doctor, compile_model, inspect, check, run, bench, explain, hw, cache, share),
-    *(keygen, sign, verify, convert),
+    *(keygen, sign, verify, convert, package),
 )
 for command in COMMANDS:
     root.add_command(command)

@@ -48,6 +48,8 @@ ENTRIES = frozenset(
         "session.model_external_initializers_map",
         "session.optimized_model_external_initializers_file_name",
         "session.optimized_model_external_initializers_min_size_in_bytes",
+        "session.package_component",
+        "session.package_fallback",
         "session.placement",
         "session.record_ep_graph_assignment_info",
         "session.require_payload_digest",

@@ -115,7 +115,7 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
                 _parse_providers(eps or _choose_implied(device, kwargs), ep_options), device
             ),
             config=dict(key_value(text, "--config") for text in config),
-            dimensions=dict(_parse_dimension(text) for text in dims),
+            dimensions=dict(parse_dimension(text) for text in dims),
             policy=policy or "",
         )
         return command(*args, choice=choice, **kwargs)
@@ -248,7 +248,12 @@ def _devices_open(options: SessionOptions, choice: SessionChoice) -> bool:
     return True
 
 
-def _parse_dimension(text: str) -> tuple[str, int]:
+def parse_dimension(text: str) -> tuple[str, int]:
+    """Name and size of `NAME=SIZE`.
+
+    Raises:
+        UsageError: It is something else.
+    """
     name, value = key_value(text, "--dim")
     if not value.isascii() or not value.isdigit() or int(value) < 1:
         raise click.UsageError(f"--dim {text}: expected a size of at least 1")

@@ -74,7 +74,7 @@ def sign(
     from ort_lite.options import SessionOptions
 
     target = output or model
-    record = sign_file(model, target, _signer(key, passphrase_file), SessionOptions())
+    record = sign_file(model, target, open_signer(key, passphrase_file), SessionOptions())
     files = [{"path": one.location, "covered": one.part} for one in record.files]
     if as_json:
         print_json({"model": str(target), "key": record.key_id, "files": files})
@@ -127,7 +127,7 @@ def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str,
     return {entry: str(path) for entry, path in named.items() if path is not None}
 
 
-def _signer(key: Path, passphrase_file: Path | None) -> Signer:
+def open_signer(key: Path, passphrase_file: Path | None) -> Signer:
     """Open the private key; prompts for its passphrase on a terminal if no file has it.
 
     Raises:

@@ -182,7 +182,9 @@ def _require_sound(loaded: loader.LoadedModel, options: SessionOptions) -> None:
 
 def _sign_files(model: Model, folder: Path | None) -> tuple[SignedFile, ...]:
     """Files that the bytes of a model say nothing of: weights, and payloads without notes."""
-    weights = {t.data.location for t in _tensors(model.graph) if isinstance(t.data, ExternalData)}
+    weights = {
+        t.data.location for t in all_tensors(model.graph) if isinstance(t.data, ExternalData)
+    }
     payloads = _unproven_payloads(model)
     if (weights or payloads) and folder is None:
         raise Fail(
@@ -214,7 +216,7 @@ def _unproven_payloads(model: Model) -> set[str]:
     return {n.payload_path for n in nodes if n.main_context and not n.embed_mode}
 
 
-def _tensors(graph: GraphDef) -> Iterator[Tensor]:
+def all_tensors(graph: GraphDef) -> Iterator[Tensor]:
     """Every tensor of a graph and of its bodies, in whichever place."""
     for part in walk(graph):
         yield from part.initializers.values()

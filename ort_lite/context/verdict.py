@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.errors import Reason
 from ort_lite.context.hints import recompile_hint, refusal_of
+from ort_lite.context.keys import SUBOPTIMAL_KEY
 from ort_lite.ep.interface import CompiledModelCompatibility, SupportsOptionPromises
 from ort_lite.status import Fail, InvalidGraph
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import CheckedNode
     from ort_lite.ep.interface import SupportsEpContext
     from ort_lite.options import SessionOptions
-
-SUBOPTIMAL_KEY = "session.fail_on_suboptimal_compiled_model"
 
 
 def require_fit(

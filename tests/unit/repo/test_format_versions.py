@@ -16,11 +16,13 @@ from eps.openvino.support import table
 from ort_lite.cli import output
 from ort_lite.hw import cross_result, report, result
 from ort_lite.model_cache import entry, source_digest, store, transfer
+from ort_lite.packages import variant_notes
 from ort_lite.probing import probe
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "compatibility.md"
 VERSIONS = {
     "context model, `notes` of an EPContext node": notes.FORMAT,
+    '`executor_info["ort_lite"]` of a model package': variant_notes.FORMAT,
     "payload container": container.VERSION,
     "signature of a model": signatures.FORMAT,
     "OpenCL payload": payload.VERSION,

@@ -1,0 +1,195 @@
+"""ModelPackage: a model package on this machine, and the variant that fits it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ctx_formats.errors import FormatError, Reason
+from ctx_formats.package_reader import read_package
+from ort_lite.options import SessionOptions
+from ort_lite.packages.variant_verdict import SCORES, VariantJudge, VariantVerdict
+from ort_lite.providers.provider_list import choose_requests, read_requests
+from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_formats.package_manifest import PackageComponent
+    from ctx_formats.package_reader import PackageFolder
+    from ort_lite.model.info import ModelMetadata
+    from ort_lite.providers.provider_list import ProviderRequest
+
+COMPONENT_KEY = "session.package_component"
+NO_VARIANT = "No suitable model variant found for the configured execution providers."
+
+
+class NoSuitableVariant(Fail):
+    """FAIL: no variant of a package may run here, with ONNX Runtime's text.
+
+    Attributes:
+        selection: Every variant with its reason.
+    """
+
+    def __init__(self, selection: PackageSelection, hint: str) -> None:
+        """Build the message from the selection's reasons and `hint`."""
+        reasons = "; ".join(map(str, selection.verdicts)) or "the component has no variants"
+        super().__init__(f"{NO_VARIANT} {selection.package}: {reasons}. To fix this: {hint}.")
+        self.selection = selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageSelection:
+    """The variant that a session would load, and why it would not load the others.
+
+    Attributes:
+        package: Path of the package.
+        component: Name of the component.
+        verdicts: On every variant, in the order of the manifest.
+        chosen: The one to load; None if there is none.
+    """
+
+    package: str
+    component: str
+    verdicts: tuple[VariantVerdict, ...]
+    chosen: VariantVerdict | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts and lists."""
+        return {
+            "package": self.package,
+            "component": self.component,
+            "chosen": self.chosen.variant if self.chosen is not None else None,
+            "variants": [verdict.to_json() for verdict in self.verdicts],
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """The chosen variant, then the reason against each other one."""
+        name = self.chosen.variant if self.chosen is not None else "no variant"
+        others = [
+            f"not {v}; {name} is preferred" if v.is_valid else f"not {v}"
+            for v in self.verdicts
+            if v is not self.chosen
+        ]
+        return (f"package {self.package}, component {self.component}: {name}", *others)
+
+    def __str__(self) -> str:
+        """A few lines for a person."""
+        return "\n".join(self.lines())
+
+
+class ModelPackage:
+    """A model package; `InferenceSession(package)` loads the variant that fits this machine.
+
+    The package's folder is only read. The manifest is read once, when this object is created.
+
+    Attributes:
+        path: The folder.
+        folder: The package as it was read.
+        component: The component that sessions load.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], component: str = "") -> None:
+        """Read the package's manifest.
+
+        Args:
+            path: The package's folder.
+            component: Name of the component; "" for the only one.
+
+        Raises:
+            NoSuchFile: There is no such folder, or no manifest in it.
+            InvalidGraph: It is not a package, with the reason.
+            InvalidArgument: There is no such component, or several and none is named.
+        """
+        self.path = os.fspath(path)
+        self.folder: PackageFolder = open_package(self.path)
+        self.component: PackageComponent = _choose_component(self.folder, component)
+
+    def __fspath__(self) -> str:
+        """The folder."""
+        return self.path
+
+    def __repr__(self) -> str:
+        """Show the folder and the number of variants."""
+        return f"<ModelPackage {self.path} {len(self.component.variants)} variants>"
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of the component's variants, in the order of the manifest."""
+        return tuple(variant.name for variant in self.component.variants)
+
+    def select(
+        self,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, str]]] | None = None,
+        provider_options: Sequence[Mapping[str, str]] | None = None,
+    ) -> PackageSelection:
+        """Judge all variants, and choose the one that a session of these arguments would load.
+
+        The first of the session's execution providers with a valid variant decides; among its
+        variants an optimal one wins over a suboptimal one, and that over a model that is not
+        compiled; then the manifest's order decides.
+
+        Raises:
+            OrtLiteError: The arguments are wrong. Whatever is wrong with a variant is its reason.
+        """
+        options = (sess_options or SessionOptions()).snapshot()
+        named = read_requests(providers, provider_options)
+        return self.select_for(options, choose_requests(options, named, self._no_metadata))
+
+    def select_for(
+        self, options: SessionOptions, requests: Sequence[ProviderRequest]
+    ) -> PackageSelection:
+        """As `select`, for the providers that `choose_requests` returns."""
+        judge = VariantJudge(options, requests)
+        verdicts = tuple(judge.judge(variant) for variant in self.component.variants)
+        order = [request.name for request in requests]
+        valid = [verdict for verdict in verdicts if verdict.is_valid]
+        chosen = min(
+            valid, key=lambda one: (order.index(one.ep), -SCORES[one.verdict]), default=None
+        )
+        return PackageSelection(
+            package=self.path, component=self.component.name, verdicts=verdicts, chosen=chosen
+        )
+
+    def _no_metadata(self) -> ModelMetadata:
+        raise InvalidArgument(
+            "a delegate selects devices by the metadata of one model, and a package has several: "
+            "name providers, or set a policy"
+        )
+
+
+def open_package(path: str) -> PackageFolder:
+    """The package in a folder.
+
+    Raises:
+        NoSuchFile: There is no folder, or no manifest in it.
+        InvalidGraph: It is not a package, with the reason.
+    """
+    try:
+        return read_package(path)
+    except FormatError as exc:
+        missing = exc.reason is Reason.MISSING_PAYLOAD and exc.field in ("package", "manifest.json")
+        if missing:
+            raise NoSuchFile(f"Load model package from {path} failed: {exc}") from exc
+        raise InvalidGraph(
+            f"{path} is not a valid model package: {exc} (reason: {exc.reason})",
+            reason=exc.reason,
+            hint="get the package again, or build it with ort-lite package build",
+        ) from exc
+
+
+def _choose_component(folder: PackageFolder, name: str) -> PackageComponent:
+    components = folder.manifest.components
+    names = ", ".join(one.name for one in components) or "none"
+    if not name and len(components) == 1:
+        return components[0]
+    component = folder.manifest.component(name) if name else None
+    if component is None:
+        problem = f"has no component '{name}'" if name else f"has {len(components)} components"
+        raise InvalidArgument(
+            f"the package {folder.root} {problem}: name one of {names} in {COMPONENT_KEY} or as "
+            "ModelPackage's component"
+        )
+    return component

@@ -1,0 +1,1 @@
+"""Writes model packages: builds, prunes and signs them."""
