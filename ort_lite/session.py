@@ -53,7 +53,9 @@ def _keeps_bytes(options: object) -> bool:
 
 
 def _is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether a session's model is a folder with a manifest."""
+    """Whether a session's model is a folder with a manifest, or a URL."""
+    if isinstance(source, str) and "://" in source:
+        return True
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):  # noqa: PTH112 - a start goes without pathlib
         return False
     return os.path.exists(os.path.join(source, "manifest.json"))  # noqa: PTH110, PTH118 - as above
@@ -87,8 +89,8 @@ class InferenceSession(RunForms):
         """Load, partition and compile, or reload.
 
         Args:
-            path_or_bytes: A model file, the bytes of one, or a model package: its folder or a
-                ModelPackage, of which the variant that fits this machine is loaded.
+            path_or_bytes: A model file, the bytes of one, or a model package: its folder, a URL
+                or a ModelPackage, of which the variant that fits this machine is loaded.
             sess_options: Copied; later changes do not reach the session.
             providers: Execution providers in order of preference, each a name or a pair
                 (name, options). None takes all that are installed and have a device. The CPU

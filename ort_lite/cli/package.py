@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ort_lite.packages.model_package import PackageSelection
 
 path_argument = click.argument("package", type=click.Path(path_type=Path))
+source_argument = click.argument("package", metavar="PACKAGE|URL")
 component_option = click.option(
     "--component", default="", metavar="NAME", help="Component, if the package has several."
 )
@@ -130,15 +132,16 @@ def build(  # noqa: PLR0913 - one parameter an option
 
 
 @package.command(short_help="Show a package's components and variants.")
-@path_argument
+@source_argument
 @json_option
-def inspect(package: Path, *, as_json: bool) -> ExitCode:
+def inspect(package: str, *, as_json: bool) -> ExitCode:
     """Show PACKAGE's components and variants. Opens no model and needs no SDK."""
     from ort_lite.packages.model_package import open_package
     from ort_lite.packages.package_trust import describe_signers
+    from ort_lite.packages.remote_package import local_path
     from ort_lite.packages.verify_package import asset_uris
 
-    folder = open_package(str(package))
+    folder = open_package(local_path(package, {}, os.environ))
     manifest, signers = folder.manifest, describe_signers(folder)
     if as_json:
         fields: dict[str, Any] = {
@@ -167,18 +170,19 @@ def inspect(package: Path, *, as_json: bool) -> ExitCode:
 
 
 @package.command(short_help="Verify a package's files against their digests.")
-@path_argument
+@source_argument
 @click.option(
     "--trust", multiple=True, metavar="PUBLIC_KEY",
     help="Require a signature by this key, or one of this folder, over every file.",
 )  # fmt: skip
 @json_option
-def verify(package: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
+def verify(package: str, *, trust: Sequence[str], as_json: bool) -> ExitCode:
     """Compare PACKAGE's files with the digests that it records; exit code 4 if one differs."""
     from ort_lite.packages.model_package import open_package
+    from ort_lite.packages.remote_package import local_path
     from ort_lite.packages.verify_package import find_problems, verify_signature
 
-    folder = open_package(str(package))
+    folder = open_package(local_path(package, {}, os.environ))
     key = verify_signature(folder, "\n".join(trust) + "\n") if trust else ""
     problems = find_problems(folder)
     code = ExitCode.INVALID_GRAPH if problems else ExitCode.OK
@@ -195,11 +199,11 @@ def verify(package: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
 
 
 @package.command(short_help="Show which variant fits this machine, and why not the others.")
-@path_argument
+@source_argument
 @component_option
 @session_choice
 @json_option
-def select(package: Path, *, component: str, choice: SessionChoice, as_json: bool) -> ExitCode:
+def select(package: str, *, component: str, choice: SessionChoice, as_json: bool) -> ExitCode:
     """Show which variant of PACKAGE a session would load here; exit code 4 if none.
 
     Judges as `ort-lite check` does: no payload is passed to an SDK.

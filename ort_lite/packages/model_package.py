@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.errors import FormatError, Reason
 from ctx_formats.package_reader import read_package
 from ort_lite.options import SessionOptions
+from ort_lite.packages.remote_package import local_path
 from ort_lite.packages.variant_verdict import SCORES, VariantJudge, VariantVerdict
 from ort_lite.providers.provider_list import choose_requests, read_requests
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
@@ -85,24 +86,35 @@ class ModelPackage:
     The package's folder is only read. The manifest is read once, when this object is created.
 
     Attributes:
+        source: The folder or URL as it was named.
         path: The folder.
         folder: The package as it was read.
         component: The component that sessions load.
     """
 
-    def __init__(self, path: str | os.PathLike[str], component: str = "") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        component: str = "",
+        *,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         """Read the package's manifest.
 
         Args:
-            path: The package's folder.
+            path: The package's folder, or a URL that fsspec opens, from which the package is
+                copied into the cache folder.
             component: Name of the component; "" for the only one.
+            config: Session entries that name the cache folder for a URL.
 
         Raises:
             NoSuchFile: There is no such folder, or no manifest in it.
             InvalidGraph: It is not a package, with the reason.
             InvalidArgument: There is no such component, or several and none is named.
+            Fail: The URL cannot be opened or copied.
         """
-        self.path = os.fspath(path)
+        self.source = os.fspath(path)
+        self.path = local_path(self.source, config or {}, os.environ)
         self.folder: PackageFolder = open_package(self.path)
         self.component: PackageComponent = _choose_component(self.folder, component)
 
@@ -112,7 +124,7 @@ class ModelPackage:
 
     def __repr__(self) -> str:
         """Show the folder and the number of variants."""
-        return f"<ModelPackage {self.path} {len(self.component.variants)} variants>"
+        return f"<ModelPackage {self.source} {len(self.component.variants)} variants>"
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -150,7 +162,7 @@ class ModelPackage:
             valid, key=lambda one: (order.index(one.ep), -SCORES[one.verdict]), default=None
         )
         return PackageSelection(
-            package=self.path, component=self.component.name, verdicts=verdicts, chosen=chosen
+            package=self.source, component=self.component.name, verdicts=verdicts, chosen=chosen
         )
 
     def _no_metadata(self) -> ModelMetadata:

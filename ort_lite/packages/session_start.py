@@ -65,7 +65,8 @@ def start_from_package(
     if isinstance(source, ModelPackage):
         package = source
     else:
-        package = ModelPackage(source, options.config.get(COMPONENT_KEY, ""))
+        component = options.config.get(COMPONENT_KEY, "")
+        package = ModelPackage(source, component, config=options.config)
     if TRUST_KEY in options.config:
         from ort_lite.packages.package_trust import require_signed_manifest  # noqa: PLC0415 - lazy: rare
 

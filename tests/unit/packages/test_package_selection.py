@@ -12,10 +12,10 @@ from built_packages import CPU, GOLDEN, NPUS, OPENCL, OPENVINO, build_mlp, expec
 from package_files import variant_of, write_plain
 from small_models import feed, mlp
 
-import eps.opencl.provider as provider
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from ctx_formats.lean_dataclass import replace
+from eps.opencl.runtime.identity import read_identity
 from ort_lite.packages.variant_notes import read_notes_of
 from ort_lite.packages.variant_verdict import FALLBACK_KEY
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ctx_formats.identity import HardwareIdentity
+    from eps.opencl.runtime.device import ListedDevice
     from ort_lite.packages.variant_verdict import VariantVerdict
 
 FIRST, SECOND = NPUS
@@ -52,6 +54,15 @@ def verdicts(selection: ort.PackageSelection) -> Mapping[str, VariantVerdict]:
 
 def check(session: ort.InferenceSession) -> None:
     np.testing.assert_allclose(session.run(None, feed(mlp()))[0], expected()[0], rtol=1e-5)
+
+
+def update_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the OpenCL execution provider report another driver from now on."""
+
+    def read_updated(device: ListedDevice) -> HardwareIdentity:
+        return replace(read_identity(device), driver_version="updated")
+
+    monkeypatch.setattr("eps.opencl.provider.read_identity", read_updated)
 
 
 def test_the_first_provider_with_a_valid_variant_decides(package: Path) -> None:
@@ -109,10 +120,7 @@ def test_the_selection_is_json(package: Path) -> None:
 
 
 def test_an_updated_driver_is_a_reason(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = provider.read_identity
-    monkeypatch.setattr(
-        provider, "read_identity", lambda listed: replace(read(listed), driver_version="updated")
-    )
+    update_driver(monkeypatch)
     selection = ort.ModelPackage(package).select(providers=[OPENCL])
     verdict = verdicts(selection)["opencl-cpu"]
     assert selection.chosen is None
@@ -126,10 +134,7 @@ def test_an_updated_driver_is_a_reason(package: Path, monkeypatch: pytest.Monkey
 def test_after_a_driver_update_the_source_is_compiled_into_the_cache(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = provider.read_identity
-    monkeypatch.setattr(
-        provider, "read_identity", lambda listed: replace(read(listed), driver_version="updated")
-    )
+    update_driver(monkeypatch)
     chosen = options(
         session__package_fallback="compile", session__ep_context_cache_dir=str(tmp_path)
     )
