@@ -127,8 +127,14 @@ def prune(*, max_bytes: int | None, folder: Path | None, as_json: bool) -> ExitC
 
     store = store_of(folder)
     quota = max_bytes if max_bytes is not None else cache_of(folder).quota
-    leftovers = remove_leftovers(store, now=datetime.now(UTC).timestamp())
+    leftovers, problem = [], None
+    try:
+        leftovers = remove_leftovers(store, now=datetime.now(UTC).timestamp())
+    except OSError as exc:
+        problem = exc
     dropped = evict(store, quota)
+    if problem is not None:
+        raise problem
     return _print_removed(dropped, len(leftovers), as_json=as_json)
 
 

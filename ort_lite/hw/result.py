@@ -129,7 +129,11 @@ def counts_text(cases: Iterable[CaseResult]) -> str:
 
 
 def write_result(result: RowResult, folder: Path) -> None:
-    """Write a row's result.json to its folder."""
+    """Write a row's result.json to its folder.
+
+    Raises:
+        OSError: It cannot be written; an earlier result.json stays.
+    """
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
     write_file(folder / RESULT_FILE, text, replace=True)
 

@@ -75,19 +75,38 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
         What was removed.
 
     Raises:
-        OSError: Something cannot be removed.
+        OSError: The first problem, after everything else was removed: a damaged entry that stays
+            does not keep the others.
     """
-    removed = []
-    for entry in store.entries():
-        if not isinstance(entry, tuple) or isinstance(entry[1], NewerEntryError):
-            continue
-        if isinstance(entry[1], FormatError):
-            store.drop(entry[0])
-            removed.append(store.entries_folder / entry[0])
-    removed += remove_files(
-        (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
-    )
-    return removed + remove_old_files(store, now=now)
+    damaged = [
+        entry[0]
+        for entry in store.entries()
+        if isinstance(entry, tuple)
+        and isinstance(entry[1], FormatError)
+        and not isinstance(entry[1], NewerEntryError)
+    ]
+    removed: list[Path] = []
+    problem = None
+    for key in damaged:
+        try:
+            store.drop(key)
+        except OSError as exc:
+            problem = problem or exc
+        else:
+            removed.append(store.entries_folder / key)
+    for remove in (
+        lambda: remove_files(
+            (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
+        ),
+        lambda: remove_old_files(store, now=now),
+    ):
+        try:
+            removed += remove()
+        except OSError as exc:
+            problem = problem or exc
+    if problem is not None:
+        raise problem
+    return removed
 
 
 def remove_old_files(store: CacheStore, *, now: float) -> list[Path]:

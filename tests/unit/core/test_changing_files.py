@@ -154,6 +154,29 @@ def test_a_large_payload_is_copied_before_somebody_writes_to_it(
         assert_right(made, session)
 
 
+@pytest.mark.usefixtures("leases")
+@pytest.mark.parametrize("change", [flip_in_place, truncate])
+def test_a_lease_that_the_system_ends_leaves_the_comparison(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """Linux lets a writer go on that has waited for lease-break-time, 45 s; fcntl(2)."""
+    from fcntl import F_SETLEASE, F_UNLCK, fcntl  # noqa: PLC0415 - not on Windows
+
+    from ctx_formats.write_lease import _watcher  # noqa: PLC0415 - Linux alone
+
+    made, holder = context(tmp_path, embed=False)
+    with made.load() as session:
+        assert_right(made, session)
+        for lease in [*_watcher.leases]:
+            fcntl(lease.descriptor, F_SETLEASE, F_UNLCK)
+        change(holder)
+        _watcher.answer_writers()  # the process goes on, and learns of the writer
+        for _ in range(2):
+            with pytest.raises(ort.InvalidGraph, match="changed under a running") as found:
+                session.run(None, made.feed)
+            assert found.value.reason == "integrity"
+
+
 @pytest.mark.parametrize(
     "change", [os.utime, pytest.param(write_and_restore, marks=needs_change_time)]
 )

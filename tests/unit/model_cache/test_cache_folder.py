@@ -12,7 +12,7 @@ import pytest
 from cached_starts import only_entry, start, store
 
 from ctx_formats.removal import remove_file
-from ort_lite.model_cache.eviction import LEFTOVER_SECONDS, unnamed_files
+from ort_lite.model_cache.eviction import LEFTOVER_SECONDS, remove_leftovers, unnamed_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.model_cache.store import CacheStore
 
@@ -161,6 +161,26 @@ def test_an_object_in_use_keeps_no_other_entry(
     os.utime(store(cache).objects / held, (0, 0))
     assert start(saved, cache, ep__number="8", **room)[0] == "stored"
     assert unnamed_files(store(cache)) == []
+
+
+def test_a_damaged_entry_that_stays_keeps_no_other_leftover(
+    saved: Path, cache: Path, in_use: set[str]
+) -> None:
+    assert start(saved, cache)[0] == "stored"
+    kept = store(cache)
+    damaged = [kept.entries_folder / f"{letter * 64}.json" for letter in "ab"]
+    for path in damaged:
+        path.write_bytes(b"no entry")
+    old = kept.objects / "killed.tmp"
+    old.write_bytes(b"part of an object")
+    os.utime(old, (0, 0))
+    in_use.add(damaged[0].name)
+    with pytest.raises(PermissionError, match="a session has it mapped"):
+        remove_leftovers(kept, now=LEFTOVER_SECONDS + 1)
+    assert [path.exists() for path in (*damaged, old)] == [True, False, False]
+    in_use.clear()
+    assert remove_leftovers(kept, now=LEFTOVER_SECONDS + 1) == [damaged[0].with_suffix("")]
+    assert start(saved, cache)[0] == "hit"
 
 
 def test_an_object_in_use_stays_if_it_is_what_would_be_written(
