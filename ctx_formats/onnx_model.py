@@ -221,6 +221,35 @@ class GraphDef:
     value_info: Mapping[str, ValueInfo] = field(default_factory=dict)
     doc_string: str = ""
     metadata_props: Mapping[str, str] = field(default_factory=dict)
+    _free_names: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def free_names(self) -> tuple[str, ...]:
+        """Names that the graph uses and does not define, in order of first use.
+
+        They are determined once: graphs that nest would otherwise be searched once for each graph
+        around them.
+        """
+        if self._free_names is None:
+            object.__setattr__(self, "_free_names", self._find_free_names())
+        return self._free_names or ()
+
+    def _find_free_names(self) -> tuple[str, ...]:
+        defined = {info.name for info in self.inputs} | self.initializers.keys()
+        defined |= self.sparse_initializers.keys()
+        defined |= {name for node in self.nodes for name in node.outputs}
+        used: dict[str, None] = {}
+        for node in self.nodes:
+            used.update(dict.fromkeys(node.inputs))
+            for attribute in node.attributes.values():
+                graphs = (
+                    attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
+                )
+                for graph in graphs:
+                    if isinstance(graph, GraphDef):
+                        used.update(dict.fromkeys(graph.free_names))
+        used.update(dict.fromkeys(info.name for info in self.outputs))
+        return tuple([name for name in used if name and name not in defined])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,15 @@ _MAY_HOLD_TENSORS = frozenset(
 """Of strings, an embedded payload."""
 
 
+class Variable:
+    """A value that is no constant."""
+
+    __slots__ = ()
+
+
+VARIABLE = Variable()
+
+
 class Types:
     """Types of values by name; what one graph does not say, the graph around it does."""
 
@@ -115,6 +124,7 @@ class Graph:
         self._own = (
             in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
         )
+        self._found_outside: dict[str, Tensor | Variable | None] = {}
         self.nodes = self._sort(definition.nodes)
         self.definition = replace(definition, nodes=self.nodes)
         self._producers = {
@@ -122,6 +132,7 @@ class Graph:
         }
         self._bodies = tuple(self._resolve_bodies(node) for node in self.nodes)
         self.captured = self._resolve_names()
+        self._found_outside.clear()
         self._consumers: dict[str, list[int]] = {}
         for i in range(len(self.nodes)):
             for name in dict.fromkeys(self.node_inputs(i)):
@@ -246,17 +257,17 @@ class Graph:
         for user, name in (*uses, *results):
             if name in known:
                 continue
-            if self.outer is None or not self.outer.defines(name):
+            found = self.outer.find(name) if self.outer is not None else None
+            if found is None:
                 raise InvalidGraph(
                     f"This is an invalid model. In '{user}': '{name}' is not a graph input, "
                     "initializer, or output of a previous node."
                 )
             known.add(name)
-            constant = self.outer.constant(name)
-            if constant is None:
+            if isinstance(found, Variable):
                 captured[name] = None
             else:
-                self.initializers[name] = constant
+                self.initializers[name] = found
         for i in range(len(self.nodes)):
             for name in self._body_constants(i):
                 if name not in self._own and self.outer is not None:
@@ -270,11 +281,22 @@ class Graph:
             if name in body.initializers
         )
 
-    def defines(self, name: str) -> bool:
-        """Whether `name` exists here or further out."""
+    def find(self, name: str) -> Tensor | Variable | None:
+        """The constant called `name` here or further out; VARIABLE for another value, or None.
+
+        It remembers what came from further out, so that nested graphs, which all look for the
+        names that the innermost one uses, do not each ask all graphs around them.
+        """
+        constant = self.initializers.get(name)
+        if constant is not None:
+            return constant
         if name in self._own or name in self._producers:
-            return True
-        return self.outer is not None and self.outer.defines(name)
+            return VARIABLE
+        if self.outer is None:
+            return None
+        if name not in self._found_outside:
+            self._found_outside[name] = self.outer.find(name)
+        return self._found_outside[name]
 
     def _sort(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """`nodes` in a topological order: as they are if they are in one (Kahn otherwise)."""
@@ -315,15 +337,7 @@ def _without_constants(node: Node) -> Node:
 
 def free_names(node: Node) -> tuple[str, ...]:
     """Names that the bodies of a node use and do not define, in order of first use."""
-    free: dict[str, None] = {}
-    for _, body in bodies(node):
-        defined = {i.name for i in body.inputs} | body.initializers.keys()
-        defined |= body.sparse_initializers.keys()
-        defined |= {name for inner in body.nodes for name in inner.outputs}
-        used = [n for inner in body.nodes for n in (*inner.inputs, *free_names(inner))]
-        used += [info.name for info in body.outputs]
-        free.update(dict.fromkeys(n for n in used if n and n not in defined))
-    return tuple(free)
+    return tuple(dict.fromkeys(name for _, body in bodies(node) for name in body.free_names))
 
 
 def declared_types(definition: GraphDef) -> dict[str, ValueType]:
