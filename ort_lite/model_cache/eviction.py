@@ -11,6 +11,7 @@ from ort_lite.model_cache.entry import NewerEntryError
 from ort_lite.model_cache.source_digest import SourceStamps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ort_lite.model_cache.entry import CacheEntry
@@ -94,12 +95,12 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
             problem = problem or exc
         else:
             removed.append(store.entries_folder / key)
-    for remove in (
-        lambda: remove_files(
-            (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
-        ),
+    unused = (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
+    steps: tuple[Callable[[], list[Path]], ...] = (
+        lambda: remove_files(unused),
         lambda: remove_old_files(store, now=now),
-    ):
+    )
+    for remove in steps:
         try:
             removed += remove()
         except OSError as exc:
