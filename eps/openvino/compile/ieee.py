@@ -30,7 +30,8 @@ UNREPLACED = frozenset(
     (
         *("ArgMax", "ArgMin", "Attention", "GRU", "GridSample", "Hardmax", "LSTM", "QLinearMatMul"),
         *("RNN", "ScatterElements", "ScatterND", "Shrink", "SoftmaxCrossEntropyLoss"),
-        *("DynamicQuantizeLinear", "LayerNormalization", "QuantizeLinear", "ThresholdedRelu"),
+        *("DynamicQuantizeLinear", "LRN", "LayerNormalization", "Mod", "QuantizeLinear"),
+        *("ThresholdedRelu", "Unique"),
     )
 )
 """Operators that lose or produce NaN or infinities, and have no replacement."""

@@ -2,21 +2,25 @@
 
     cd tests && python -m parity.ieee.measure OpenVINOExecutionProvider [option=value ...]
 
-Runs ONNX's one-node cases with special values on the execution provider and on onnxruntime's CPU
-EP. Writes JSON to stdout: how many cases were compared, and for each operator and special value
-the cases that differ, with the kind of difference. Options with a dot are session config entries,
-others are provider options.
+Runs ONNX's one-node cases and drawn ones with special values on the execution provider and on
+onnxruntime's CPU EP, or on onnx.reference where onnxruntime does not load a case. Writes JSON to
+stdout: how many cases were compared, and for each operator and special value the cases that differ,
+with the kind of difference. Options with a dot are session config entries, others are provider
+options; `only=Relu,Max` limits the operators.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 import onnxruntime
+from onnx.reference import ReferenceEvaluator
 from parity.ieee.poison import POISONS, node_cases
 
 import ort_lite
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from parity.ieee.poison import Array, PoisonedCase
+
+    Answers = dict[str, Sequence[Any]]
 
 SMALLEST_NORMAL = 1.1754944e-38
 RTOL, ATOL = 1e-3, 1e-5
@@ -58,7 +64,24 @@ def difference(found: Array, right: Array) -> str:
     return "denormal" if np.any(found[small] == 0) else ""
 
 
-def onnxruntime_session(model: bytes) -> Any:
+def right_answers(case: PoisonedCase) -> Answers:
+    """Special value, and "plain" for none, to the right answers; none where nobody computes it."""
+    runner = _onnxruntime_session(case.model) or _reference(case.model)
+    answers: Answers = {}
+    for name, value in {"plain": None, **POISONS}.items():
+        if runner is None:
+            break
+        feed = dict(case.feed) if value is None else case.poisoned(value)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # numpy's, of NaN
+                answers[name] = runner.run(None, feed)
+        except Exception:  # noqa: BLE001 - of many classes; nothing to compare with
+            continue
+    return answers
+
+
+def _onnxruntime_session(model: bytes) -> Any:
     """onnxruntime's CPU EP without optimizations; None where it does not load the model."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -69,25 +92,27 @@ def onnxruntime_session(model: bytes) -> Any:
         return None
 
 
+def _reference(model: bytes) -> Any:
+    try:
+        return ReferenceEvaluator(onnx.ModelProto.FromString(model))
+    except Exception:  # noqa: BLE001 - as above
+        return None
+
+
 def compare(
-    case: PoisonedCase, ours: ort_lite.InferenceSession, theirs: Any, counts: Counter[str]
+    case: PoisonedCase, ours: ort_lite.InferenceSession, right: Answers, counts: Counter[str]
 ) -> dict[str, str]:
     """Special value to the worst difference that it makes."""
     found: dict[str, str] = {}
-    for name, value in {"plain": None, **POISONS}.items():
-        feed = dict(case.feed) if value is None else case.poisoned(value)
-        try:
-            right = theirs.run(None, feed)
-        except Exception:  # noqa: BLE001 - as above; there is nothing to compare with
-            counts["onnxruntime fails"] += 1
-            continue
+    for name, expected in right.items():
+        feed = dict(case.feed) if name == "plain" else case.poisoned(POISONS[name])
         counts[name] += 1
         try:
             answers = ours.run(None, feed)
         except ort_lite.OrtLiteError as exc:
             found[name] = f"error: {exc}"[:80]
             continue
-        pairs = zip(answers, right, strict=True)
+        pairs = zip(answers, expected, strict=True)
         known = [
             difference(np.asarray(a), np.asarray(b)) for a, b in pairs if not isinstance(b, list)
         ]
@@ -95,6 +120,26 @@ def compare(
         if worst:
             found[name] = worst
     return found
+
+
+def open_on(
+    case: PoisonedCase, provider: str, options: Mapping[str, str], entries: Mapping[str, str]
+) -> ort_lite.InferenceSession | None:
+    """A session whose node is on the provider; None if the provider does not accept it."""
+    config = ort_lite.SessionOptions()
+    config.log_severity_level = 4
+    for key, value in {"session.placement": "all", **entries}.items():
+        config.add_session_config_entry(key, value)
+    try:
+        ours = ort_lite.InferenceSession(
+            case.model, config, providers=[(provider, dict(options))], enable_fallback=0
+        )
+    except ort_lite.NotImplemented:  # an operator that is newer than the case's opset
+        return None
+    if any(part.ep == provider for part in ours.explain().partitions):
+        return ours
+    ours.close()
+    return None
 
 
 def measure(
@@ -106,23 +151,14 @@ def measure(
     for case in node_cases():
         if only and case.operator not in only:
             continue
-        theirs = onnxruntime_session(case.model)
-        if theirs is None:
-            counts["not loaded by onnxruntime"] += 1
-            continue
-        config = ort_lite.SessionOptions()
-        config.log_severity_level = 4
-        config.add_session_config_entry("session.placement", "all")
-        for key, value in entries.items():
-            config.add_session_config_entry(key, value)
-        ours = ort_lite.InferenceSession(case.model, config, providers=[(provider, dict(options))])
-        if all(part.ep != provider for part in ours.explain().partitions):
+        ours = open_on(case, provider, options, entries)
+        if ours is None:
             counts["not on the execution provider"] += 1
-        else:
+            continue
+        with ours:
             counts["cases"] += 1
-            for name, worst in compare(case, ours, theirs, counts).items():
+            for name, worst in compare(case, ours, right_answers(case), counts).items():
                 differences[case.operator][name].append(f"{case.name}: {worst}")
-        ours.close()
     return counts, differences
 
 

@@ -1,12 +1,16 @@
-"""Cases of ONNX's backend suite with special values among their float inputs."""
+"""One-node cases with special values among their float inputs: of ONNX's suite, and drawn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
+from contrib_operator_cases import CONTRIB_WRITERS
+from device_models import NodeSet
+from operator_cases import WRITERS
+from operator_chance import Chance
 
 from eps.openvino.evidence.cases import suite_cases
 
@@ -26,31 +30,47 @@ POISONS: Mapping[str, float] = {
 
 EVERY = 5
 """One element in so many is replaced, so that each output of a reduction meets one or none."""
+DRAWS = 3
+"""Drawn cases for each operator."""
+CAST_TARGETS = (
+    onnx.TensorProto.FLOAT16,
+    onnx.TensorProto.DOUBLE,
+    onnx.TensorProto.BOOL,
+    onnx.TensorProto.INT8,
+    onnx.TensorProto.UINT8,
+    onnx.TensorProto.INT32,
+    onnx.TensorProto.INT64,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoisonedCase:
-    """One node with the inputs of its suite case.
+    """One node with its inputs.
 
     Attributes:
         name: Of the case.
         operator: "Relu", "com.microsoft:Gelu".
-        model: With every float input a runtime input.
+        model: With every float input a runtime input, apart from weights of drawn cases.
         feed: Inputs by name, unpoisoned.
     """
 
     name: str
     operator: str
     model: bytes
-    feed: Mapping[str, Array]
+    feed: Mapping[str, Array] = field(repr=False)
 
     def poisoned(self, value: float) -> dict[str, Array]:
-        """The inputs with `value` at the first and every fifth place after it of float32 ones."""
+        """The inputs with `value` at the first and every fifth place after it of float ones."""
         return {name: _poisoned(array, value) for name, array in self.feed.items()}
 
 
 def node_cases() -> Iterator[PoisonedCase]:
-    """Cases of one node with a float32 input, whose inputs and outputs are all tensors."""
+    """Cases of one node with a float input, whose inputs and outputs are all tensors."""
+    yield from _suite()
+    yield from _drawn()
+
+
+def _suite() -> Iterator[PoisonedCase]:
     for case in suite_cases():
         model = onnx.ModelProto.FromString(case.model)
         nodes = model.graph.node
@@ -58,17 +78,81 @@ def node_cases() -> Iterator[PoisonedCase]:
             continue
         names = [info.name for info in model.graph.input]
         feed = {n: np.asarray(x) for n, x in zip(names, case.inputs, strict=False)}
-        if not any(x.dtype == np.float32 and x.size for x in feed.values()):
-            continue
-        domain = f"{nodes[0].domain}:" if nodes[0].domain else ""
-        yield PoisonedCase(
-            name=case.name, operator=f"{domain}{nodes[0].op_type}", model=case.model, feed=feed
-        )
+        if _has_floats(feed):
+            yield PoisonedCase(
+                name=case.name, operator=operator_of(nodes[0]), model=case.model, feed=feed
+            )
+
+
+def _drawn() -> Iterator[PoisonedCase]:
+    """Drawn cases of the operators that the OpenCL EP computes, and of some others."""
+    for domain, writers in (("", WRITERS), ("com.microsoft", CONTRIB_WRITERS)):
+        for op_type, write in writers.items():
+            for seed in range(DRAWS):
+                nodes = NodeSet()
+                write(Chance(nodes, op_type, domain, seed))
+                if len(nodes.model.graph.node) == 1 and _has_floats(nodes.feeds):
+                    yield _of_nodes(nodes, f"drawn {op_type} {seed}")
+    for target in CAST_TARGETS:
+        yield _of_nodes(_cast(target), f"drawn Cast to {onnx.TensorProto.DataType.Name(target)}")
+    yield _of_nodes(_non_zero(), "drawn NonZero")
+    yield _of_nodes(_matmul_nbits(), "drawn MatMulNBits")
+
+
+def _cast(target: int) -> NodeSet:
+    nodes = NodeSet()
+    nodes.add("Cast", [np.linspace(0, 20, 12, dtype=np.float32).reshape(3, 4)], to=target)
+    return nodes
+
+
+def _non_zero() -> NodeSet:
+    nodes = NodeSet()
+    nodes.add("NonZero", [np.arange(-6, 6, dtype=np.float32).reshape(3, 4)])
+    return nodes
+
+
+def _matmul_nbits() -> NodeSet:
+    """A [3, 32] times int4 weights [32, 8] in blocks of 16; com.microsoft MatMulNBits."""
+    random = np.random.default_rng(0)
+    nodes = NodeSet()
+    weights = random.integers(0, 256, (8, 2, 8)).astype(np.uint8)
+    scales = random.uniform(0.1, 1, 16).astype(np.float32)
+    a = random.standard_normal((3, 32)).astype(np.float32)
+    nodes.add(
+        "MatMulNBits",
+        [a, weights, scales],
+        fixed=(1, 2),
+        domain="com.microsoft",
+        K=32,
+        N=8,
+        bits=4,
+        block_size=16,
+    )
+    return nodes
+
+
+def _of_nodes(nodes: NodeSet, name: str) -> PoisonedCase:
+    model = onnx.shape_inference.infer_shapes(nodes.model)
+    operator = operator_of(model.graph.node[0])
+    return PoisonedCase(
+        name=name, operator=operator, model=model.SerializeToString(), feed=nodes.feeds
+    )
+
+
+def operator_of(node: onnx.NodeProto) -> str:
+    """ "Relu", or "com.microsoft:Gelu"."""
+    return f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+
+
+def _has_floats(feed: Mapping[str, Array]) -> bool:
+    return any(array.dtype.kind == "f" and array.size for array in feed.values())
 
 
 def _poisoned(array: Array, value: float) -> Array:
-    if array.dtype != np.float32 or not array.size:
+    if array.dtype.kind != "f" or not array.size:
         return array
+    with np.errstate(under="ignore"):
+        special = array.dtype.type(value)
     found = array.copy()
-    found.reshape(-1)[::EVERY] = value
+    found.reshape(-1)[::EVERY] = special
     return found
