@@ -66,7 +66,7 @@ def difference(found: Array, right: Array) -> str:
 
 def right_answers(case: PoisonedCase) -> Answers:
     """Special value, and "plain" for none, to the right answers; none where nobody computes it."""
-    runner = _onnxruntime_session(case.model) or _reference(case.model)
+    runner = onnxruntime_session(case.model) or _reference(case.model)
     answers: Answers = {}
     for name, value in {"plain": None, **POISONS}.items():
         if runner is None:
@@ -81,7 +81,7 @@ def right_answers(case: PoisonedCase) -> Answers:
     return answers
 
 
-def _onnxruntime_session(model: bytes) -> Any:
+def onnxruntime_session(model: bytes) -> Any:
     """onnxruntime's CPU EP without optimizations; None where it does not load the model."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
