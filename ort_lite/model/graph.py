@@ -70,7 +70,7 @@ class Graph:
         captured: Names of non-constant values of an outer graph that this graph or a body
             in it uses, in order of first use.
         opset_imports: Domain ("" for ai.onnx) to version.
-        kernel_types: By which kernels are found without schemas; None where a model has none.
+        kernel_types: By which kernels are outer_value without schemas; None where a model has none.
         types: Of its values.
         outer: The graph that holds the node whose attribute this graph is, or None.
     """
@@ -257,17 +257,17 @@ class Graph:
         for user, name in (*uses, *results):
             if name in known:
                 continue
-            found = self.outer.find(name) if self.outer is not None else None
-            if found is None:
+            outer_value = self.outer.find(name) if self.outer is not None else None
+            if outer_value is None:
                 raise InvalidGraph(
                     f"This is an invalid model. In '{user}': '{name}' is not a graph input, "
                     "initializer, or output of a previous node."
                 )
             known.add(name)
-            if isinstance(found, Variable):
+            if isinstance(outer_value, Variable):
                 captured[name] = None
             else:
-                self.initializers[name] = found
+                self.initializers[name] = outer_value
         for i in range(len(self.nodes)):
             for name in self._body_constants(i):
                 if name not in self._own and self.outer is not None:
