@@ -70,7 +70,7 @@ class Graph:
         captured: Names of non-constant values of an outer graph that this graph or a body
             in it uses, in order of first use.
         opset_imports: Domain ("" for ai.onnx) to version.
-        kernel_types: By which kernels are outer_value without schemas; None where a model has none.
+        kernel_types: By which kernels are found without schemas; None where a model has none.
         types: Of its values.
         outer: The graph that holds the node whose attribute this graph is, or None.
     """
