@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import GraphDef
 
 
-def lift_constants(graph: GraphDef) -> GraphDef:
+def lift_constants(graph: GraphDef, *, outputs_too: bool = False) -> GraphDef:
     """`graph` with every Constant node turned into an initializer, and all of them dense.
 
     Constant-1 to Constant-25: attributes `value`, `sparse_value`, `value_float(s)`,
@@ -29,8 +29,12 @@ def lift_constants(graph: GraphDef) -> GraphDef:
     those that are graph outputs. A Constant without any of them, or with several, is left for the
     checker to complain about. A constant that is a graph output directly stays a node, since
     a graph output that no node makes would lose its place in the order of nodes.
+
+    Args:
+        graph: Of a model or a body.
+        outputs_too: Whether constants that are graph outputs are lifted as well.
     """
-    outputs = {info.name for info in graph.outputs}
+    outputs = set() if outputs_too else {info.name for info in graph.outputs}
     lifted: dict[str, Tensor] = {}
     kept: list[Node] = []
     for node in graph.nodes:
@@ -38,7 +42,9 @@ def lift_constants(graph: GraphDef) -> GraphDef:
         if node.op_type == "Constant" and node.domain == "" and len(node.outputs) == 1:
             tensor = _constant(node)
         if tensor is None or node.outputs[0] in outputs:
-            kept.append(map_bodies(node, lift_constants))
+            kept.append(
+                map_bodies(node, lambda body: lift_constants(body, outputs_too=outputs_too))
+            )
         else:
             lifted[node.outputs[0]] = tensor
     sparse = graph.sparse_initializers

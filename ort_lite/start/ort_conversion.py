@@ -14,6 +14,7 @@ from ctx_formats.ort_model_writer import encode_ort_model
 from ctx_formats.signatures import without_signatures
 from ort_lite.model import loader
 from ort_lite.model.bodies import map_bodies, walk_nodes
+from ort_lite.model.lift_constants import lift_constants
 from ort_lite.model.ort_schemas import find_ort_schema, has_half_kernel, is_inlined
 from ort_lite.options import GraphOptimizationLevel
 from ort_lite.start.cast_halves import cast_halves
@@ -115,7 +116,10 @@ def _complete(model: Model) -> Model:
     typed = loader.with_definition(typed, loader.as_graph(typed))
     # CastLike, which ONNX Runtime has no kernel for, becomes Cast.
     settings = TransformSettings(level=GraphOptimizationLevel.ORT_DISABLE_ALL)
-    return replace(transform(typed, settings).model, functions=())
+    model = transform(typed, settings).model
+    # ONNX Runtime has no kernel for Constant.
+    graph = lift_constants(model.graph, outputs_too=True)
+    return replace(model, graph=graph, functions=())
 
 
 def _inline_functions(model: Model) -> Model:

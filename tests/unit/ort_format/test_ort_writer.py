@@ -132,6 +132,23 @@ def test_float16_nodes_without_a_kernel_of_onnxruntime_compute_in_float32() -> N
         np.testing.assert_array_equal(found[0], [0, 1, 2] if flag else [0, 2, 6])
 
 
+def test_constants_that_are_outputs_are_initializers() -> None:
+    """onnxruntime has no kernel for Constant, which a body may return."""
+    proto = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]> g (bool c) => (float[2] y) {
+          y = If (c) <
+            then_branch = yes () => (float[2] a) { a = Constant <value_floats = [1.0, 2.0]> () },
+            else_branch = no () => (float[2] b) { b = Constant <value_floats = [3.0, 4.0]> () }
+          >
+        }
+        """
+    )
+    for flag, expected in ((True, [1, 2]), (False, [3, 4])):
+        fed = {"c": np.array(flag)}
+        np.testing.assert_array_equal(run_in_onnxruntime(written(proto), fed)[0], expected)
+
+
 def test_functions_of_the_model_are_inlined() -> None:
     proto = onnx.parser.parse_model(
         """
