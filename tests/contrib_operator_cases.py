@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from operator_cases import image
 from operator_chance import unary
+from quantised_operator_cases import scale
 
 if TYPE_CHECKING:
     from operator_chance import Chance, Writer
@@ -58,6 +59,27 @@ def rotary_by_position(c: Chance) -> None:
     c.add(c.floats(2, 3, 5, 8), np.array([1]), np.cos(angles), np.sin(angles))
 
 
+def dynamic_matmul(c: Chance) -> None:
+    weights = c.integers("int8", 7, 9, low=-63, high=63)
+    c.add(c.floats(5, 7), weights, scale(), np.array(0, np.int8), fixed=(1, 2, 3))
+
+
+def matmul_to_float(c: Chance) -> None:
+    a, b = c.integers("uint8", 5, 7, high=255), c.integers("int8", 7, 9, low=-63, high=63)
+    zeros = np.array(3, np.uint8), np.array(0, np.int8)
+    c.add(a, b, scale(), scale(), *zeros, c.floats(9), fixed=(1, 2, 3, 4, 5, 6))
+
+
+def quantised_lstm(c: Chance) -> None:
+    """Of one step: a state at the border of two 8-bit values makes the next step differ by one."""
+    hidden = c.pick(4, 7)
+    weights = [c.integers("int8", 1, n, 4 * hidden, low=-63, high=63) for n in (3, hidden)]
+    step, zero = np.full(1, 0.01, np.float32), np.zeros(1, np.int8)
+    inputs = [c.floats(1, 2, 3), *weights, c.floats(1, 8 * hidden), None, None, None, None]
+    fixed = (1, 2, 3, 8, 9, 10, 11)
+    c.add(*inputs, step, zero, step, zero, fixed=fixed, outputs=3, hidden_size=hidden)
+
+
 CONTRIB_WRITERS: dict[str, Writer] = {
     **dict.fromkeys(("BiasGelu", "FastGelu"), biased), "BiasAdd": lambda c: c.add(
         c.floats(2, 5, 320), c.floats(320), c.floats(2, 5, 320)
@@ -66,5 +88,6 @@ CONTRIB_WRITERS: dict[str, Writer] = {
     "FusedGemm": fused_gemm, "FusedMatMul": fused_matmul, "SkipLayerNormalization": skip_norm,
     "SkipSimplifiedLayerNormalization": skip_root_mean_norm, "EmbedLayerNormalization": embedding,
     "Attention": packed_attention, "MultiHeadAttention": many_heads,
-    "RotaryEmbedding": rotary_by_position,
+    "RotaryEmbedding": rotary_by_position, "DynamicQuantizeMatMul": dynamic_matmul,
+    "MatMulIntegerToFloat": matmul_to_float, "DynamicQuantizeLSTM": quantised_lstm,
 }  # fmt: skip

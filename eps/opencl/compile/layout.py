@@ -52,6 +52,8 @@ def _order(op: Op, users: list[Op], *, is_result: bool) -> tuple[int, ...]:
         return CHANNELS_LAST
     if isinstance(op, Alias):
         return _alias_order(op)
+    if isinstance(op, LayerNorm):  # its kernel writes rows one after another
+        return ()
     if is_result and isinstance(op, Pointwise | Concat):
         return ()
     if _is_quantised_image(op, users):
@@ -161,7 +163,8 @@ class _Layout:
         """Have parts made in their place; images only side by side in their channels."""
         at = 0
         for tensor in op.inputs:
-            fits = self._is_made_here(tensor) and tensor.order == op.output.order
+            strided = not isinstance(self._makers.get(id(tensor)), LayerNorm)
+            fits = self._is_made_here(tensor) and tensor.order == op.output.order and strided
             free = id(tensor) not in self._parts and tensor not in self._graph.outputs
             alone = op.inputs.count(tensor) == 1
             if fits and free and alone and (op.axis == 1 or tensor.order != CHANNELS_LAST):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.runtime.device import ListedDevice
 
-CODE_VERSION = "ort_lite-opencl-8"
+CODE_VERSION = "ort_lite-opencl-9"
 """Of generated code and payloads; a change makes older payloads unsupported."""
 
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
