@@ -44,6 +44,7 @@ ENTRIES = frozenset(
         "session.fail_on_suboptimal_compiled_model",
         "session.inter_op.allow_spinning",
         "session.intra_op.allow_spinning",
+        "session.load_model_format",
         "session.model_external_initializers_file_folder_path",
         "session.model_external_initializers_map",
         "session.optimized_model_external_initializers_file_name",
@@ -54,6 +55,10 @@ ENTRIES = frozenset(
         "session.record_ep_graph_assignment_info",
         "session.require_payload_digest",
         "session.save_model_format",
+        "session.strict_workspace_verification",
+        "session.use_memory_mapped_ort_model",
+        "session.use_ort_model_bytes_directly",
+        "session.use_ort_model_bytes_for_initializers",
     }
 )
 """Session configuration entries that ort_lite reads."""

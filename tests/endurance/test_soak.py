@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from argparse import Namespace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -52,7 +53,8 @@ def test_one_thread_for_every_tenth_session_would_be_found() -> None:
     assert "threads" in rising(rows_of(threads=10))
 
 
-def test_what_a_process_holds_is_counted(tmp_path: Path) -> None:
+def test_what_a_process_holds_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other processes' files do not count
     before = read_sample(0, tmp_path)
     with (tmp_path / ".m.onnx.0123.tmp").open("wb"):
         after = read_sample(1, tmp_path)

@@ -58,7 +58,7 @@ def test_a_verbose_session_tells_of_its_runs(caplog: pytest.LogCaptureFixture) -
     caplog.clear()
     made.run(None, FEED)
     assert messages(caplog) == [f"[mine] the run of {made!r} has ended"]
-    assert caplog.records[0].name == "ort_lite.session"
+    assert caplog.records[0].name == "ort_lite.run_forms"
 
 
 def test_more_verbosity_tells_of_each_node(caplog: pytest.LogCaptureFixture) -> None:
@@ -141,7 +141,7 @@ def test_without_handlers_lines_go_to_stderr_in_onnxruntime_s_form(severity: int
         return
     line = done.stderr.splitlines()[-1]
     pattern = (
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[V:ort_lite:mine, session\.py:\d+ _run_watched\] "
-        r"the run of <InferenceSession"
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[V:ort_lite:mine, run_forms\.py:\d+ "
+        r"_run_watched\] the run of <InferenceSession"
     )
     assert re.match(pattern, line), line
