@@ -22,9 +22,9 @@ _U8, _U16, _I32, _U32, _I64, _F32 = (
 MAX_BYTES = (1 << 31) - 1
 """Offsets are signed in places, so that no buffer is larger."""
 MAX_TABLES = 1_000_000
-"""Tables that FlatBuffers' own verifier accepts unless told otherwise."""
+"""Tables that FlatBuffers' own verifier accepts by default."""
 MAX_DEPTH = 64
-"""Tables inside tables that FlatBuffers' own verifier accepts unless told otherwise."""
+"""Tables inside tables that FlatBuffers' own verifier accepts by default."""
 _FEW = 64
 
 

@@ -64,7 +64,7 @@ def read_ort_model(data: memoryview, *, file: str = "") -> OrtModel:
 
     Raises:
         OrtModelError: Its content is wrong, or its version is unknown.
-        FormatError: It is no FlatBuffer of this kind.
+        FormatError: It is not a FlatBuffer of this kind.
     """
     if data.format != "B" or data.ndim != 1:
         data = data.cast("B")

@@ -31,7 +31,7 @@ def ort_lite(cache: str) -> "Open":
 
 
 def ort_lite_default(cache: str) -> "Open":
-    """ort_lite with the providers that it takes by itself."""
+    """ort_lite with the providers that it chooses by default."""
     return _ort_lite(cache, None)
 
 

@@ -35,7 +35,7 @@ LONGEST = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmeasured:
-    """A model for which there are no inputs, or that onnxruntime does not run."""
+    """A model without inputs to feed, or one that onnxruntime does not run."""
 
     name: str
     reason: str
@@ -124,7 +124,9 @@ class Finder:
             arrays = _random_arrays(model)
         # onnxruntime's exceptions derive from Exception and have no common base.
         except Exception as exc:  # noqa: BLE001 - see above
-            return Unmeasured(name=name, reason=f"{exc}".strip().splitlines()[0])
+            return Unmeasured(
+                name=name, reason=(str(exc).strip() or type(exc).__name__).splitlines()[0]
+            )
         np.savez(feed, **arrays)  # type: ignore[arg-type] # numpy 2.4's stub takes allow_pickle for all of **kwds
         return Sample(name=name, path=model, feed=feed)
 

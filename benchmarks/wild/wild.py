@@ -56,7 +56,7 @@ def main() -> int:
         nargs="+",
         choices=SHOWN,
         default=tuple(SHOWN),
-        help="columns of the tables that are measured, beside onnxruntime's CPU EP; default: all",
+        help="columns to measure, in addition to onnxruntime's CPU EP; default: all",
     )
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each is timed")
     parser.add_argument("--json", type=Path, help="write all measurements to this file, too")

@@ -3,7 +3,7 @@
 CACHE is the folder of the engine's own cache, or "" for none; each input is a name and an .npy
 file. It imports numpy and the engine, opens the model, runs it once and says when it had the
 answer; then it runs the model again and again. The outputs of the first run go to the .npz OUTPUT,
-and what libraries print to a .log beside it.
+and what libraries print to a .log next to it.
 
 Prints a JSON object: `started` and `at`, the `perf_counter` at the beginning and at the first
 answer; in `steps` the seconds of `load` (opening the model), `run` (median of the later runs),
@@ -15,7 +15,7 @@ reason.
 import os
 from time import perf_counter, process_time
 
-TYPE_CHECKING = False  # typing is no engine's import
+TYPE_CHECKING = False  # no engine imports typing
 if TYPE_CHECKING:
     from typing import Any
 
