@@ -18,9 +18,9 @@ EVERY = 41
 def test_node_cases_compute_the_same_from_both_formats() -> None:
     tally: Counter[str] = Counter()
     for name, proto, feed in load_cases(EVERY):
-        outcome, misses = check_case(name, proto, feed)
-        assert not misses, f"{name}: {misses}"
-        tally[outcome] += 1
+        result = check_case(name, proto, feed)
+        assert not result.misses, f"{name}: {result.misses}"
+        tally[result.outcome] += 1
     assert tally["equal"] > 15
 
 
@@ -33,6 +33,6 @@ def test_a_case_whose_numbers_differ_would_be_a_miss(monkeypatch: pytest.MonkeyP
 
     save = command.save_by_onnxruntime
     monkeypatch.setattr(command, "save_by_onnxruntime", lambda _: save(wrong))
-    outcome, misses = check_case("neg", proto, {"x": np.array([2], np.float32)})
-    assert outcome == "miss"
-    assert misses[0].way == "saved there"
+    result = check_case("neg", proto, {"x": np.array([2], np.float32)})
+    assert result.outcome == "miss"
+    assert [miss.way for miss in result.misses] == ["saved there"]
