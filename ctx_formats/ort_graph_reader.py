@@ -44,7 +44,7 @@ class OrtGraphReader:
         self.versions: dict[tuple[str, str], int | None] = {}
         self.has_optimizations = False
         self._around: list[frozenset[str]] = []
-        self._dims: dict[tuple[object, ...], ValueType] = {}
+        self._types: dict[tuple[int, tuple[Dim, ...] | None], TensorType] = {}
 
     def read(self, table: Table, doc_string: str = "", name: str = "") -> GraphDef:
         """A graph and the bodies in it; nodes in the order of their indices.
@@ -109,8 +109,11 @@ class OrtGraphReader:
         if kind == _TENSOR:
             element = _element_type(value.integer(0, "tensor.elem_type"), "tensor.elem_type")
             shape = value.table(1, "tensor.shape")
-            tensor = TensorType(element, None if shape is None else _read_shape(shape))
-            return self._dims.setdefault((element, tensor.shape), tensor)
+            dims = None if shape is None else _read_shape(shape)
+            known = self._types.get((element, dims))
+            if known is None:
+                known = self._types[element, dims] = TensorType(element, dims)
+            return known
         if kind == _SEQUENCE:
             inner = value.table(0, "sequence.elem_type")
             return SequenceType(None if inner is None else self._read_type(inner))
@@ -289,7 +292,8 @@ def _check_edge(table: Table, nodes: Mapping[int, Node]) -> None:
 
 
 def _read_shape(table: Table) -> tuple[Dim, ...]:
-    return tuple(_read_dim(dim.table(0, "shape.dim.value")) for dim in table.tables(0, "shape.dim"))
+    dims = table.tables(0, "shape.dim")
+    return tuple([_read_dim(dim.table(0, "shape.dim.value")) for dim in dims])
 
 
 def _read_dim(table: Table | None) -> Dim:

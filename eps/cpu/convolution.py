@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import SIZES, on_last_axes
 from eps.cpu.windows import Padding, Windows

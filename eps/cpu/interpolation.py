@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ctx_formats.lean_dataclass import dataclass
 
 if TYPE_CHECKING:
     from eps.cpu.arrays import Array, Empty

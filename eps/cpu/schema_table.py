@@ -7,7 +7,6 @@ newer one, of a newer onnx, and domains with schemas of a user's own are onnx's 
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,5 +90,7 @@ def row_of(schema: Schema) -> list[Any]:
 @cache
 def load_table() -> SchemaTable:
     """The table that ships with ort_lite."""
+    import json  # noqa: PLC0415 - lazy: reload
+
     content = json.loads(FILE.read_bytes())
     return SchemaTable(content["newest"], content["operators"])

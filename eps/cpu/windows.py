@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.array_pool import LEAST_BYTES
 from eps.cpu.arrays import check_allocation, on_last_axes
 

@@ -73,8 +73,6 @@ def optimize_model(
     Raises:
         InvalidGraph: The model contradicts itself.
     """
-    if model.kernel_types is not None:  # complete, and optimised when it was saved
-        return loader.as_graph(model), Transformed(model)
     typed = loader.infer_model(model, free_dimensions)
     graph = loader.as_graph(typed)  # refuses what is contradictory, and sorts the nodes
     sorted_model = loader.with_definition(typed, graph)

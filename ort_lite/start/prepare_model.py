@@ -15,7 +15,7 @@ from ort_lite.start.load_request import CacheOutcome
 from ort_lite.status import load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.mapped_file import FileStamp
     from ctx_formats.onnx_model import Model
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.context.target import ContextTarget
     from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadRequest
+    from ort_lite.transforms.fusions import Fuser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,27 +261,19 @@ def compile_model(
         ModelLoadCanceled: A cancellation came, be it during the last compile.
         OrtLiteError: As a session.
     """
-    from ort_lite.options import GraphOptimizationLevel  # noqa: PLC0415 - lazy: reload
-    from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.planning.preparation import prepare  # noqa: PLC0415 - lazy: reload
     from ort_lite.start.placement_option import PAYS, choose_placement  # noqa: PLC0415 - lazy: reload
-    from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
 
     options = request.options
-    level = options.graph_optimization_level
-    settings = settings_of(options, request.eps, level, request.disabled)
     recorded = _by_recorded_kernels(loaded.model, request.eps)
-    if recorded.kernel_types is not None:  # fusions make operators that the file does not record
-        level = GraphOptimizationLevel.ORT_DISABLE_ALL
     with request.clock.phase("transform"):
-        graph, done = optimize_model(recorded, options.free_dimensions, settings)
-    fuser = Fuser(level, settings.disabled)
+        transformed = _transform(recorded, request)
     names = {} if group is None else group.names
     judged = choose_placement(options, context=request.context) == PAYS
     rules = request.preparation_rules()
-    rules = replace(rules, fuse=fuser.fuse, names=names, judged=judged)
+    rules = replace(rules, fuse=transformed.fuse, names=names, judged=judged)
     with request.clock.phase("compile"):
-        prepared = prepare(graph, rules)
+        prepared = prepare(transformed.graph, rules)
     with ExitStack() as undo:
         undo.callback(prepared.release)
         loaded.require_unchanged()
@@ -290,9 +284,53 @@ def compile_model(
         loaded=loaded,
         prepared=prepared,
         eps=tuple(request.eps),
-        transforms={**done.fired, **fuser.fired},
+        transforms=transformed.list_fired(),
     )
     return require_placement(model, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _TransformedGraph:
+    """A graph that is ready to be partitioned.
+
+    Attributes:
+        graph: After its transformations.
+        fired: How often each transformation changed something.
+        fuser: What fuses in its partitions; None where nothing may.
+    """
+
+    graph: Graph
+    fired: Mapping[str, int] = field(default_factory=dict)
+    fuser: Fuser | None = None
+
+    @property
+    def fuse(self) -> Callable[[ExecutionProvider, Graph], Graph] | None:
+        """Rewrites a partition into what its EP asks for."""
+        return None if self.fuser is None else self.fuser.fuse
+
+    def list_fired(self) -> dict[str, int]:
+        """How often each transformation and fusion has changed something so far."""
+        return {**self.fired, **(self.fuser.fired if self.fuser is not None else {})}
+
+
+def _transform(model: Model, request: LoadRequest) -> _TransformedGraph:
+    """The graph with its types, after the transformations of a session.
+
+    A file that records its kernels has all types, and was optimised when it was saved; fusions
+    make operators that it does not record.
+    """
+    from ort_lite.model import loader  # noqa: PLC0415 - lazy: reload
+
+    if model.kernel_types is not None:
+        return _TransformedGraph(loader.as_graph(model))
+    from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
+    from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
+
+    options = request.options
+    level = options.graph_optimization_level
+    settings = settings_of(options, request.eps, level, request.disabled)
+    graph, done = optimize_model(model, options.free_dimensions, settings)
+    return _TransformedGraph(graph, done.fired, Fuser(level, settings.disabled))
 
 
 def _by_recorded_kernels(model: Model, eps: Sequence[ExecutionProvider]) -> Model:

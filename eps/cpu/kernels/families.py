@@ -105,9 +105,8 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {
     },
     "where": {"": "Where"},
     "contrib_attention": {"com.microsoft": "Attention MultiHeadAttention QAttention"},
-    "contrib_conv": {
-        "com.microsoft": "FusedConv FusedGemm NhwcMaxPool QLinearAveragePool QLinearConv"
-    },
+    "contrib_channels_last": {"com.microsoft": "NhwcMaxPool QLinearAveragePool QLinearConv"},
+    "contrib_conv": {"com.microsoft": "FusedConv FusedGemm"},
     "contrib_fused": {
         "": "SimplifiedLayerNormalization",
         "com.microsoft": (

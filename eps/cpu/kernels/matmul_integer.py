@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.kernels.quantize import requantize
 from eps.cpu.products import exact_matmul, largest_shifted, subtract_zero_point, to_int32
 from ort_lite.ep import KernelDef, kernel

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ctx_formats.lean_dataclass import dataclass
 from eps.cpu.arrays import Array, axis_in, check_allocation, is_floating, widen_floats
 from eps.cpu.interpolation import AxisResize, Interpolation, source_places
 from eps.cpu.kernels.shape import integers
