@@ -80,6 +80,43 @@ def quantised_lstm(c: Chance) -> None:
     c.add(*inputs, step, zero, step, zero, fixed=fixed, outputs=3, hidden_size=hidden)
 
 
+def few_bits(c: Chance) -> None:
+    """Products with one row, with a few and with many."""
+    for rows in (1, 3, 17):
+        bits, block, depth, width = c.pick(4, 8), c.pick(16, 32), c.pick(48, 80), c.pick(5, 33, 70)
+        blocks = -(-depth // block)
+        weights = c.integers("uint8", width, blocks, block * bits // 8, high=256)
+        zeros = c.integers("uint8", width, -(-blocks * bits // 8), high=256)
+        optional = c.pick([], [zeros])
+        sizes = {"K": depth, "N": width, "bits": bits, "block_size": block}
+        scales = c.floats(width, blocks, low=0.01, high=0.1 / bits)
+        c.add(c.floats(2, rows, depth), weights, scales, *optional, fixed=(1, 2, 3), **sizes)
+
+
+def quantised_rows(c: Chance) -> None:
+    bits = c.pick(4, 8)
+    table = c.integers("uint8", 20, 64 * bits // 8, high=256)
+    zeros = c.integers("uint8", 20, 2 * bits // 8, high=256)
+    ids = c.integers(c.pick("int32", "int64"), 2, 3, high=20)
+    common = {"bits": bits, "block_size": 32, "gather_axis": 0, "quantize_axis": 1}
+    c.add(table, ids, c.floats(20, 2), *c.pick([], [zeros]), fixed=(0, 2, 3), **common)
+
+
+def grouped_heads(c: Chance) -> None:
+    """A prompt, and new positions after a past that fills the cache."""
+    for new, past in ((5, 0), (1, 7)):
+        batch, heads, groups, size = c.pick(1, 2), 4, c.pick(1, 2), c.pick(8, 16)
+        width, total = size * (heads + 2 * groups), new + past
+        lengths, whole = np.full(batch, total - 1, np.int32), np.array(total, np.int32)
+        caches = [c.floats(batch, groups, past, size) for _ in range(2)] if past else [None, None]
+        angles = c.floats(32, size // 2)
+        c.add(
+            c.floats(batch, new, width), None, None, *caches, lengths, whole, np.cos(angles),
+            np.sin(angles), fixed=(6, 7, 8), outputs=3, num_heads=heads, kv_num_heads=groups,
+            do_rotary=c.pick(0, 1), rotary_interleaved=c.pick(0, 1),
+        )  # fmt: skip
+
+
 CONTRIB_WRITERS: dict[str, Writer] = {
     **dict.fromkeys(("BiasGelu", "FastGelu"), biased), "BiasAdd": lambda c: c.add(
         c.floats(2, 5, 320), c.floats(320), c.floats(2, 5, 320)
@@ -90,4 +127,6 @@ CONTRIB_WRITERS: dict[str, Writer] = {
     "Attention": packed_attention, "MultiHeadAttention": many_heads,
     "RotaryEmbedding": rotary_by_position, "DynamicQuantizeMatMul": dynamic_matmul,
     "MatMulIntegerToFloat": matmul_to_float, "DynamicQuantizeLSTM": quantised_lstm,
+    "MatMulNBits": few_bits, "GatherBlockQuantized": quantised_rows,
+    "GroupQueryAttention": grouped_heads,
 }  # fmt: skip

@@ -154,6 +154,33 @@ CASES = {
             domain="com.microsoft",
         )
     ),
+    **{
+        f"weights_4bit{name}": Case(
+            _node(
+                *("MatMulNBits", _zeros(rows, 64), _zeros(40, 2, 16, dtype="uint8"), _zeros(40, 2)),
+                fixed=(1, 2),
+                K=64,
+                N=40,
+                block_size=32,
+                domain="com.microsoft",
+            ),
+            target,
+        )
+        for name, rows, target in (("", 1, CPU), ("_rows", 16, CPU), ("_groups", 2, GPU))
+    },
+    "group_attention": Case(
+        _node(
+            *("GroupQueryAttention", _zeros(1, 1, 64), None, None, _zeros(1, 1, 8, 16)),
+            *(_zeros(1, 1, 8, 16), np.zeros(1, np.int32), np.int32(8)),
+            *(_zeros(8, 8), _zeros(8, 8)),
+            fixed=(6, 7, 8),
+            outputs=3,
+            num_heads=2,
+            kv_num_heads=1,
+            do_rotary=1,
+            domain="com.microsoft",
+        )
+    ),
     "gru": Case(
         _node(
             *("GRU", _zeros(5, 2, 8), _zeros(1, 48, 8), _zeros(1, 48, 16)),

@@ -201,6 +201,18 @@ def _heads_of(node: Node, types: Types) -> Types:
     return (_tensor_type(query, out), cache, cache)
 
 
+def _quantized_rows(node: Node, types: Types) -> Types:
+    """Rows of input 0 that input 1 picks; bytes contain several elements of the last axis each."""
+    data, indices = _shape(types, 0), _shape(types, 1)
+    packed = _at(types, 0)
+    out = None
+    if data and indices is not None and packed is not None and not _int(node, "gather_axis"):
+        each = 8 // max(1, _int(node, "bits", 4)) if packed.elem_type == DataType.UINT8 else 1
+        last = data[-1]
+        out = (*indices, *data[1:-1], last * each if isinstance(last, int) else None)
+    return (_tensor_type(_at(types, 2), out),)
+
+
 def _skip_normalization(_: Node, types: Types) -> Types:
     return (_at(types, 0), None, None, _at(types, 0))
 
@@ -297,7 +309,7 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         "EmbedLayerNormalization": _embedding,
         "ExpandDims": _rule_without_shape(more=1),
         "FusedConv": _windows(0, 1),
-        "GatherBlockQuantized": lambda _, types: (_tensor_type(_at(types, 2), None),),
+        "GatherBlockQuantized": _quantized_rows,
         "GatherND": lambda _, types: (_tensor_type(_at(types, 0), None),),
         "GridSample": _infer_sampled,
         "MatMulInteger16": _matrix(DataType.INT32),

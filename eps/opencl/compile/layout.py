@@ -14,8 +14,11 @@ from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
     Alias,
+    BlockMatMul,
+    CacheAppend,
     Concat,
     Convolution,
+    GroupAttention,
     IrTensor,
     KernelGraph,
     LayerNorm,
@@ -30,6 +33,8 @@ from eps.opencl.compile.ir import (
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
 
 CHANNELS_LAST = (0, 2, 3, 1)
+ROW_WRITERS = (LayerNorm, BlockMatMul, CacheAppend, GroupAttention)
+"""Operations whose kernels write row-major results, rows one after another."""
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
 FEW_CHANNELS = 4
@@ -52,7 +57,7 @@ def _order(op: Op, users: list[Op], *, is_result: bool) -> tuple[int, ...]:
         return CHANNELS_LAST
     if isinstance(op, Alias):
         return _alias_order(op)
-    if isinstance(op, LayerNorm):  # its kernel writes rows one after another
+    if isinstance(op, ROW_WRITERS):
         return ()
     if is_result and isinstance(op, Pointwise | Concat):
         return ()
@@ -163,7 +168,7 @@ class _Layout:
         """Have parts made in their place; images only side by side in their channels."""
         at = 0
         for tensor in op.inputs:
-            strided = not isinstance(self._makers.get(id(tensor)), LayerNorm)
+            strided = not isinstance(self._makers.get(id(tensor)), ROW_WRITERS)
             fits = self._is_made_here(tensor) and tensor.order == op.output.order and strided
             free = id(tensor) not in self._parts and tensor not in self._graph.outputs
             alone = op.inputs.count(tensor) == 1
@@ -212,8 +217,11 @@ class _Layout:
                     inputs[1] = self._with_unit_stride(inputs[1])
                 if op.inputs[0].dtype != "float32":
                     inputs[0] = self._with_unit_stride(inputs[0])
-            elif isinstance(op, LayerNorm) and not inputs[0].is_plain:
+            elif isinstance(op, LayerNorm | BlockMatMul) and not inputs[0].is_plain:
                 inputs[0] = self._copy_to_plain(inputs[0])
+            elif isinstance(op, CacheAppend | GroupAttention):
+                inputs[0] = self._with_unit_stride(inputs[0])
+                inputs[1:] = [x if x.is_plain else self._copy_to_plain(x) for x in inputs[1:]]
             self._steps.append(PlacedOp(op, tuple(inputs), self._view(op.output)))
 
     def _alias(self, op: Alias) -> View:

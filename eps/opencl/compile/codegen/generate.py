@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.codegen import (
+    block_matmul,
+    group_attention,
     group_rows,
     lines,
     quantised_recurrent,
@@ -73,6 +75,8 @@ GENERATORS: Mapping[type[Op], Generator] = {
     GatherND: gather_nd_kernel,
     Fill: fill_kernel,
     Sample: sample_kernel,
+    **block_matmul.GENERATORS,
+    **group_attention.GENERATORS,
     **lines.GENERATORS,
     **recurrent.GENERATORS,
     **quantised_recurrent.GENERATORS,

@@ -8,6 +8,7 @@ from eps.opencl.compile.lower import (
     activation,
     attention,
     contrib,
+    decoder,
     dense,
     einsum,
     elementwise,
@@ -42,7 +43,9 @@ LOWERINGS: Mapping[tuple[str, str], Lowering] = {
     **{("", name): lowering for family in STANDARD for name, lowering in family.LOWERINGS.items()},
     **{
         (CONTRIB_DOMAIN, name): lowering
-        for family in (activation, attention, contrib, dense, integer, quantised_recurrent)
+        for family in (
+            *(activation, attention, contrib, decoder, dense, integer, quantised_recurrent),
+        )
         for name, lowering in family.CONTRIB.items()
     },
 }

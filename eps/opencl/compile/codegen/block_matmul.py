@@ -1,0 +1,372 @@
+"""Products with weights of 4 or 8 bits, which are quantised by blocks: MatMulNBits.
+
+Weights are packed by panels of columns. A word of 32 bits has the next 8 or 4 weights of a column;
+the words of a panel's columns follow each other, so that vectors of them load at once:
+
+    weights [panel, word of a column, column of the panel]    int
+    scales  [panel, block, column of the panel]               float
+    zeros   [panel, block, column of the panel]               uchar, or float
+
+The last panel overlaps the one before. A weight in a word's middle is not shifted but masked, and
+multiplied with an input that was divided by its place: exact, because both are powers of two. The
+zero point of a block is subtracted from the sum of the block, times the sum of its inputs.
+
+For few rows a work-item keeps a vector of sums for each vector of a panel. For many, on CPUs, it
+writes some of a panel's depth as floats to private memory, and multiplies all rows by them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, store
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.expression import vector_type
+from eps.opencl.compile.ir import BlockMatMul
+from eps.opencl.compile.views import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.opencl.compile.ir import Op
+    from eps.opencl.compile.layout import PlacedOp
+    from eps.opencl.target import Target
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+PANEL_VECTORS = 4
+"""Vectors of a panel: their sums are the work of one broadcast input."""
+FEW_ROWS = 4
+"""Rows up to which unpacking for each of them costs less than keeping floats."""
+GROUP_ROWS = 8
+"""Rows of an item's tile where items work in groups."""
+DEPTH = 128
+"""Of the floats in private memory: a panel of them stays in the first cache."""
+WORD = 32
+LABEL = "weights{}bit_"
+"""Label of such a kernel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sizes:
+    """Of one product.
+
+    Attributes:
+        rows, depth, width: M, K and N.
+        vector: Columns of a vector.
+        vectors: Of a panel.
+        bits, block: Of a weight; weights of a block.
+    """
+
+    rows: int
+    depth: int
+    width: int
+    vector: int
+    vectors: int
+    bits: int
+    block: int
+
+    @property
+    def panel(self) -> int:
+        """Columns of a panel."""
+        return self.vector * self.vectors
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the last panel overlaps the one before."""
+        return self.width % self.panel != 0
+
+    @property
+    def panels(self) -> int:
+        """Panels of all columns."""
+        return -(-self.width // self.panel)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a column."""
+        return -(-self.depth // self.block)
+
+    @property
+    def each(self) -> int:
+        """Weights in a word."""
+        return WORD // self.bits
+
+    @property
+    def words(self) -> int:
+        """Words of a block of a column."""
+        return self.block // self.each
+
+    @property
+    def middle(self) -> float:
+        """The zero point of blocks without one."""
+        return float(1 << (self.bits - 1))
+
+
+def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kernel:
+    """One launch: units of work are panels with all rows or, in groups, with a tile of them."""
+    rows, depth = step.inputs[0].shape
+    width = step.output.shape[1]
+    vector = target.vector
+    while vector > width:
+        vector //= 2
+    sizes = _Sizes(
+        rows=rows, depth=depth, width=width, vector=vector,
+        vectors=_panel_vectors(width // vector, width % vector), bits=op.bits, block=op.block,
+    )  # fmt: skip
+    writer = _Writer(sizes, step, target)
+    if target.groups is not None:
+        spread = writer.write_for_groups()
+    elif rows <= FEW_ROWS or sizes.overlaps:  # panels that overlap may not add to their results
+        spread = writer.write_few_rows()
+    else:
+        spread = writer.write_many_rows(max(1, target.accumulators // sizes.vectors))
+    operands = (step.inputs[0].buffer, *_packed_weights(step, sizes), step.output.buffer)
+    return Kernel(
+        writer.code.text(), operands, *spread, work=2 * rows * depth * width,
+        label=LABEL.format(op.bits),
+    )  # fmt: skip
+
+
+def _panel_vectors(whole: int, rest: int) -> int:
+    """Vectors of a panel: as many as divide the columns, where any do; for all M the same."""
+    most = min(PANEL_VECTORS, whole)
+    return most if rest else next(n for n in range(most, 0, -1) if whole % n == 0)
+
+
+def _packed_weights(step: PlacedOp, sizes: _Sizes) -> list[Storage]:
+    """Weights, scales and maybe zero points as the module says."""
+    starts = [min(p * sizes.panel, sizes.width - sizes.panel) for p in range(sizes.panels)]
+    columns = np.add.outer(starts, np.arange(sizes.panel))
+    result = []
+    for index, view in enumerate(step.inputs[1:]):
+        value = view.buffer.constant
+        assert value is not None, "lowering takes constant weights"
+        if index == 0:
+            value = np.ascontiguousarray(value).reshape(sizes.width, -1).view("<i4")
+        value = value.reshape(sizes.width, -1)
+        packed = np.ascontiguousarray(value[columns].swapaxes(1, 2))
+        result.append(Storage(packed.size, packed.dtype.name, packed.reshape(-1)))
+    return result
+
+
+class _Writer:
+    """Writes the kernel: x is p0, the packed weights p1, p2 and maybe p3, the result the last."""
+
+    def __init__(self, sizes: _Sizes, step: PlacedOp, target: Target) -> None:
+        self.code, self._sizes, self._target = Code(), sizes, target
+        self._x, self._y = step.inputs[0].offset, step.output.offset
+        self._zeros = step.inputs[3].buffer.dtype if len(step.inputs) > 3 else ""
+        self._result = f"p{len(step.inputs)}"
+
+    def write_few_rows(self) -> tuple[int, int]:
+        """Each row: its inputs to private memory once, then a task's panels."""
+        code, s = self.code, self._sizes
+        code.add(f"float x[{s.blocks * s.block}], sums[{s.blocks}];")
+        code.open(f"for (int m = 0; m < {s.rows}; ++m)")
+        self._write_inputs()
+        worth = s.panels * s.panel * s.depth // SMALLEST_TASK
+        spread = open_units(code, s.panels, worth, self._target)
+        self._write_panel_pointers("0")
+        self._declare("t", 1)
+        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
+        self._declare("a", 1)
+        code.open(f"for (int i = 0; i < {s.words}; ++i)")
+        code.add(f"const float* xi = x + b * {s.block} + i * {s.each};")
+        self._write_words()
+        code.close()
+        self._write_block_end(1, lambda _: "sums[b]")
+        code.close()
+        for v in range(s.vectors):
+            at = f"{self._y} + m * {s.width} + n0 + {v * s.vector}"
+            code.add(*store(self._result, at, 1, s.vector, f"t0_{v}"))
+        code.close(2)
+        return spread
+
+    def _write_inputs(self) -> None:
+        """x: the row, zeros after it, divided by the places in a word; sums: of each block."""
+        code, s = self.code, self._sizes
+        code.add(f"__global const float* row = p0 + {self._x} + m * {s.depth};")
+        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
+        code.add("float sum = 0.0f;")
+        code.open(f"for (int i = b * {s.block}; i < (b + 1) * {s.block}; i += {s.each})")
+        whole = s.depth % s.block == 0
+        for j in range(s.each):
+            value = f"row[i + {j}]" if whole else f"(i + {j} < {s.depth} ? row[i + {j}] : 0.0f)"
+            code.add(f"const float v{j} = {value};")
+            code.add(f"x[i + {j}] = v{j} * {self._place_factor(j)!r}f;")
+        code.add(f"sum += {' + '.join(f'v{j}' for j in range(s.each))};")
+        code.close()
+        code.add("sums[b] = sum;")
+        code.close()
+
+    def _place_factor(self, j: int) -> float:
+        """What weight `j` of a word is divided by when it is only masked; the last one is not."""
+        s = self._sizes
+        return 2.0 ** -(j * s.bits) if j < s.each - 1 else 1.0
+
+    def write_for_groups(self) -> tuple[int, int]:
+        """Each item a vector of columns of a tile of rows; adjacent items have adjacent vectors."""
+        code, s = self.code, self._sizes
+        rows = min(GROUP_ROWS, s.rows)
+        tiles = -(-s.rows // rows)
+        spread = open_units(code, tiles * s.panels * s.vectors, 1, self._target, "unit")
+        code.add(f"const int u = unit / {s.vectors} % {s.panels}, v = unit % {s.vectors};")
+        code.add(f"const int tile = unit / {s.vectors * s.panels};")
+        code.add(f"const int m0 = min(tile * {rows}, {s.rows - rows});")
+        self._write_panel_pointers(f"v * {s.vector}")
+        self._declare("t", rows, 1)
+        code.open(f"for (int b = 0; b < {s.blocks}; ++b)")
+        self._declare("a", rows, 1)
+        code.add(f"float {', '.join(f'sum{r} = 0.0f' for r in range(rows))};")
+        code.add(f"const int end = min({s.block}, {s.depth} - b * {s.block});")
+        code.open(f"for (int i = 0; i < {s.words}; ++i)")
+        kind = vector_type("int32", s.vector)
+        code.add(f"const {kind} held = {load('w', '0', 1, s.vector, 'int32')};")
+        code.add(f"w += {s.panel};")
+        code.open(f"for (int j = 0; j < {s.each} && i * {s.each} + j < end; ++j)")
+        code.add(f"const {kind} q = (held >> (j * {s.bits})) & {(1 << s.bits) - 1};")
+        code.add(f"const int k = b * {s.block} + i * {s.each} + j;")
+        code.add(f"const {floats(s.vector)} f = {self._convert('q')};")
+        for r in range(rows):
+            code.add(f"const float x{r} = p0[{self._x} + (m0 + {r}) * {s.depth} + k];")
+            code.add(f"sum{r} += x{r}; a{r}_0 += x{r} * f;")
+        code.close(2)
+        self._write_block_end(rows, lambda r: f"sum{r}", 1)
+        code.close()
+        for r in range(rows):
+            at = f"{self._y} + (m0 + {r}) * {s.width} + n0 + v * {s.vector}"
+            code.add(*store(self._result, at, 1, s.vector, f"t{r}_0"))
+        code.close()
+        return spread
+
+    def write_many_rows(self, tile: int) -> tuple[int, int]:
+        """Each panel: part of its depth as floats, and `tile` rows of sums at a time."""
+        code, s = self.code, self._sizes
+        depth = max(s.block, DEPTH)
+        tile = min(tile, s.rows)
+        spread = open_units(code, s.panels, s.panels, self._target)
+        code.add(f"float f[{depth * s.panel}];")
+        self._write_panel_pointers("0")
+        code.open(f"for (int k0 = 0; k0 < {s.depth}; k0 += {depth})")
+        code.add(f"const int depth = min({depth}, {s.depth} - k0);")
+        self._write_floats(depth)
+        for count, begin, end in (
+            (tile, 0, s.rows - s.rows % tile), (s.rows % tile, s.rows - s.rows % tile, s.rows),
+        ):  # fmt: skip
+            if not count:
+                continue
+            code.open(f"for (int m = {begin}; m < {end}; m += {count})")
+            self._write_row_tile(count)
+            code.close()
+        code.close(2)
+        return spread
+
+    def _write_floats(self, depth: int) -> None:
+        """f [depth, panel]: weights as floats; those after K are not used."""
+        code, s = self.code, self._sizes
+        kind = floats(s.vector)
+        blocks = depth // s.block
+        limit = "" if s.blocks % blocks == 0 else f" && k0 / {s.block} + c < {s.blocks}"
+        code.open(f"for (int c = 0; c < {blocks}{limit}; ++c)")
+        code.add(f"const int b = k0 / {s.block} + c;")
+        for v in range(s.vectors):
+            code.add(f"const {kind} scale{v} = {self._scale(v)};")
+            code.add(f"const {kind} zero{v} = {self._zero(v)};")
+        code.open(f"for (int i = 0; i < {s.words}; ++i)")
+        code.add(f"float* to = f + (c * {s.block} + i * {s.each}) * {s.panel};")
+        whole = vector_type("int32", s.vector)
+        for v in range(s.vectors):
+            code.add(f"const {whole} w{v} = {load('w', str(v * s.vector), 1, s.vector, 'int32')};")
+            for j in range(s.each):
+                q = f"((w{v} >> {j * s.bits}) & {(1 << s.bits) - 1})"
+                value = f"({self._convert(q)} - zero{v}) * scale{v}"
+                code.add(*store("to", str(j * s.panel + v * s.vector), 1, s.vector, value))
+        code.add(f"w += {s.panel};")
+        code.close(2)
+
+    def _write_row_tile(self, count: int) -> None:
+        """Sums of `count` rows at m over the depth in f, added to what the result has."""
+        code, s = self.code, self._sizes
+        kind = floats(s.vector)
+        for r in range(count):
+            code.add(f"__global const float* x{r} = p0 + {self._x} + (m + {r}) * {s.depth} + k0;")
+            code.add(
+                f"__global float* y{r} = {self._result} + {self._y} + (m + {r}) * {s.width} + n0;"
+            )
+        for r in range(count):
+            for v in range(s.vectors):
+                held = load(f"y{r}", str(v * s.vector), 1, s.vector)
+                code.add(f"{kind} a{r}_{v} = k0 ? {held} : ({kind})(0.0f);")
+        code.open("for (int k = 0; k < depth; ++k)")
+        for v in range(s.vectors):
+            at = f"k * {s.panel} + {v * s.vector}"
+            code.add(f"const {kind} f{v} = {load('f', at, 1, s.vector)};")
+        for r in range(count):
+            code.add(f"const {kind} b{r} = ({kind})(x{r}[k]);")
+            for v in range(s.vectors):
+                code.add(f"a{r}_{v} = mad(b{r}, f{v}, a{r}_{v});")
+        code.close()
+        for r in range(count):
+            for v in range(s.vectors):
+                code.add(*store(f"y{r}", str(v * s.vector), 1, s.vector, f"a{r}_{v}"))
+
+    def _write_panel_pointers(self, shift: str) -> None:
+        """n0: the first column of panel u; w, scales, zeros: its weights, from `shift` on."""
+        code, s = self.code, self._sizes
+        code.add(f"const int n0 = min(u * {s.panel}, {s.width - s.panel});")
+        begin = f"(size_t)u * {s.blocks * s.words * s.panel} + {shift}"
+        code.add(f"__global const int* w = p1 + {begin};")
+        at = f"u * {s.blocks * s.panel} + {shift}"
+        code.add(f"__global const float* scales = p2 + {at};")
+        if self._zeros:
+            pointee = "uchar" if self._zeros == "uint8" else "float"
+            code.add(f"__global const {pointee}* zeros = p3 + {at};")
+
+    def _declare(self, name: str, rows: int, vectors: int = 0) -> None:
+        s = self._sizes
+        names = [f"{name}{r}_{v}" for r in range(rows) for v in range(vectors or s.vectors)]
+        kind = floats(s.vector)
+        self.code.add(f"{kind} {', '.join(f'{n} = ({kind})(0.0f)' for n in names)};")
+
+    def _write_words(self) -> None:
+        """A word of each vector of the panel times the inputs at xi, added to a0_v; w moves on."""
+        code, s = self.code, self._sizes
+        kind, mask = vector_type("int32", s.vector), (1 << s.bits) - 1
+        for v in range(s.vectors):
+            code.add(f"const {kind} w{v} = {load('w', str(v * s.vector), 1, s.vector, 'int32')};")
+        code.add(f"w += {s.panel};")
+        for j in range(s.each):
+            code.add(f"const {floats(s.vector)} x{j} = ({floats(s.vector)})(xi[{j}]);")
+            for v in range(s.vectors):
+                last = j == s.each - 1
+                text = (
+                    f"(w{v} >> {j * s.bits}) & {mask}" if last else f"w{v} & {mask << j * s.bits}"
+                )
+                code.add(f"a0_{v} = mad(x{j}, {self._convert(text)}, a0_{v});")
+
+    def _write_block_end(self, rows: int, total: Callable[[int], str], vectors: int = 0) -> None:
+        """Sums of block b, less its zero point, times its scale, added to the totals."""
+        for v in range(vectors or self._sizes.vectors):
+            for r in range(rows):
+                text = f"a{r}_{v} - {self._zero(v)} * {total(r)}"
+                self.code.add(f"t{r}_{v} = mad({self._scale(v)}, {text}, t{r}_{v});")
+
+    def _scale(self, v: int) -> str:
+        s = self._sizes
+        return load("scales", f"b * {s.panel} + {v * s.vector}", 1, s.vector)
+
+    def _zero(self, v: int) -> str:
+        s = self._sizes
+        if not self._zeros:
+            return f"({floats(s.vector)})({s.middle!r}f)"
+        text = load("zeros", f"b * {s.panel} + {v * s.vector}", 1, s.vector, self._zeros)
+        return self._convert(text) if self._zeros == "uint8" else text
+
+    def _convert(self, text: str) -> str:
+        return f"convert_{floats(self._sizes.vector)}({text})"
+
+
+GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {BlockMatMul: block_matmul_kernel}

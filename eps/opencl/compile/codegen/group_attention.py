@@ -1,0 +1,180 @@
+"""Attention to a cache of keys and values: new positions put into it, then queries one by one.
+
+A cache is filled up to a length that each sequence has, and kernels read no further. A query's
+scores are computed for a few keys at a time; when the largest score rises, the sums so far fade.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eps.opencl.compile.codegen.fold import fold_lanes
+from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, floats, load, offset_of, store
+from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
+from eps.opencl.compile.ir import CacheAppend, GroupAttention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from eps.opencl.compile.ir import CachePlace, Op
+    from eps.opencl.compile.layout import PlacedOp
+    from eps.opencl.target import Target
+
+KEYS = 32
+"""Keys whose scores are in private memory at a time."""
+
+
+def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kernel:
+    """Each row of the cache: from the past, from the new positions, or zeros."""
+    new, y = step.inputs[0], step.output
+    batch, groups, room, size = y.shape
+    vector = _fitting_vector(size, target)
+    code = Code()
+    spread = open_units(code, batch * groups * room, y.size // SMALLEST_TASK, target)
+    b, g, t = decode(code, "u", (batch, groups, room), "d")
+    result = f"p{len(step.inputs)}"
+    code.add(f"__global float* to = {result} + {y.offset} + u * {size};")
+    _write_start(code, op.place, step, b, room)
+    code.open(f"if ({t} >= before && {t} < before + {op.place.new})")
+    at = offset_of(
+        [(b, new.strides[0]), (f"({t} - before)", new.strides[1]), (g, size)], new.offset
+    )
+    code.add(f"__global const float* from = p0 + {at};")
+    _write_rotated(code, op.place, step, size, t, "1.0f")
+    code.close()
+    if op.past:
+        past = step.inputs[op.past]
+        code.open(f"else if ({t} < before)")
+        row = offset_of([(b, past.strides[0]), (g, past.strides[1]), (t, size)], past.offset)
+        code.add(f"__global const float* from = p{op.past} + {row};")
+        _write_copy(code, size, vector, lambda at: load("from", at, 1, vector))
+        code.close()
+    code.open("else")
+    _write_copy(code, size, vector, lambda _: f"({floats(vector)})(0.0f)")
+    code.close(2)
+    operands = (*(v.buffer for v in step.inputs), y.buffer)
+    return Kernel(code.text(), operands, *spread, checks=True, label="cache_")
+
+
+def _write_copy(code: Code, size: int, vector: int, value: Callable[[str], str]) -> None:
+    """to [size] = the vectors that `value` gives."""
+    code.open(f"for (int i = 0; i < {size}; i += {vector})")
+    code.add(*store("to", "i", 1, vector, value("i")))
+    code.close()
+
+
+def _fitting_vector(size: int, target: Target) -> int:
+    vector = target.vector
+    while size % vector:
+        vector //= 2
+    return vector
+
+
+def _write_start(code: Code, place: CachePlace, step: PlacedOp, batch: str, room: int) -> None:
+    """before: where the new positions of a sequence begin; a length out of range is reported."""
+    if place.starts_empty:
+        code.add("const int before = 0;")
+        return
+    lengths = step.inputs[place.length]
+    at = offset_of([(batch, lengths.strides[0])], lengths.offset)
+    code.add(f"const int given = p{place.length}[{at}] + {1 - place.new};")
+    limit = room - place.new
+    code.add(f"if (given < 0 || given > {limit}) *wrong = 1;")
+    code.add(f"const int before = min(max(given, 0), {limit});")
+
+
+def _write_rotated(
+    code: Code, place: CachePlace, step: PlacedOp, size: int, position: str, scale: str
+) -> None:
+    """to [size] = from [size] times `scale`, pairs turned by the angles of a position."""
+    turned = 0
+    if place.cos:
+        rows, half = step.inputs[place.cos].shape
+        turned = 2 * half
+        code.add(f"if ({position} >= {rows}) *wrong = 1;")
+        tables = [
+            f"p{index}[{step.inputs[index].offset} + at + i]" for index in (place.cos, place.sin)
+        ]
+        code.add(f"const int at = min({position}, {rows - 1}) * {half};")
+        first, second = ("2 * i", "2 * i + 1") if place.interleaved else ("i", f"i + {half}")
+        code.open(f"for (int i = 0; i < {half}; ++i)")
+        code.add(f"const float a = from[{first}] * {scale}, b = from[{second}] * {scale};")
+        code.add(f"const float c = {tables[0]}, s = {tables[1]};")
+        code.add(f"to[{first}] = a * c - b * s;", f"to[{second}] = a * s + b * c;")
+        code.close()
+    if turned < size:
+        code.add(f"for (int i = {turned}; i < {size}; ++i) to[i] = from[i] * {scale};")
+
+
+def group_attention_kernel(op: GroupAttention, step: PlacedOp, target: Target) -> Kernel:
+    """A unit of work is one query of one head."""
+    q, keys, y = step.inputs[0], step.inputs[1], step.output
+    batch, groups, room, size = keys.shape
+    heads, new = q.shape[2] // size, op.place.new
+    vector = _fitting_vector(size, target)
+    code = Code()
+    work = 4 * batch * heads * new * (new if op.place.starts_empty else room) * size
+    spread = open_units(code, batch * heads * new, max(1, work // SMALLEST_TASK), target)
+    b, s, n = decode(code, "u", (batch, new, heads), "d")
+    _write_start(code, op.place, step, b, room)
+    code.add(f"const int own = before + {s};")
+    row = offset_of([(b, q.strides[0]), (s, q.strides[1]), (n, size)], q.offset)
+    code.add(f"__global const float* from = p0 + {row};", f"float to[{size}];")
+    _write_rotated(code, op.place, step, size, "own", f"{op.scale!r}f")
+    cache = offset_of([(b, keys.strides[0]), (f"({n} / {heads // groups})", keys.strides[1])], 0)
+    for index, name in ((1, "k"), (2, "v")):
+        code.add(
+            f"__global const float* {name} = p{index} + {step.inputs[index].offset} + {cache};"
+        )
+    _write_sums(code, op, step, n, size // vector, vector)
+    at = f"{y.offset} + u * {size}"
+    result = f"p{len(step.inputs)}"
+    code.add("const float whole = 1.0f / sum;")
+    for i in range(size // vector):
+        code.add(*store(result, f"{at} + {i * vector}", 1, vector, f"a{i} * whole"))
+    code.close()
+    operands = (*(v.buffer for v in step.inputs), y.buffer)
+    return Kernel(code.text(), operands, *spread, checks=True, work=work, label="attention_")
+
+
+def _write_sums(
+    code: Code, op: GroupAttention, step: PlacedOp, head: str, parts: int, vector: int
+) -> None:
+    """a: values weighted by e^(score - top), sum: of the weights; over all keys that are seen."""
+    size, kind = parts * vector, floats(vector)
+    names = [f"a{i}" for i in range(parts)]
+    code.add(f"{kind} {', '.join(f'{name} = ({kind})(0.0f)' for name in names)};")
+    top, total = "-INFINITY", "0.0f"
+    if op.sink:
+        top, total = f"p{op.sink}[{step.inputs[op.sink].offset} + {head}]", "1.0f"
+    elif op.smooth:
+        top, total = "0.0f", "1.0f"
+    code.add(f"float top = {top}, sum = {total};")
+    begin = f"max(0, own + 1 - {op.window})" if op.window else "0"
+    code.open(f"for (int t = {begin}; t <= own; t += {KEYS})")
+    code.add(f"const int count = min({KEYS}, own + 1 - t);", f"float w[{KEYS}], most = top;")
+    code.open("for (int i = 0; i < count; ++i)")
+    code.add(f"__global const float* key = k + (t + i) * {size};")
+    code.add(f"{kind} dot = ({kind})(0.0f);")
+    for i in range(parts):
+        at = str(i * vector)
+        code.add(f"dot = mad({load('to', at, 1, vector)}, {load('key', at, 1, vector)}, dot);")
+    score = fold_lanes(code, "dot", vector, lambda a, b: f"{a} + {b}")
+    if op.softcap:
+        score = f"{op.softcap!r}f * ol_tanh({score} * {1 / op.softcap!r}f)"
+    code.add(f"w[i] = {score};", "most = w[i] > most ? w[i] : most;")
+    code.close()
+    code.add("const float fade = ol_exp(top - most);", "sum *= fade;", "top = most;")
+    code.add(*(f"{name} *= fade;" for name in names))
+    code.open("for (int i = 0; i < count; ++i)")
+    code.add("const float e = ol_exp(w[i] - top);", "sum += e;")
+    code.add(f"__global const float* value = v + (t + i) * {size};")
+    for i, name in enumerate(names):
+        code.add(f"{name} = mad(({kind})(e), {load('value', str(i * vector), 1, vector)}, {name});")
+    code.close(2)
+
+
+GENERATORS: Mapping[type[Op], Callable[..., Kernel]] = {
+    CacheAppend: cache_append_kernel,
+    GroupAttention: group_attention_kernel,
+}

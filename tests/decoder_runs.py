@@ -1,0 +1,100 @@
+"""Tiny decoders of language models: their feeds, and their answers by onnxruntime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnxruntime
+
+from benchmarks.decoders.make_decoder import SHAPES, DecoderShape, make_decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import ort_lite as ort
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+    Answers = dict[str, Array]
+
+ROOM = 24
+"""Positions of the caches."""
+STEPS = (7, 1, 1, 3, 1)
+"""Tokens of each run."""
+VARIANTS: Mapping[str, DecoderShape] = {
+    "plain": SHAPES["tiny"],
+    "packed": replace(SHAPES["tiny"], packed=True, zero_points=True, block=16),
+    "bytes": replace(SHAPES["tiny"], bits=8, quantised_embedding=False, last_only=False),
+    "window": replace(SHAPES["tiny"], softcap=5.0, window=6, layers=1),
+}
+
+
+def fix_sizes(options: ort.SessionOptions, tokens: int, room: int = ROOM) -> ort.SessionOptions:
+    """The options with the shapes of a run of so many tokens."""
+    sizes = {"batch_size": 1, "sequence_length": tokens}
+    sizes |= dict.fromkeys(("past_sequence_length", "total_sequence_length"), room)
+    for name, size in sizes.items():
+        options.add_free_dimension_override_by_name(name, size)
+    return options
+
+
+def draw_tokens(shape: DecoderShape, steps: Sequence[int] = STEPS) -> list[Array]:
+    """Tokens [1, n] of each run."""
+    random = np.random.default_rng(1)
+    return [random.integers(0, shape.vocabulary, (1, n)) for n in steps]
+
+
+def step_feed(
+    shape: DecoderShape, tokens: Array, past: int, before: Answers | None, room: int = ROOM
+) -> Answers:
+    """The feed of a run after `past` positions; its caches are those that `before` gave."""
+    mask = np.zeros((1, room), np.int64)
+    mask[:, : past + tokens.shape[1]] = 1
+    empty = np.zeros((1, shape.kv_heads, room, shape.head_size), np.float32)
+    caches = {
+        f"past_key_values.{i}.{kind}": empty if before is None else before[f"present.{i}.{kind}"]
+        for i in range(shape.layers)
+        for kind in ("key", "value")
+    }
+    return {"input_ids": tokens, "attention_mask": mask, **caches}
+
+
+def run_steps(sessions: Any, shape: DecoderShape, steps: Sequence[int] = STEPS) -> list[Answers]:
+    """What each run gives; the caches of one are the next one's, valid parts alone.
+
+    Args:
+        sessions: One for all runs, or by their number of tokens.
+        shape: Of the decoder.
+        steps: Tokens of each run.
+    """
+    answers: list[Answers] = []
+    past, before = 0, None
+    for tokens in draw_tokens(shape, steps):
+        session = sessions[tokens.shape[1]] if isinstance(sessions, dict) else sessions
+        names = [info.name for info in session.get_outputs()]
+        results = session.run(None, step_feed(shape, tokens, past, before))
+        before = dict(zip(names, results, strict=True))
+        past += tokens.shape[1]
+        answers.append({n: v if v.ndim == 3 else v[:, :, :past] for n, v in before.items()})
+    return answers
+
+
+def run_in_onnxruntime(path: Path, shape: DecoderShape) -> list[Answers]:
+    """The same by onnxruntime's CPU."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return run_steps(session, shape)
+
+
+def assert_close(found: list[Answers], right: list[Answers], atol: float = 2e-5) -> None:
+    """The same names, shapes and numbers."""
+    for mine, theirs in zip(found, right, strict=True):
+        assert mine.keys() == theirs.keys()
+        for name, value in theirs.items():
+            np.testing.assert_allclose(mine[name], value, rtol=1e-4, atol=atol, err_msg=name)
+
+
+def write_decoder(folder: Path, variant: str) -> Path:
+    """The model of a variant."""
+    return make_decoder(folder / variant, VARIANTS[variant])

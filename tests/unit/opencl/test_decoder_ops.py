@@ -1,0 +1,143 @@
+"""Operators of language models on OpenCL devices: weights of few bits, attention to a cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from device_models import NodeSet
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CONTRIB = "com.microsoft"
+HEADS, GROUPS, SIZE = 4, 2, 16
+RANDOM = np.random.default_rng(21)
+
+
+def f32(*shape: int) -> Array:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def u8(*shape: int) -> Array:
+    return RANDOM.integers(0, 256, shape).astype(np.uint8)
+
+
+def add_product(
+    nodes: NodeSet,
+    sizes: tuple[int, int, int],
+    *,
+    bits: int = 4,
+    block: int = 32,
+    zeros: bool = False,
+    bias: bool = False,
+) -> str:
+    """A MatMulNBits of M, K and N."""
+    rows, depth, width = sizes
+    blocks = -(-depth // block)
+    inputs: list[Array | None] = [
+        f32(rows, depth), u8(width, blocks, block * bits // 8),
+        (RANDOM.uniform(0.5, 1.5, (width, blocks)) / (1 << bits)).astype(np.float32),
+    ]  # fmt: skip
+    inputs.append(u8(width, -(-blocks * bits // 8)) if zeros else None)
+    inputs += [None, f32(width)] if bias else []
+    shape = {"K": depth, "N": width, "bits": bits, "block_size": block}
+    return nodes.add("MatMulNBits", inputs, (1, 2, 3, 5), domain=CONTRIB, **shape)
+
+
+def add_attention(
+    nodes: NodeSet, new: int, past: int, *, room: int = 0, batch: int = 1, **fields: Any
+) -> str:
+    """A GroupQueryAttention after `past` positions, in a cache that has room for more."""
+    total = max(new + past, room)
+    query = f32(batch, new, HEADS * SIZE)
+    keys, values = (f32(batch, new, GROUPS * SIZE) for _ in range(2))
+    caches = [f32(batch, GROUPS, room or past, SIZE) for _ in range(2)]
+    lengths = np.full(batch, new + past - 1, np.int32)
+    angles = f32(64, SIZE // 2)
+    inputs = [query, keys, values, *(caches if room or past else (None, None)), lengths]
+    inputs += [np.array(total, np.int32), np.cos(angles), np.sin(angles)]
+    return nodes.add(
+        "GroupQueryAttention", inputs, (6, 7, 8), 3, domain=CONTRIB, num_heads=HEADS,
+        kv_num_heads=GROUPS, **fields,
+    )  # fmt: skip
+
+
+OPTIONS = ({}, {"platform": "portable"}, {"templates": "gpu"})
+"""The first device, PoCL's, and kernels of work-groups."""
+
+
+def check(nodes: NodeSet, options: dict[str, str], valid: dict[str, int] | None = None) -> None:
+    """As onnxruntime, whose sums of products are of another order.
+
+    Args:
+        nodes: What is run.
+        options: Of the EP.
+        valid: Positions of a node's caches that are compared; others are nobody's business.
+    """
+    found, right = nodes.run_with(options), nodes.run_elsewhere()
+    for info, mine, theirs in zip(nodes.model.graph.output, found, right, strict=True):
+        end = (valid or {}).get(info.name.split("/")[0])
+        part = (slice(None), slice(None), slice(end if mine.ndim == 4 else None))
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine[part[: mine.ndim]], theirs[part[: mine.ndim]], 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_products_with_weights_of_few_bits_agree_with_onnxruntime(options: dict[str, str]) -> None:
+    nodes = NodeSet()
+    for rows in (1, 2, 9):
+        add_product(nodes, (rows, 300, 70), block=128, zeros=True)
+        add_product(nodes, (rows, 64, 33), bits=8, block=16, bias=True)
+    add_product(nodes, (1, 512, 3), block=256)
+    add_product(nodes, (2, 64, 40), bits=8, zeros=True)
+    check(nodes, options)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_attention_to_a_cache_agrees_with_onnxruntime(options: dict[str, str]) -> None:
+    nodes, valid = NodeSet(), {}
+    fields: dict[str, Any]
+    for new, past, room, fields in (
+        (7, 0, 0, {"do_rotary": 1}),
+        (1, 5, 0, {"local_window_size": 4, "softcap": 2.0}),
+        (1, 40, 50, {"do_rotary": 1, "rotary_interleaved": 1, "scale": 0.3}),
+        (3, 4, 20, {"do_rotary": 1}),
+        (6, 0, 20, {"smooth_softmax": 1}),
+        (1, 6, 0, {"do_rotary": 1, "batch": 3}),
+    ):
+        name = add_attention(nodes, new, past, room=room, **fields)
+        valid[name.split("/")[0]] = new + past
+    check(nodes, options, valid)
+
+
+def test_decoder_operators_that_no_kernel_fits_are_refused_with_the_reason() -> None:
+    nodes = NodeSet()
+    prompt, lengths = f32(1, 2, 128), np.ones(1, np.int32)
+    fields = {"domain": CONTRIB, "num_heads": HEADS, "kv_num_heads": GROUPS}
+    packed = [prompt, None, None, None, None, lengths]
+    total = np.array(2, np.int32)
+    bias = [*packed, total, None, None, None, f32(1, 4, 2, 2)]
+    product = [f32(2, 32), u8(8, 1, 16), f32(8, 1)]
+    shape = {"domain": CONTRIB, "K": 32, "N": 8, "block_size": 32}
+    asked = {
+        nodes.add("GroupQueryAttention", [*packed, total], **fields): "not known before the run",
+        nodes.add("GroupQueryAttention", bias, (6,), **fields): "a bias of the scores",
+        nodes.add("MatMulNBits", product, **shape): "not known before the run",
+        nodes.add("MatMulNBits", [f32(2, 32), u8(8, 1, 8), f32(8, 1)], (1, 2), bits=2, **shape): (
+            "weights of 2 bits"
+        ),
+    }
+    found = nodes.refusals()
+    for name, reason in asked.items():
+        assert reason in found[name.split("/")[0]]
+
+
+def test_a_length_that_the_cache_has_no_room_for_is_an_error() -> None:
+    nodes = NodeSet()
+    add_attention(nodes, 1, 5, room=10)
+    lengths = next(name for name in nodes.feeds if name.endswith(".5"))
+    nodes.feeds[lengths] = np.array([10], np.int32)
+    with pytest.raises(Exception, match="index") as caught:
+        nodes.run()
+    assert type(caught.value).__module__.startswith("ort_lite")
