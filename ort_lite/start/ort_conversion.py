@@ -138,9 +138,16 @@ def _inline_functions(model: Model) -> Model:
         weights = model.graph.initializers
         typed = replace(model, graph=_declare_constants(model.graph))
         proto = onnx.load_model_from_string(model_bytes(typed))
-        inlined = onnx.inliner.inline_selected_functions(
-            proto, names, exclude=False, inline_schema_functions=True
-        )
+        try:
+            inlined = onnx.inliner.inline_selected_functions(
+                proto, names, exclude=False, inline_schema_functions=True
+            )
+        except RuntimeError as exc:  # an assertion in onnx's C++ code
+            operators = ", ".join(op_type for _, op_type in names)
+            raise Fail(
+                f"the model cannot be written in the ORT format: ONNX Runtime runs {operators} as "
+                f"a function, and onnx cannot expand it here: {exc}"
+            ) from exc
         read = read_model(memoryview(inlined.SerializeToString()))
         kept = {**read.graph.initializers}
         kept.update({name: weights[name] for name in kept if name in weights})

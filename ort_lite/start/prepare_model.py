@@ -322,6 +322,11 @@ def _transform(model: Model, request: LoadRequest) -> _TransformedGraph:
     from ort_lite.model import loader  # noqa: PLC0415 - lazy: reload
 
     if model.kernel_types is not None:
+        if request.options.free_dimensions:
+            from ort_lite.model.free_dimensions import bind  # noqa: PLC0415 - lazy: rare
+
+            fixed = bind(model.graph, request.options.free_dimensions)
+            model = replace(model, graph=replace(fixed, value_info=model.graph.value_info))
         return _TransformedGraph(loader.as_graph(model))
     from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload

@@ -38,7 +38,10 @@ IR_VERSION, OPSET = 13, 26
 RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
 """In the names of operators whose numbers differ from run to run."""
 NOT_OF_THE_FORMAT = "not a question of the format"
-REFUSALS = ("element type", "type optional", "has no operator", NOT_OF_THE_FORMAT)
+REFUSALS = (
+    *("element type", "type optional", "has no operator", "cannot expand it here"),
+    NOT_OF_THE_FORMAT,
+)
 """In messages about what the format, or onnxruntime, does not have."""
 
 

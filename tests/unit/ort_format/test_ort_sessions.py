@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 from ort_models import CPU, mixed, run_in_onnxruntime, save_by_onnxruntime, with_version
 from small_models import feed, mlp, sandwich
@@ -237,6 +238,51 @@ def test_a_context_model_in_the_ort_format_reloads(tmp_path: Path, embed: str) -
         require_equal(session.run(None, feed(proto)), expected)
     with pytest.raises(Exception, match="is not compatible with any execution provider"):
         run_in_onnxruntime((tmp_path / "m_ctx.ort").read_bytes(), feed(proto))
+
+
+@pytest.mark.parametrize("provider", [*CPU, OPENVINO])
+@pytest.mark.parametrize("version", ["4", "6"])
+def test_dimensions_are_fixed_by_name_in_every_version(provider: str, version: str) -> None:
+    proto = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[N, 2] x) => (float[N, 2] y) { h = Neg (x)  y = Relu (h) }
+        """
+    )
+    data = with_version(save_by_onnxruntime(proto), version, resolver=version == "6")
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name("N", 3)
+    fed = {"x": np.array([[1, -2], [-3, 4], [5, -6]], np.float32)}
+    with ort.InferenceSession(data, options, providers=[provider]) as session:
+        assert session.get_inputs()[0].shape == [3, 2]
+        require_equal(session.run(None, fed), run_in_onnxruntime(data, fed))
+        with pytest.raises(ort.InvalidArgument, match="invalid dimensions"):
+            session.run(None, {"x": fed["x"][:2]})
+
+
+@pytest.mark.parametrize("version", ["4", "6"])
+def test_a_session_answers_while_the_ort_format_is_compiled_behind_it(
+    version: str, tmp_path: Path
+) -> None:
+    data = with_version(save_by_onnxruntime(mlp()), version, resolver=version == "6")
+    (tmp_path / "m.ort").write_bytes(data)
+    fed, cache = feed(mlp()), str(tmp_path / "cache")
+    expected = run_in_onnxruntime(data, fed)
+    options = options_with(
+        ep_compile_in_background="1",
+        placement="all",
+        ep_context_cache="1",
+        ep_context_cache_dir=cache,
+    )
+    with ort.InferenceSession(tmp_path / "m.ort", options, providers=[OPENVINO]) as session:
+        while session.background_compile().state == "compiling":
+            require_equal(session.run(None, fed), expected)
+        assert session.background_compile().state == "done"
+        assert OPENVINO in session.explain().node_counts()
+        require_equal(session.run(None, fed), expected)
+    with ort.InferenceSession(tmp_path / "m.ort", options, providers=[OPENVINO]) as session:
+        assert session.load_report().cache.state == "hit"
+        require_equal(session.run(None, fed), expected)
 
 
 def test_a_context_model_with_the_name_of_the_ort_format_is_refused(tmp_path: Path) -> None:
