@@ -9,7 +9,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_reader import read_model
 from ctx_formats.model_writer import encode_model, model_bytes
-from ctx_formats.onnx_model import TensorType, ValueInfo
+from ctx_formats.onnx_model import DataType, TensorType, ValueInfo
 from ctx_formats.ort_model_writer import encode_ort_model
 from ctx_formats.signatures import without_signatures
 from ort_lite.model import loader
@@ -161,10 +161,16 @@ def _inline_functions(model: Model) -> Model:
 
 
 def _declare_constants(graph: GraphDef) -> GraphDef:
-    """`graph` with a value_info for each constant, where onnx's inliner looks for types."""
+    """`graph` with a value_info for each constant, where onnx's inliner looks for types.
+
+    It looks for that of an omitted argument, too: the empty name.
+    """
     infos = {
-        name: ValueInfo(name, TensorType(tensor.data_type, tensor.dims))
-        for name, tensor in graph.initializers.items()
+        "": ValueInfo("", TensorType(DataType.FLOAT, ())),
+        **{
+            name: ValueInfo(name, TensorType(tensor.data_type, tensor.dims))
+            for name, tensor in graph.initializers.items()
+        },
     }
     nodes = tuple(map_bodies(node, _declare_constants) for node in graph.nodes)
     return replace(graph, nodes=nodes, value_info={**graph.value_info, **infos})

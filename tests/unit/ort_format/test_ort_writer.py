@@ -112,6 +112,34 @@ def test_operators_that_onnxruntime_has_no_kernel_for_are_inlined(op_type: str) 
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+ATTENTION = """
+    <ir_version: 10, opset_import: ["" : 26]>
+    g (float[1, 2, 4, 8] q, float[1, 2, 6, 8] k, float[1, 2, 6, 8] v, float[4, 6] m, int64[1] n)
+        => (float[1, 2, 4, 8] y)
+    { y = Attention <is_causal = 1> (q, k, v, m, , , n) }
+"""
+
+
+def test_functions_of_operators_with_omitted_inputs_are_inlined() -> None:
+    proto = onnx.parser.parse_model(ATTENTION)
+    random = np.random.default_rng(0)
+    shapes = {"q": (1, 2, 4, 8), "k": (1, 2, 6, 8), "v": (1, 2, 6, 8), "m": (4, 6)}
+    fed = {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+    fed["n"] = np.array([6])
+    (mine,) = run_in_onnxruntime(written(proto), fed)
+    (theirs,) = run_in_onnxruntime(proto.SerializeToString(), fed)
+    np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+def test_a_function_that_onnx_cannot_expand_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("Type unknown")
+
+    monkeypatch.setattr("onnx.inliner.inline_selected_functions", fail)
+    with pytest.raises(ort.Fail, match="runs Attention as a function, and onnx cannot expand"):
+        written(onnx.parser.parse_model(ATTENTION))
+
+
 def test_float16_nodes_without_a_kernel_of_onnxruntime_compute_in_float32() -> None:
     """Loading ONNX, onnxruntime inserts the casts; loading the ORT format, it does not."""
     proto = onnx.parser.parse_model(
