@@ -276,7 +276,7 @@ class ModelCompiler:
             request = LoadRequest(
                 options=self._options,
                 eps=eps,
-                provider_options=applied_options(requests, eps),
+                provider_options=applied_options(requests, [ep.name for ep in eps]),
                 clock=LoadClock(),
                 context=True,
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
-from ort_lite.context.keys import SHARE_KEY, TRUST_KEY
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, SHARE_KEY, TRUST_KEY
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.run_forms import RunForms
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ort_lite.model.info import ModelMetadata
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.prepare_model import PreparedModel
 
@@ -50,6 +51,27 @@ def _keeps_bytes(options: object) -> bool:
     """Whether the program promises not to write to a model in the ORT format in its memory."""
     config = getattr(options, "config", None) or {}
     return all(config.get(key) == "1" for key in IN_PLACE_KEYS)
+
+
+def _find_choice_file(source: object, config: Mapping[str, str]) -> str:
+    """Path of the file that says which execution providers the model needs; "" without one."""
+    if CACHE_KEY not in config and CACHE_FOLDER_VARIABLE not in os.environ:
+        return ""
+    from ort_lite.model_cache.choice_file import find_choice_file  # noqa: PLC0415 - lazy: rare
+
+    return find_choice_file(source, config, os.environ)
+
+
+def _find_choice(
+    source: object,
+    options: SessionOptions,
+    requests: Sequence[ProviderRequest],
+    disabled: tuple[str, ...],
+) -> ProviderChoice | None:
+    """The execution providers that an earlier start of the same request needed."""
+    from ort_lite.model_cache.kept_choice import find_choice  # noqa: PLC0415 - lazy: rare
+
+    return find_choice(source, options, requests, disabled)
 
 
 def _is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -143,8 +165,12 @@ class InferenceSession(RunForms):
         """Load the model on these providers and run it from now on; an error changes nothing."""
         clock = LoadClock()
         threads = getattr(sess_options, "intra_op_num_threads", 0)
-        held = TRUST_KEY in getattr(sess_options, "config", ())
-        begun = not held and provider_list.begin_all(provider_list.with_threads(named, threads))
+        config = getattr(sess_options, "config", None) or {}
+        held = TRUST_KEY in config
+        chosen_before = not held and _find_choice_file(self._origin, config)
+        begun = not (held or chosen_before) and provider_list.begin_all(
+            provider_list.with_threads(named, threads)
+        )
         # Here, and not above, since libraries load meanwhile (docs/adr/0015-early-loading.md).
         from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
@@ -154,25 +180,16 @@ class InferenceSession(RunForms):
         # what the model's own configuration and the process's threads add.
         initial_options = (sess_options or SessionOptions()).snapshot()
         options = provider_list.with_shared_threads(initial_options.snapshot())
-        source: object = self._origin
-        notes: tuple[str, ...] = ()
-        if _is_package(source):
-            from ort_lite.packages.session_start import start_from_package  # noqa: PLC0415 - lazy: rare
-
-            chosen = start_from_package(source, options, named)
-            source, options, named, notes = (
-                *(chosen.model_path, chosen.options, chosen.named),
-                chosen.notes,
-            )
-        if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
-            from ort_lite.model.ort_config import configure_from_model  # noqa: PLC0415 - lazy: rare
-
-            plain = options
-            options = configure_from_model(plain, lambda: _read_metadata(source, plain), os.environ)
+        source, options, named, notes = self._apply_model_settings(options, named)
         requests = provider_list.choose_requests(
             options, named, lambda: _read_metadata(source, options)
         )
-        loaded = begun if named or held else provider_list.begin_all(requests)
+        choice = None
+        if chosen_before and source is self._origin:
+            choice = _find_choice(source, options, requests, self._disabled)
+        loaded = begun
+        if not held and (chosen_before or not named):
+            loaded = provider_list.begin_all(choice.pick(requests) if choice else requests)
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
@@ -188,7 +205,7 @@ class InferenceSession(RunForms):
         log_scope = scope_of(options)
         try:
             with logging_as(log_scope), _membership(options):
-                state = loader.load(source, requests)
+                state = loader.load(source, requests, choice)
         except BaseException:
             loader.services.close()
             raise
@@ -200,6 +217,30 @@ class InferenceSession(RunForms):
         clock.stop()
         if state.job is not None:
             state.job.start(self._install, self._services)
+
+    def _apply_model_settings(
+        self, options: SessionOptions, named: Sequence[ProviderRequest]
+    ) -> tuple[object, SessionOptions, Sequence[ProviderRequest], tuple[str, ...]]:
+        """The model to load, options and providers, as a package or the model's metadata say.
+
+        The last are notes about a package for `explain()`.
+        """
+        source: object = self._origin
+        notes: tuple[str, ...] = ()
+        if _is_package(source):
+            from ort_lite.packages.session_start import start_from_package  # noqa: PLC0415 - lazy: rare
+
+            chosen = start_from_package(source, options, named)
+            source, options, named, notes = (
+                *(chosen.model_path, chosen.options, chosen.named),
+                chosen.notes,
+            )
+        if "ORT_LOAD_CONFIG_FROM_MODEL" in os.environ and self._reads_config:
+            from ort_lite.model.ort_config import configure_from_model  # noqa: PLC0415 - lazy: rare
+
+            plain = options
+            options = configure_from_model(plain, lambda: _read_metadata(source, plain), os.environ)
+        return source, options, named, notes
 
     def _install(self, model: PreparedModel) -> None:
         """Run `model` from now on, in one assignment: other threads may be inside `run`."""

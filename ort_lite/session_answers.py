@@ -86,10 +86,13 @@ class SessionAnswers(ABC):
     def get_providers(self) -> list[str]:
         """Names of the execution providers that the session runs on, in order of preference.
 
-        Providers that compile in the background appear once they finish.
+        Providers that compile in the background appear once they finish. One that is not opened,
+        since an earlier start found that it runs no node of the model, is among them.
         """
-        model = self._state.model
-        return [ep.name for ep in model.eps] if model is not None else []
+        model, choice = self._state.model, self._state.choice
+        if model is None:
+            return []
+        return [ep.name for ep in model.eps] if choice is None else list(choice.names)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options that each provider was opened with."""
@@ -109,7 +112,7 @@ class SessionAnswers(ABC):
         return explain.report(
             model.prepared,
             model=model.loaded.description,
-            providers=tuple(ep.name for ep in model.eps),
+            providers=tuple(self.get_providers()),
             notes=(*self._state.notes, *(() if background.state == "off" else (str(background),))),
             transforms=model.transforms,
             signed_by=describe_signatures(signatures_named(model.loaded)),

@@ -35,6 +35,12 @@ class _Factory:
 
         return probe_devices()
 
+    def installation_fields(self, options: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002 - whichever device
+        """Loader, drivers, code generator and variables that choose drivers; see `EpFactory`."""
+        from eps.opencl.runtime.installed import installation_fields
+
+        return installation_fields(os.environ)
+
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""
         from eps.opencl.runtime.icd import intel_runtime

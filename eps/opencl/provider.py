@@ -66,6 +66,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
             EPFail: It is not there.
         """
         self.options = options
+        self._has_failed = False
         self._fitting = fitting_devices(find_devices(), options)
         self._open(_choose_device(self._fitting))
 
@@ -92,6 +93,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
         before = self._device
         problem = self._use_one_that_works()
         if problem:
+            self._has_failed = True
             return Capability(
                 frozenset(), {**offer.refused, **dict.fromkeys(offer.supported, problem)}
             )
@@ -99,6 +101,10 @@ class OpenCLExecutionProvider(ExecutionProvider):
             offer = self._capability(view)
         self._require_builder().expect_compile()
         return offer
+
+    def is_settled(self) -> bool:
+        """Not where no device passes its trial: a driver may be there next time."""
+        return not self._has_failed
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ort_lite.ep import ExecutionProvider, Probe
 
 NAME = "OpenVINOExecutionProvider"
+VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "ONEDNN_", "OPENVINO_", "OV_", "ZE_")
+"""Beginnings of the names of environment variables that change what OpenVINO finds or computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,18 @@ class _Factory:
 
         needs = read_npu_requirements(recorded.requirements)
         return "" if needs is None else str(needs)
+
+    def installation_fields(self, options: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ARG002 - whichever device
+        """The package's libraries and the variables that change what they do; see `EpFactory`."""
+        import os
+
+        from ort_lite.ep import package_folders, pick_variables, stamp_files
+
+        folders = [os.path.join(folder, "libs") for folder in package_folders(PACKAGE)]
+        return {
+            "libraries": stamp_files(folders),
+            "variables": pick_variables(os.environ, VARIABLES),
+        }
 
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""

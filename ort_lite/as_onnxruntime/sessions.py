@@ -71,8 +71,7 @@ def decide_options(
     """`options` with the cache of the call; the same object where it names none."""
     if not settings.cache:
         return options
-    from ort_lite.context.keys import CACHE_KEY  # noqa: PLC0415 - lazy: reload
-    from ort_lite.model_cache.settings import FOLDER_KEY  # noqa: PLC0415 - lazy: rare
+    from ort_lite.context.keys import CACHE_KEY, FOLDER_KEY  # noqa: PLC0415 - lazy: reload
     from ort_lite.options import SessionOptions  # noqa: PLC0415 - lazy: reload
 
     decided_options = options.snapshot() if options is not None else SessionOptions()

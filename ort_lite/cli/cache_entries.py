@@ -47,7 +47,8 @@ class CacheGroup(click.Group):
 
 def cache_of(folder: Path | None, config: Mapping[str, str] | None = None) -> CacheSettings:
     """The cache that is meant: `--dir`, else what a session of these entries would use."""
-    from ort_lite.model_cache.settings import FOLDER_KEY, cache_settings
+    from ort_lite.context.keys import FOLDER_KEY
+    from ort_lite.model_cache.settings import cache_settings
 
     chosen = {FOLDER_KEY: str(folder)} if folder is not None else {}
     return cache_settings({**(config or {}), **chosen}, os.environ)

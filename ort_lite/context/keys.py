@@ -18,9 +18,10 @@ SIGN_KEY = "ep.context_sign_key"
 PASSPHRASE_KEY = "ep.context_sign_passphrase_file"
 
 CACHE_KEY = "session.ep_context_cache"
+FOLDER_KEY = "session.ep_context_cache_dir"
 CACHE_SECRET_KEY = "session.ep_context_cache_key"
 CACHE_FOLDER_VARIABLE = "ORT_LITE_CACHE_DIR"
-"""Keys that turn the model cache on; model_cache/settings.py has all others."""
+"""Keys that turn the model cache on and say where it is; model_cache/settings.py has all others."""
 
 MAX_DATA_SIZE = (1 << 63) - 1
 """Largest EP context data in bytes, where `set_ep_context_data_read_func` sets no limit."""

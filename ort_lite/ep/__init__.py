@@ -51,6 +51,7 @@ _HOMES = {
         "EpFactory",
         "Probe",
         "SupportsEarlyLoading",
+        "SupportsInstallationFields",
         "SupportsMissingReason",
         "SupportsRequirementText",
         "SupportsThreadsOption",
@@ -61,6 +62,7 @@ _HOMES = {
         "read_flag",
     ),
     "ort_lite.ep.input_shapes": ("Bound", "RESHAPE_INPUT", "parse_shapes"),
+    "ort_lite.ep.installation": ("pick_variables", "stamp_files"),
     "ort_lite.ep.interface": (
         "Capability",
         "Compatibility",
@@ -150,6 +152,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import EpFactory as EpFactory
     from ort_lite.ep.factory import Probe as Probe
     from ort_lite.ep.factory import SupportsEarlyLoading as SupportsEarlyLoading
+    from ort_lite.ep.factory import SupportsInstallationFields as SupportsInstallationFields
     from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason
     from ort_lite.ep.factory import SupportsRequirementText as SupportsRequirementText
     from ort_lite.ep.factory import SupportsThreadsOption as SupportsThreadsOption
@@ -160,6 +163,8 @@ if TYPE_CHECKING:
     from ort_lite.ep.input_shapes import RESHAPE_INPUT as RESHAPE_INPUT
     from ort_lite.ep.input_shapes import Bound as Bound
     from ort_lite.ep.input_shapes import parse_shapes as parse_shapes
+    from ort_lite.ep.installation import pick_variables as pick_variables
+    from ort_lite.ep.installation import stamp_files as stamp_files
     from ort_lite.ep.interface import OPTIMAL as OPTIMAL
     from ort_lite.ep.interface import Capability as Capability
     from ort_lite.ep.interface import Compatibility as Compatibility

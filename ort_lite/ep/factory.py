@@ -93,6 +93,21 @@ class SupportsMissingReason(Protocol):
 
 
 @runtime_checkable
+class SupportsInstallationFields(Protocol):
+    """A factory that can tell from files whether it would still offer the nodes that it offered.
+
+    Where a model ran no node on an EP, the next session with the model cache does not open it.
+    """
+
+    def installation_fields(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Texts that change where an SDK, a driver or a setting does. Imports no SDK.
+
+        CPU, system and device files are not among them: the session looks at these itself.
+        """
+        ...
+
+
+@runtime_checkable
 class SupportsRequirementText(Protocol):
     """A factory that can put the recorded requirements of a payload into words."""
 

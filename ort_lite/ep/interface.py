@@ -276,6 +276,10 @@ class ExecutionProvider(ABC):
         """Costs of running nodes here; None, the default, keeps all that the EP supports here."""
         return None
 
+    def is_settled(self) -> bool:
+        """Whether a later session here gets the same offers: False once a device has failed."""
+        return True
+
     def release(self) -> None:  # noqa: B027 - most EPs hold nothing between partitions
         """Let go of the SDK; the EP is not used after it."""
 
@@ -467,10 +471,7 @@ def unsupported(reason: Reason, message: str) -> Compatibility:
 
 
 def compare_identities(
-    recorded: HardwareIdentity,
-    present: HardwareIdentity,
-    *,
-    tolerated: Sequence[str] = (),
+    recorded: HardwareIdentity, present: HardwareIdentity, *, tolerated: Sequence[str] = ()
 ) -> Compatibility:
     """The default verdict: every field that both sides report must be equal.
 

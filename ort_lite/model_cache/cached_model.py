@@ -18,8 +18,9 @@ from ort_lite.model_cache.entry_reader import UNUSABLE, EntryReader
 from ort_lite.model_cache.identity import cache_identity, identity_before_devices
 from ort_lite.model_cache.source_digest import SourceStamps, read_source, stamped_files
 from ort_lite.model_cache.store import CacheStore
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_log import get_logger, scope_of
-from ort_lite.start.load_request import CacheOutcome
+from ort_lite.start.load_request import NO_COMPILED_NODES, CacheOutcome
 from ort_lite.start.prepare_model import compile_plain, examine_early, prepare_model
 from ort_lite.status import ModelRequiresCompilation
 
@@ -134,17 +135,42 @@ class CachedModel:
     def load_compiled(self, request: LoadRequest) -> PreparedModel | None:
         """The model out of the cache, or None."""
         self._clock = request.clock
+        if request.choice is not None and request.choice.is_default_only:
+            return self._run_on_default(request)
         if self.source is None:
             return None
         key = key_of(self._identity(request, self.source))
         guess = self._guess
         if guess is not None and guess.entry.key == key:
             self._guess = None
-            return self._keep_shapes(self._entries.reload(guess, request), key)
+            return self._note_hit(self._entries.reload(guess, request), request, key)
         prepared = self._entries.find(key, request)
         if prepared is not None:
             self._remember_guess(key)
-        return self._keep_shapes(prepared, key)
+        return self._note_hit(prepared, request, key)
+
+    def _run_on_default(self, request: LoadRequest) -> PreparedModel:
+        """The plain model on the default EP, which an earlier start found to run every node."""
+        outcome = CacheOutcome(state="hit", reason=f"{DEFAULT_PROVIDER} runs every node")
+        return replace(compile_plain(self.load_plain(), request), cache=outcome)
+
+    def _note_hit(
+        self, model: PreparedModel | None, request: LoadRequest, key: str
+    ) -> PreparedModel | None:
+        if model is not None:
+            self._keep_choice(model, request)
+        return self._keep_shapes(model, key)
+
+    def _keep_choice(self, model: PreparedModel, request: LoadRequest) -> bool:
+        """Have the next start open only the EPs that `model` runs on; whether it will."""
+        if not request.requested or request.choice is not None or self.source is None:
+            return False
+        from ort_lite.model_cache.make_choice import keep_choice, make_choice  # noqa: PLC0415 - lazy: rare
+
+        choice = make_choice(model, request)
+        return choice is not None and keep_choice(
+            self.store, choice, request, self.source, self._source
+        )
 
     def _keep_shapes(self, model: PreparedModel | None, key: str) -> PreparedModel | None:
         """Have what `model` compiles for new shapes added to its entry; gives `model` back."""
@@ -208,14 +234,22 @@ class CachedModel:
             except BaseException:
                 model.prepared.release()
                 raise
+        return replace(model, cache=self._note_compile(model, request, key, why, problem))
+
+    def _note_compile(
+        self, model: PreparedModel, request: LoadRequest, key: str, why: str, problem: str
+    ) -> CacheOutcome:
+        """The cache's result for a model that was compiled, and kept unless there is a problem."""
+        kept = self._keep_choice(model, request)
+        if kept and problem == NO_COMPILED_NODES:
+            return CacheOutcome(state="stored", reason=f"{DEFAULT_PROVIDER} runs every node")
         if problem:
-            log.warning("%s is not kept in the model cache: %s", loaded.description, problem)
-            outcome = CacheOutcome(state="missed", reason=problem, key=key)
-        else:
-            outcome = CacheOutcome(state="stored", reason=why, key=key)
-            self._remember_guess(key)
-            self._keep_shapes(model, key)
-        return replace(model, cache=outcome)
+            name = model.loaded.description
+            log.warning("%s is not kept in the model cache: %s", name, problem)
+            return CacheOutcome(state="missed", reason=problem, key=key)
+        self._remember_guess(key)
+        self._keep_shapes(model, key)
+        return CacheOutcome(state="stored", reason=why, key=key)
 
     def stamps(self) -> tuple[FileStamp, ...]:
         """See ModelSource."""

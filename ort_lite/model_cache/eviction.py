@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.removal import remove_files
 from ort_lite.model_cache.entry import NewerEntryError
+from ort_lite.model_cache.kept_choice import ChoiceFile
 from ort_lite.model_cache.source_digest import SourceStamps
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def distinct_size(entries: list[CacheEntry]) -> int:
 def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
     """Remove what no start will use.
 
-    Damaged entries, guesses that lead nowhere, digests of models that are gone or changed; and
-    temporary files and objects without an entry, where they are old. Entries of a newer ort_lite
-    stay, and with them every object.
+    Damaged entries, guesses that lead nowhere, choices for models that are gone, digests of models
+    that are gone or changed; and temporary files and objects without an entry, where they are old.
+    Entries of a newer ort_lite stay, and with them every object.
 
     Args:
         store: The cache.
@@ -95,7 +96,15 @@ def remove_leftovers(store: CacheStore, *, now: float) -> list[Path]:
             problem = problem or exc
         else:
             removed.append(store.entries_folder / key)
-    unused = (*store.aimless_guesses(), *SourceStamps(store.sources).list_outdated())
+    unused = (
+        *store.aimless_guesses(),
+        *SourceStamps(store.sources).list_outdated(),
+        *(
+            path
+            for path in _files(store.choices)
+            if path.name.endswith(".json") and ChoiceFile(path).is_outdated()
+        ),
+    )
     steps: tuple[Callable[[], list[Path]], ...] = (
         lambda: remove_files(unused),
         lambda: remove_old_files(store, now=now),

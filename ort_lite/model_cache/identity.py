@@ -10,6 +10,7 @@ from ort_lite.context.keys import (
     CACHE_SECRET_KEY,
     EMBED_KEY,
     ENABLE_KEY,
+    FOLDER_KEY,
     MAP_KEY,
     PASSPHRASE_KEY,
     PATH_KEY,
@@ -25,6 +26,7 @@ from ort_lite.version import PRODUCER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ctx_formats.identity import HardwareIdentity
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
     from ort_lite.start.load_request import LoadRequest
@@ -41,7 +43,7 @@ NEUTRAL = frozenset(
         SIGN_KEY,
         PASSPHRASE_KEY,
         TRUST_KEY,
-        settings.FOLDER_KEY,
+        FOLDER_KEY,
         settings.QUOTA_KEY,
         settings.SHAPES_KEY,
         ENABLE_KEY,
@@ -67,16 +69,27 @@ NEUTRAL = frozenset(
 def cache_identity(
     source: str, request: LoadRequest, secret: CacheSecret | None = None
 ) -> dict[str, str]:
-    """The identity of a plain model, given its digest, and of what opens it."""
-    provider_options = {ep.name: request.provider_options.get(ep.name, {}) for ep in request.eps}
+    """The identity of a plain model, given its digest, and of what opens it.
+
+    An EP that an earlier start found to run nothing counts as what it was then.
+    """
+    choice = request.choice
+    names = [ep.name for ep in request.eps] if choice is None else choice.names
+    provider_options = {name: request.provider_options.get(name, {}) for name in names}
     identity = identity_before_devices(
         source, request.options, provider_options, request.disabled, secret
     )
+    if choice is not None:
+        identity |= choice.identity
     for ep in request.eps:
         present = ep.quick_identity if isinstance(ep, SupportsQuickIdentity) else ep.identity
-        for key, value in present.to_mapping().items():
-            identity[f"{ep.name}.{key}"] = value
+        identity |= device_fields(ep.name, present)
     return identity
+
+
+def device_fields(name: str, present: HardwareIdentity) -> dict[str, str]:
+    """The fields of one EP's device in an identity."""
+    return {f"{name}.{key}": value for key, value in present.to_mapping().items()}
 
 
 def identity_before_devices(

@@ -96,7 +96,7 @@ def look_up(
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return CacheLookup(hit=False, reason=f"no compiled model is kept by {names}")
-            provider_options = applied_options(requests, eps)
+            provider_options = applied_options(requests, [ep.name for ep in eps])
             request = LoadRequest(
                 options=options, eps=eps, provider_options=provider_options, clock=LoadClock()
             )

@@ -11,6 +11,7 @@ from ort_lite.context.keys import (
     CACHE_KEY,
     CACHE_SECRET_KEY,
     ENABLE_KEY,
+    FOLDER_KEY,
     SHARE_KEY,
     TRUST_KEY,
 )
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.secret import CacheSecret
     from ort_lite.options import SessionOptions
 
-FOLDER_KEY = "session.ep_context_cache_dir"
 SHAPES_KEY = "session.ep_context_cache_shapes"
 QUOTA_KEY = "session.ep_context_cache_max_bytes"
 QUOTA_VARIABLE = "ORT_LITE_CACHE_MAX_BYTES"

@@ -5,6 +5,7 @@
                 entries/<key>.json        written last: an entry is there, or it is not
                 pins/<key>                an empty file: this entry is not evicted
                 sources/<name>.json       digests of plain models, by stat
+                choices/<name>.json       execution providers that a model needs, by request
                 guesses/<name>            the key that a request led to last; never trusted
                 locks/<xx>.lock           by the first byte of a key; never deleted
 
@@ -59,6 +60,7 @@ class CacheStore:
         self.entries_folder = root / "entries"
         self.pins = root / "pins"
         self.sources = root / "sources"
+        self.choices = root / "choices"
         self.guesses = root / "guesses"
         self.locks = root / "locks"
 
@@ -82,7 +84,10 @@ class CacheStore:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders of its files except locks; entries precede the objects that they name."""
-        return (self.entries_folder, self.objects, self.pins, self.sources, self.guesses)
+        return (
+            *(self.entries_folder, self.objects, self.pins, self.sources),
+            *(self.choices, self.guesses),
+        )
 
     def exposure(self) -> str:
         """Why files in the folder cannot be trusted; "" if they can, or it is not there.
@@ -90,7 +95,7 @@ class CacheStore:
         A payload is code: where everybody can write, anybody could put some, or say that it is
         this model's.
         """
-        named = (self.entries_folder, self.objects, self.sources)
+        named = (self.entries_folder, self.objects, self.sources, self.choices)
         for folder in (self.folder, self.root, *named):
             try:
                 mode = folder.stat().st_mode

@@ -13,6 +13,7 @@ from ort_lite.model_cache.entry import CacheEntry, key_of
 from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.session_log import get_logger
+from ort_lite.start.load_request import NO_COMPILED_NODES
 from ort_lite.status import EPFail, Fail, load_canceled
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def store_compiled(
         ModelLoadCanceled: The caller asked to stop; nothing is left of it either.
     """
     if not context_partitions(model.prepared):
-        return "no execution provider that keeps compiled models took any node"
+        return NO_COMPILED_NODES
     writer = ObjectWriter(store)
     try:
         store.prepare()

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_formats.atomic_folder import replace_folder
 from ctx_formats.package_manifest import MANIFEST
 from ctx_formats.package_reader import MAX_JSON_BYTES
-from ort_lite.context.keys import CACHE_FOLDER_VARIABLE
-from ort_lite.model_cache.settings import FOLDER_KEY
+from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, FOLDER_KEY
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
 

@@ -15,7 +15,7 @@ from ort_lite.session_log import INFO, get_logger
 from ort_lite.status import EPFail, InvalidArgument, UnknownProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.ep.kernels import KernelDef
@@ -245,15 +245,18 @@ def open_all(
 
 
 def applied_options(
-    requests: Sequence[ProviderRequest], opened: Sequence[ExecutionProvider]
+    requests: Sequence[ProviderRequest], names: Iterable[str]
 ) -> dict[str, dict[str, str]]:
-    """By name of each EP in `opened`, those of the requested options that it applies."""
+    """By name of each EP in `names`, those of the requested options that it applies.
+
+    Of several requests for one EP the last counts.
+    """
     options_of = {request.name: request.options for request in requests}
     installed = catalog.entries()
     return {
-        ep.name: {key: value for key, value in options_of[ep.name].items() if key in known}
-        for ep in opened
-        for known in [installed[ep.name].load().options]
+        name: {key: value for key, value in options_of[name].items() if key in known}
+        for name in names
+        for known in [installed[name].load().options]
     }
 
 

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparationRules
+    from ort_lite.providers.provider_choice import ProviderChoice
+    from ort_lite.providers.provider_list import ProviderRequest
 
 IMPORTS = "imports"
 FIRST_RUN = "first run"
 BACKGROUND_KEY = "session.ep_compile_in_background"
+NO_COMPILED_NODES = "no execution provider that keeps compiled models took any node"
+"""Why nothing is stored of a model that runs on the default EP, or on others that keep nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,9 @@ class LoadRequest:
         given_up: Whether the caller no longer wants the result, apart from the options'
             cancellation flag.
         context: Whether a context model is written that the options do not ask for.
+        requested: The execution providers that the session asked for, where it is of use to note
+            which of them the model needs; else empty.
+        choice: Which of them it needs, from an earlier start: `eps` has no others.
     """
 
     options: SessionOptions
@@ -96,6 +103,8 @@ class LoadRequest:
     early: PayloadChecks | None = None
     given_up: Callable[[], bool] = lambda: False
     context: bool = False
+    requested: Sequence[ProviderRequest] = ()
+    choice: ProviderChoice | None = None
 
     def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
     from ort_lite.options import SessionOptions
+    from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import Fallback, ProviderRequest
     from ort_lite.start.background_compile import BackgroundJob
     from ort_lite.start.load_request import LoadClock
@@ -39,6 +40,7 @@ class SessionState:
         job: The background compile; None if there is none.
         no_job: Why there is no background compile although the options ask for one.
         notes: Lines for `explain()` about providers that the session goes on without.
+        choice: Its execution providers, where an earlier start found that it needs but some.
     """
 
     model: PreparedModel | None
@@ -47,6 +49,7 @@ class SessionState:
     job: BackgroundJob | None = None
     no_job: str = ""
     notes: tuple[str, ...] = ()
+    choice: ProviderChoice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +75,18 @@ class SessionLoader:
     sdks_loaded: bool = False
     sdks_held: bool = False
 
-    def load(self, path_or_bytes: object, providers: Sequence[ProviderRequest]) -> SessionState:
+    def load(
+        self,
+        path_or_bytes: object,
+        providers: Sequence[ProviderRequest],
+        choice: ProviderChoice | None = None,
+    ) -> SessionState:
         """Read the model, create the EPs, reload or compile; an error leaves nothing open.
+
+        Args:
+            path_or_bytes: The model.
+            providers: All execution providers of the session.
+            choice: Those of them that the model needs, from an earlier start; None opens all.
 
         Raises:
             OrtLiteError: As a session.
@@ -91,11 +104,12 @@ class SessionLoader:
                 self.options.is_canceled()
             ):  # a model that cannot be read says that, as in ONNX Runtime
                 raise load_canceled()
-            loaded = begin_all(providers) if self.sdks_held else self.sdks_loaded
+            needed = providers if choice is None else choice.pick(providers)
+            loaded = begin_all(needed) if self.sdks_held else self.sdks_loaded
             early = None if loaded else source.examine_early(providers, self.disabled)
             if early is not None:
                 undo.callback(early.close)
-            request = self._make_request(providers, early, undo)
+            request = self._make_request(providers, choice, early, undo)
             with self.services.span("session_initialization"):
                 model, job, no_job = _load_model(source, request, in_background=in_background)
             undo.callback(model.prepared.release)
@@ -113,27 +127,34 @@ class SessionLoader:
             signature=signature,
             job=job,
             no_job=no_job,
-            notes=tuple(self.fallback.notes),
+            notes=(*self.fallback.notes, *(choice.notes if choice is not None else ())),
+            choice=choice,
         )
 
     def _make_request(
         self,
         providers: Sequence[ProviderRequest],
+        choice: ProviderChoice | None,
         early: PayloadChecks | None,
         undo: ExitStack,
     ) -> LoadRequest:
         with self.clock.phase("open providers"):
             kernels = self.options.custom_kernels
-            eps = open_all(providers, fallback=self.fallback, kernels=kernels)
+            needed = providers if choice is None else choice.pick(providers)
+            eps = open_all(needed, fallback=self.fallback, kernels=kernels)
         for ep in eps:
             undo.callback(ep.release)
         return LoadRequest(
             options=self.options,
             eps=eps,
-            provider_options=applied_options(providers, eps),
+            provider_options=applied_options(
+                [*providers, *needed], [ep.name for ep in eps] if choice is None else choice.names
+            ),
             clock=self.clock,
             disabled=self.disabled,
             early=early,
+            requested=() if self.fallback.notes else providers,
+            choice=choice,
         )
 
     def _open_source(self, path_or_bytes: object) -> ModelSource:

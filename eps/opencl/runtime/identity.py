@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.identity import HardwareIdentity
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU
+from eps.opencl.code_version import CODE_VERSION
 from eps.opencl.runtime.pocl_target import chosen_cpu
 
 if TYPE_CHECKING:
     from eps.opencl.cl.devices import Device
     from eps.opencl.runtime.device import ListedDevice
-
-CODE_VERSION = "ort_lite-opencl-9"
-"""Of generated code and payloads; a change makes older payloads unsupported."""
 
 _ARCHITECTURE_SETTING = "CL_CONFIG_CPU_TARGET_ARCH"
 

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eps.opencl.cl.library import MISSING
-from eps.opencl.runtime.icd import CHOSEN_BY_USER, SYSTEM_VENDORS, intel_runtime
+from eps.opencl.cl.library import MISSING, library_of, package_folder
+from eps.opencl.code_version import CODE_VERSION
+from eps.opencl.runtime.icd import (
+    CHOSEN_BY_USER,
+    LIBRARY,
+    SYSTEM_VENDORS,
+    intel_runtime,
+    prefixes,
+)
+from ort_lite.ep import pick_variables, stamp_files
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     PathLike = str | os.PathLike[str]
 
 NO_DRIVER = "no OpenCL driver is installed: pip install 'ort-lite[opencl-intel]' brings Intel's"
+
+
+VARIABLES = (
+    *("OCL_ICD_", "OPENCL_", "OCL_", "POCL_", "PYOPENCL_", "CL_CONFIG_", "CL_", "RUSTICL_"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "ROCR_", "HIP_", "ZE_", "NEO"),
+)
+"""Beginnings of the names of environment variables that choose drivers or what they compile for."""
+
+
+def installation_fields(environ: Mapping[str, str]) -> dict[str, str]:
+    """The code generator, files of the loader and of drivers, and variables, each as text."""
+    package = package_folder()
+    bundled = [os.path.join(package, ".libs")] if package is not None else []
+    libraries = [os.path.join(prefix, "lib", LIBRARY) for prefix in prefixes()]
+    chosen = [environ.get(key, "") for key in CHOSEN_BY_USER]
+    loader = library_of(package) if package is not None else None
+    return {
+        "code": CODE_VERSION,
+        "drivers": stamp_files(filter(None, (*libraries, *bundled, loader, *chosen))),
+        "variables": pick_variables(environ, VARIABLES),
+    }
 
 
 def missing_part(

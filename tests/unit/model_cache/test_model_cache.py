@@ -83,9 +83,11 @@ def test_a_model_from_memory_is_cached_too(saved: Path, cache: Path) -> None:
     assert start(saved, cache)[0] == "hit"  # the content decides, not where it lies
 
 
-def test_a_model_that_nothing_keeps_is_told_and_not_stored(saved: Path, cache: Path) -> None:
-    state, reason, _ = start(saved, cache, ["CPUExecutionProvider", OPENVINO])
+def test_a_model_that_nothing_keeps_is_told_and_has_no_entry(saved: Path, cache: Path) -> None:
+    state, reason, _ = start(saved, cache, ["CPUExecutionProvider"])
     assert (state, reason[:24]) == ("missed", "no execution provider th")
+    state, reason, _ = start(saved, cache, ["CPUExecutionProvider", OPENVINO])
+    assert (state, reason) == ("stored", "CPUExecutionProvider runs every node")
     assert store(cache).entry_keys() == []
 
 
