@@ -17,6 +17,7 @@ from ort_lite.model.bodies import map_bodies, walk_nodes
 from ort_lite.model.lift_constants import lift_constants
 from ort_lite.model.ort_schemas import find_ort_schema, has_half_kernel, is_inlined
 from ort_lite.options import GraphOptimizationLevel
+from ort_lite.start.body_types import declare_body_inputs
 from ort_lite.start.cast_halves import cast_halves
 from ort_lite.status import Fail
 from ort_lite.transforms.pipeline import TransformSettings, transform
@@ -113,6 +114,9 @@ def as_onnx_model(model: Model) -> Model:
 def _complete(model: Model) -> Model:
     """The model with constants lifted, a type for each value, and nodes in order."""
     typed = loader.infer_model(replace(model, kernel_types=None), {})
+    declared = declare_body_inputs(typed.graph)
+    if declared is not typed.graph:
+        typed = loader.infer_model(replace(typed, graph=declared), {})
     typed = loader.with_definition(typed, loader.as_graph(typed))
     # CastLike, which ONNX Runtime has no kernel for, becomes Cast.
     settings = TransformSettings(level=GraphOptimizationLevel.ORT_DISABLE_ALL)

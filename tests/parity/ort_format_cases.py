@@ -1,10 +1,11 @@
 """ONNX's node cases through the ORT format, both ways.
 
-`python tests/parity/ort_format_cases.py [--every N] [--provider EP] [--table FILE]`: each case that
-onnxruntime runs from ONNX is written here and run there, and saved there and run here without
-optimizations. A case that onnxruntime does not run is written here and read here. Ends with 1 if a
-file is not loaded, or computes other numbers than the same model in ONNX. FILE gets a line of JSON
-for each case: its outcome, its operators, and why it is refused or not run.
+`python tests/parity/ort_format_cases.py [--every N] [--models] [--provider EP] [--table FILE]`:
+each case, or model of the model set, that onnxruntime runs from ONNX is written here and run there,
+and saved there and run here without optimizations. A case that onnxruntime does not run is written
+here and read here. Ends with 1 if a file is not loaded, or computes other numbers than the same
+model in ONNX. FILE gets a line of JSON for each case: its outcome, its operators, and why it is
+refused or not run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]
 import numpy as np  # noqa: E402 - the paths come first
 import onnx.numpy_helper  # noqa: E402 - as above
 import onnxruntime  # noqa: E402 - as above
+from model_set.example_inputs import make_inputs  # noqa: E402 - as above
+from model_set.manifest import load_manifest  # noqa: E402 - as above
+from model_set.store import model_file  # noqa: E402 - as above
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402 - as above
 from ort_models import CPU, NEVER, save_by_onnxruntime  # noqa: E402 - as above
 
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
 IR_VERSION, OPSET = 13, 26
 """The newest that onnxruntime 1.31.1 loads."""
-RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform")
 """In the names of operators whose numbers differ from run to run."""
 NOT_OF_THE_FORMAT = "not a question of the format"
 REFUSALS = (
@@ -64,6 +68,14 @@ def load_cases(every: int = 1) -> Iterator[tuple[str, onnx.ModelProto, dict[str,
         inputs = [_to_array(value) for value in case.data_sets[0][0]]
         if len(inputs) == len(names):
             yield case.name, _lower_versions(case.model), dict(zip(names, inputs, strict=True))
+
+
+def load_models() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Any]]]:
+    """Name, model and inputs of each model of the model set that is here."""
+    for name, entry in load_manifest().items():
+        path = model_file(entry)
+        if path.is_file():
+            yield name, onnx.load(path), make_inputs(entry)
 
 
 def _to_array(value: Any) -> Any:
@@ -118,7 +130,7 @@ def check_case(
     name: str, proto: onnx.ModelProto, feed: dict[str, Any], providers: Sequence[str] = CPU
 ) -> Result:
     """Outcome of a case; `providers` are ort_lite's for onnxruntime's file."""
-    if any(word in node.op_type for node in proto.graph.node for word in RANDOM):
+    if any(map(_is_random, proto.graph.node)):
         return Result("random")
     data = proto.SerializeToString()
     options = onnxruntime.SessionOptions()
@@ -140,6 +152,12 @@ def check_case(
     if wrong:
         return Result("miss", wrong, refused)
     return Result("refused" if refused else "equal", (), refused)
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    """Whether a node's numbers differ from run to run; Dropout's with its input training_mode."""
+    is_training = node.op_type == "Dropout" and len(node.input) > 2
+    return is_training or any(word in node.op_type for word in RANDOM)
 
 
 def _split(misses: Sequence[Miss]) -> tuple[tuple[Miss, ...], tuple[str, ...]]:
@@ -238,13 +256,15 @@ def main() -> int:
     """Check the cases; 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--every", type=int, default=1, help="take each N-th case")
+    parser.add_argument("--models", action="store_true", help="take the model set, not the cases")
     parser.add_argument("--provider", default=CPU[0], help="of ort_lite, for onnxruntime's files")
     parser.add_argument("--table", type=Path, help="file for a line of JSON for each case")
     arguments = parser.parse_args()
     providers = list(dict.fromkeys([arguments.provider, *CPU]))
     tally: Counter[str] = Counter()
     lines = []
-    for name, proto, feed in load_cases(arguments.every):
+    cases = load_models() if arguments.models else load_cases(arguments.every)
+    for name, proto, feed in cases:
         result = check_case(name, proto, feed, providers)
         tally[result.outcome] += 1
         for miss in result.misses:

@@ -131,6 +131,41 @@ def test_functions_of_operators_with_omitted_inputs_are_inlined() -> None:
     np.testing.assert_allclose(mine, theirs, rtol=1e-5)
 
 
+UNTYPED_BODY = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (int64 n, bool c, float[2] start, float[3, 2] rows) => (float[2] last, float[M, 2] all)
+    {
+      seen, all = Scan <num_scan_inputs = 1, body = step (sum, row) => (next, copy) {
+        next = Add (sum, row)
+        copy = CastLike (next, row)
+      }> (start, rows)
+      last = Loop <body = turn (i, more, state) => (again, doubled) {
+        again = Identity (more)
+        doubled = Add (state, state)
+      }> (n, c, seen)
+    }
+"""
+
+
+def test_inputs_of_bodies_without_a_type_get_that_of_what_is_passed() -> None:
+    proto = onnx.parser.parse_model(UNTYPED_BODY)
+    scan, loop = proto.graph.node
+    states = next(attribute for attribute in scan.attribute if attribute.HasField("g")).g.input
+    for info in (*states, *loop.attribute[0].g.input[2:]):
+        info.ClearField("type")
+    loop.attribute[0].g.input[0].type.CopyFrom(proto.graph.input[0].type)
+    loop.attribute[0].g.input[1].type.CopyFrom(proto.graph.input[1].type)
+    fed = {
+        "n": np.array(3),
+        "c": np.ones((), np.bool_),
+        "start": np.ones(2, np.float32),
+        "rows": np.arange(6, dtype=np.float32).reshape(3, 2),
+    }
+    expected = run_in_onnxruntime(proto.SerializeToString(), fed)
+    for mine, theirs in zip(run_in_onnxruntime(written(proto), fed), expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def test_a_function_that_onnx_cannot_expand_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("Type unknown")
