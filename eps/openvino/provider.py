@@ -124,7 +124,7 @@ class OpenVINOExecutionProvider(ExecutionProvider):
 
     def _learn_shapes(self, graph: Graph) -> None:
         """Infer the shapes inside a model from `reshape_input`, for a device that needs them."""
-        if self.options.needs_static_shapes and graph.outer is None:
+        if self.options.needs_static_shapes and not graph.is_body:
             from eps.openvino.compile.known_shapes import learn_shapes  # noqa: PLC0415 - lazy: rare
 
             self._known_shapes = learn_shapes(graph, self.options.reshape)

@@ -72,7 +72,7 @@ class Graph:
         opset_imports: Domain ("" for ai.onnx) to version.
         kernel_types: By which kernels are found without schemas; None where a model has none.
         types: Of its values.
-        outer: The graph that holds the node whose attribute this graph is, or None.
+        is_body: Whether the graph is an attribute of a node of another graph.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Graph:
         opset_imports: Mapping[str, int],
         *,
         outer: Graph | None = None,
-        types_from: Types | None = None,
+        part_of: Graph | None = None,
         constant_inputs: bool = False,
         kernel_types: KernelTypes | None = None,
     ) -> None:
@@ -91,7 +91,9 @@ class Graph:
             definition: Nodes in any order.
             opset_imports: Of the model, or of the function the graph came from.
             outer: Where names that are not defined here may come from.
-            types_from: Where types come from that `definition` does not give.
+            part_of: A graph with the same nodes, or more, where names mean the same. Types that
+                `definition` does not give come from it, and bodies that it has resolved already:
+                otherwise each level of bodies would resolve all levels below it.
             constant_inputs: Whether an initializer that is also a graph input is a constant
                 (true below IR version 4).
             kernel_types: Of the model; None for those of `outer`, if it has any.
@@ -99,7 +101,8 @@ class Graph:
         Raises:
             InvalidGraph: A value has two makers or none, or nodes form a cycle.
         """
-        self.outer = outer
+        self.is_body = outer is not None
+        self._outer = outer
         self.opset_imports = dict(opset_imports)
         self.kernel_types: KernelTypes | None = kernel_types
         if kernel_types is None and outer is not None:
@@ -118,21 +121,25 @@ class Graph:
         self.initializers: dict[str, Tensor] = {
             name: tensor for name, tensor in definition.initializers.items() if name not in free
         }
-        # Not the graph around it, which has the weights of other partitions.
-        around = types_from or (outer.types if outer is not None else None)
-        self.types: Types = Types(declared_types(definition), around)
+        # The types alone: the graph around it has the weights of other partitions.
+        around = part_of or outer
+        self.types: Types = Types(declared_types(definition), around.types if around else None)
         self._own = (
             in_names | definition.initializers.keys() | definition.sparse_initializers.keys()
         )
         self._found_outside: dict[str, Tensor | Variable | None] = {}
+        self._bodies_by_id: dict[int, Graph] | None = None
         self.nodes = self._sort(definition.nodes)
         self.definition = replace(definition, nodes=self.nodes)
         self._producers = {
             name: i for i, node in enumerate(self.nodes) for name in node.outputs if name
         }
-        self._bodies = tuple(self._resolve_bodies(node) for node in self.nodes)
+        resolved = part_of._resolved_bodies() if part_of is not None else {}  # noqa: SLF001 - another instance of this class
+        self._bodies = tuple(self._resolve_bodies(node, resolved) for node in self.nodes)
         self.captured = self._resolve_names()
         self._found_outside.clear()
+        # It now has all the constants it needs; the graph around it may be another one later.
+        self._outer = None
         self._consumers: dict[str, list[int]] = {}
         for i in range(len(self.nodes)):
             for name in dict.fromkeys(self.node_inputs(i)):
@@ -167,11 +174,8 @@ class Graph:
         return self.types.type_of(value)
 
     def constant(self, value: str) -> Tensor | None:
-        """The constant called `value`, here or further out."""
-        tensor = self.initializers.get(value)
-        if tensor is None and self.outer is not None and value not in self._own:
-            return self.outer.constant(value)
-        return tensor
+        """The constant called `value`; one of an outer graph, if this graph uses it."""
+        return self.initializers.get(value)
 
     def info(self, value: str) -> ValueInfo:
         """`value` with its type, as an input or output of a partition has it."""
@@ -216,23 +220,33 @@ class Graph:
             },
         )
         return Graph(
-            definition, self.opset_imports, types_from=self.types, kernel_types=self.kernel_types
+            definition,
+            self.opset_imports,
+            part_of=self,
+            kernel_types=self.kernel_types,
         )
 
-    def without_constants(self) -> Graph:
-        """This graph as a session shows it: nodes, values and types, but no weights."""
-        stripped = copy(self)
-        stripped.outer = None
-        stripped.nodes = tuple(map(_without_constants, self.nodes))
-        stripped.initializers = {}
-        stripped.definition = replace(
-            self.definition, nodes=stripped.nodes, initializers={}, sparse_initializers={}
-        )
-        stripped._bodies = tuple(  # noqa: SLF001 - another instance of this class
-            {key: body.without_constants() for key, body in bodies.items()}
-            for bodies in self._bodies
-        )
-        return stripped
+    def without_constants(self, stripped: dict[Graph, Graph] | None = None) -> Graph:
+        """This graph as a session shows it: nodes, values and types, but no weights.
+
+        Args:
+            stripped: Graphs that were stripped before, each with the result; this one is added.
+        """
+        stripped = {} if stripped is None else stripped
+        if self not in stripped:
+            shown = copy(self)
+            shown._bodies_by_id = None  # noqa: SLF001 - another instance of this class
+            shown.nodes = tuple(map(_without_constants, self.nodes))
+            shown.initializers = {}
+            shown.definition = replace(
+                self.definition, nodes=shown.nodes, initializers={}, sparse_initializers={}
+            )
+            shown._bodies = tuple(  # noqa: SLF001 - another instance of this class
+                {key: body.without_constants(stripped) for key, body in bodies.items()}
+                for bodies in self._bodies
+            )
+            stripped[self] = shown
+        return stripped[self]
 
     def _body_constants(self, index: int) -> tuple[str, ...]:
         """Constants of this graph or further out that the bodies of a node use."""
@@ -243,8 +257,22 @@ class Graph:
             if name not in body._own  # noqa: SLF001 - another instance of this class
         )
 
-    def _resolve_bodies(self, node: Node) -> dict[str, Graph]:
-        return {key: Graph(body, self.opset_imports, outer=self) for key, body in bodies(node)}
+    def _resolved_bodies(self) -> Mapping[int, Graph]:
+        """The subgraphs of all nodes by the `id` of the GraphDef in the node's attribute."""
+        if self._bodies_by_id is None:
+            self._bodies_by_id = {
+                id(body): graphs[key]
+                for node, graphs in zip(self.nodes, self._bodies, strict=True)
+                if graphs
+                for key, body in bodies(node)
+            }
+        return self._bodies_by_id
+
+    def _resolve_bodies(self, node: Node, resolved: Mapping[int, Graph]) -> dict[str, Graph]:
+        return {
+            key: resolved.get(id(body)) or Graph(body, self.opset_imports, outer=self)
+            for key, body in bodies(node)
+        }
 
     def _resolve_names(self) -> tuple[str, ...]:
         """Check that every name has a maker; adopt outer constants, list the rest."""
@@ -257,7 +285,7 @@ class Graph:
         for user, name in (*uses, *results):
             if name in known:
                 continue
-            outer_value = self.outer.find(name) if self.outer is not None else None
+            outer_value = self._outer.find(name) if self._outer is not None else None
             if outer_value is None:
                 raise InvalidGraph(
                     f"This is an invalid model. In '{user}': '{name}' is not a graph input, "
@@ -270,7 +298,7 @@ class Graph:
                 self.initializers[name] = outer_value
         for i in range(len(self.nodes)):
             for name in self._body_constants(i):
-                if name not in self._own and self.outer is not None:
+                if name not in self._own and self._outer is not None:
                     self.initializers.setdefault(name, self._bodies_constant(i, name))
         return tuple(captured)
 
@@ -292,10 +320,10 @@ class Graph:
             return constant
         if name in self._own or name in self._producers:
             return VARIABLE
-        if self.outer is None:
+        if self._outer is None:
             return None
         if name not in self._found_outside:
-            self._found_outside[name] = self.outer.find(name)
+            self._found_outside[name] = self._outer.find(name)
         return self._found_outside[name]
 
     def _sort(self, nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -62,7 +62,7 @@ class Judge:
         costs, at_home = ep.placement_costs(), self.home.placement_costs()
         if costs is None or at_home is None or ep is self.home:
             return {}
-        if graph.outer is None and len(groups) == 1 and len(nodes) == len(graph.nodes):
+        if not graph.is_body and len(groups) == 1 and len(nodes) == len(graph.nodes):
             return {}
         movable = self.home.get_capability(GraphView(graph, frozenset(nodes))).supported
         movable -= frozenset(declined)

@@ -6,22 +6,35 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.onnx_model import GraphDef, SparseTensor, Tensor
+from ctx_formats.onnx_model import AttributeType, SparseTensor, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableMapping
 
+    from ctx_formats.onnx_model import GraphDef
     from ort_lite.model.graph import Graph
 
 METADEF_DIGITS = 16
 
 
-def metadef_id(graph: Graph) -> str:
+def metadef_id(graph: Graph, digests: MutableMapping[Graph, bytes]) -> str:
     """A content-derived id of a partition: operators, attributes, edges, constants' specs.
 
     Constants enter with name, type and shape, not with their bytes: digesting 100 MB for a
     name would cost as much as reading them. The payload's own digest distinguishes contents.
+
+    Args:
+        graph: The partition.
+        digests: Of bodies, which enter with their digest; those that were not in it are added.
+            A body is then digested once, not for each level of the bodies around it.
     """
+    digest = _digest_content(graph, digests)
+    for domain, version in sorted(graph.opset_imports.items()):
+        digest.update(f"{domain}={version};".encode())
+    return digest.hexdigest()[:METADEF_DIGITS]
+
+
+def _digest_content(graph: Graph, digests: MutableMapping[Graph, bytes]) -> blake3:
     digest = blake3()
 
     def add(part: bytes) -> None:
@@ -29,12 +42,17 @@ def metadef_id(graph: Graph) -> str:
         digest.update(part)
 
     _spell(graph.definition, add)
-    for domain, version in sorted(graph.opset_imports.items()):
-        digest.update(f"{domain}={version};".encode())
-    return digest.hexdigest()[:METADEF_DIGITS]
+    for i in range(len(graph.nodes)):
+        for key, body in graph.bodies(i).items():
+            add(f"{i}:{key}".encode())
+            if body not in digests:
+                digests[body] = _digest_content(body, digests).digest()
+            add(digests[body])
+    return digest
 
 
 def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
+    """Spell a graph without the bodies of its nodes."""
     for infos in (graph.inputs, graph.outputs):
         for info in infos:
             add(repr(info).encode())
@@ -46,13 +64,12 @@ def _spell(graph: GraphDef, add: Callable[[bytes], None]) -> None:
         for name in sorted(node.attributes):
             attribute = node.attributes[name]
             add(f"{name}:{attribute.type}:{attribute.ref_attr_name}".encode())
-            _spell_value(attribute.value, add)
+            if attribute.type not in (AttributeType.GRAPH, AttributeType.GRAPHS):
+                _spell_value(attribute.value, add)
 
 
 def _spell_value(value: object, add: Callable[[bytes], None]) -> None:
-    if isinstance(value, GraphDef):
-        _spell(value, add)
-    elif isinstance(value, Tensor):
+    if isinstance(value, Tensor):
         add(_tensor(value))
     elif isinstance(value, SparseTensor):
         add(_tensor(value.values))

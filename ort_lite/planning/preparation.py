@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
 
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.onnx_model import TensorType
@@ -16,7 +17,7 @@ from ort_lite.session_log import get_logger
 from ort_lite.status import EPFail, Fail, ModelRequiresCompilation, load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
     from ctx_formats.onnx_model import Tensor
     from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
@@ -145,16 +146,21 @@ class PreparedGraph:
         """
         return Signature.of(self.graph, weights)
 
-    def forget_weights(self) -> None:
-        """Let go of the weights that no compiled partition reads; nothing is written after it."""
+    def forget_weights(self, stripped: dict[Graph, Graph] | None = None) -> None:
+        """Let go of the weights that no compiled partition reads; nothing is written after it.
+
+        Args:
+            stripped: See `Graph.without_constants`.
+        """
+        stripped = {} if stripped is None else stripped
         for partition in self.partitions:
             partition.compiled.forget_source()
             for body in partition.bodies.values():
-                body.forget_weights()
+                body.forget_weights(stripped)
         self.partitions = tuple(
-            replace(part, graph=part.graph.without_constants()) for part in self.partitions
+            replace(part, graph=part.graph.without_constants(stripped)) for part in self.partitions
         )
-        self.graph = self.graph.without_constants()
+        self.graph = self.graph.without_constants(stripped)
 
     def release(self) -> None:
         """Release every partition and stop watching its files."""
@@ -178,6 +184,7 @@ class PreparationRules:
             the model is not a context. EPs that keep contexts are then offered nothing else.
         fuse: Rewrites a partition into what its EP asks for; inputs and outputs stay.
         names: How often each `<EP>_<metadef>` was given out in this session.
+        digests: Of bodies of control flow; see `metadef_id`.
         judged: Whether EPs get only nodes that pay there (`session.placement`).
     """
 
@@ -188,6 +195,7 @@ class PreparationRules:
     import_partitions: Callable[[Graph], Mapping[Part, Partition]] | None = None
     fuse: Callable[[ExecutionProvider, Graph], Graph] | None = None
     names: dict[str, int] = field(default_factory=dict)
+    digests: MutableMapping[Graph, bytes] = field(default_factory=WeakKeyDictionary)
     judged: bool = False
 
     def judge(self, runs: float) -> Judge | None:
@@ -202,7 +210,7 @@ class PreparationRules:
         """`<EP>_<metadef>_<id>`: the id counts partitions of one content."""
         from ort_lite.planning.naming import metadef_id  # noqa: PLC0415 - lazy: reload
 
-        base = f"{ep}_{metadef_id(subgraph)}"
+        base = f"{ep}_{metadef_id(subgraph, self.digests)}"
         count = self.names.get(base, 0)
         self.names[base] = count + 1
         return f"{base}_{count}"

@@ -55,4 +55,4 @@ class Fuser:
             return partition
         REMOVE_INITIALIZERS.transform(graph)
         self.fired += fired
-        return Graph(graph.freeze(), partition.opset_imports, types_from=partition.types)
+        return Graph(graph.freeze(), partition.opset_imports, part_of=partition)
