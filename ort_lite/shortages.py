@@ -79,6 +79,16 @@ def as_status(error: BaseException, doing: str) -> OrtLiteError | None:
     return kind(f"{doing}: {message}. To fix this: {remedy}.")
 
 
+def write_error(error: OSError, doing: str) -> OrtLiteError:
+    """An error of ort_lite for a file that cannot be written, with a remedy if one is known.
+
+    Args:
+        error: Of the system.
+        doing: See `as_status`.
+    """
+    return as_status(error, doing) or Fail(f"{doing}: {error}")
+
+
 def start_helper(target: Callable[..., None], name: str, *arguments: object) -> Thread | None:
     """A started thread that makes something quicker, which goes on without it.
 

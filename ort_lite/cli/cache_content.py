@@ -89,14 +89,6 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
         raise CommandError(ExitCode.USAGE, f"{store.folder} has no entries")
     try:
         export_entries(store, entries, target)
-    except FileExistsError as exc:
-        raise CommandError(
-            ExitCode.USAGE, f"{target} exists already", hint="name another file, or remove it first"
-        ) from exc
-    except OSError as exc:
-        raise CommandError(
-            ExitCode.COMPILE_FAILED, f"cannot write {target}: {exc.strerror or exc}"
-        ) from exc
     except FormatError as exc:
         raise CommandError(ExitCode.INVALID_GRAPH, str(exc), hint=REMEDY) from exc
     return _print_entries("exported", entries, as_json=as_json)

@@ -20,6 +20,7 @@ from ort_lite.cli.output import (
     print_table,
     time_text,
 )
+from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,6 +112,8 @@ def run(  # noqa: PLR0913 - one parameter an option
         for result in running:
             results.append(result)
             print_note(one_line(result))
+    except Fail as exc:
+        raise CommandError(ExitCode.USAGE, exc.message) from exc
     except OSError as exc:
         raise CommandError(ExitCode.USAGE, f"cannot write the results: {exc}") from exc
     show_results(results, out, as_json=as_json)

@@ -10,6 +10,7 @@ import msgspec
 from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.patterns import fits
+from ort_lite.shortages import write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -132,10 +133,13 @@ def write_result(result: RowResult, folder: Path) -> None:
     """Write a row's result.json to its folder.
 
     Raises:
-        OSError: It cannot be written; an earlier result.json stays.
+        Fail: It cannot be written; an earlier result.json stays.
     """
-    text = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    write_file(folder / RESULT_FILE, text, replace=True)
+    text, path = msgspec.json.format(msgspec.json.encode(result), indent=1), folder / RESULT_FILE
+    try:
+        write_file(path, text, replace=True)
+    except OSError as exc:
+        raise write_error(exc, f"the result {path} cannot be written") from exc
 
 
 def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:

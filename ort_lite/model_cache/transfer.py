@@ -13,6 +13,8 @@ from ort_lite.model_cache.entry import MAX_BYTES, OBJECT_NAME, CacheEntry, Cache
 from ort_lite.model_cache.eviction import evict
 from ort_lite.model_cache.objects import protect_object
 from ort_lite.model_cache.verification import file_problem, object_problem
+from ort_lite.shortages import write_error
+from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +35,20 @@ def export_entries(store: CacheStore, entries: Sequence[CacheEntry], target: Pat
 
     Raises:
         FormatError: An entry is damaged (reason integrity).
-        FileExistsError: `target` is there.
-        OSError: It cannot be written, or an object is gone.
+        InvalidArgument: `target` is there.
+        Fail: It cannot be written, or an object is gone.
     """
+    try:
+        _write_archive(store, entries, target)
+    except FileExistsError as exc:
+        raise InvalidArgument(
+            f"{target} exists already; name another file, or remove it first"
+        ) from exc
+    except OSError as exc:
+        raise write_error(exc, f"the archive {target} cannot be written") from exc
+
+
+def _write_archive(store: CacheStore, entries: Sequence[CacheEntry], target: Path) -> None:
     with (
         create_sibling_file(target) as (file, temporary),
         tarfile.open(fileobj=file, mode="w") as archive,
@@ -68,8 +81,16 @@ def import_entries(store: CacheStore, source: Path, quota: int) -> list[CacheEnt
         FormatError: The file is damaged, not whole or holds something else, or (reason untrusted)
             an entry was not made with the cache's key; entries before that are taken, and nothing
             else is.
-        OSError: The cache cannot be written to.
+        Fail: The file cannot be read, or the cache cannot be written to.
     """
+    try:
+        return _import_from(store, source, quota)
+    except OSError as exc:
+        doing = f"the entries of {source} cannot be imported into {store.folder}"
+        raise write_error(exc, doing) from exc
+
+
+def _import_from(store: CacheStore, source: Path, quota: int) -> list[CacheEntry]:
     store.prepare()
     intake = _Intake(store, quota)
     with source.open("rb") as file:

@@ -1,6 +1,7 @@
-"""A disk that is full for real: typed errors, nothing half written, and with room it works again.
+"""A disk that is full or read-only for real: typed errors, nothing half written.
 
-A tmpfs of 4 MiB is mounted where nobody else sees it, and filled up to so many bytes.
+A tmpfs of 4 MiB is mounted where nobody else sees it, filled up to so many bytes, and in the end
+mounted read-only. With room, everything works again.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
-import os, shutil, sys
+import os, shutil, subprocess, sys
 from errno import ENOSPC
 from pathlib import Path
 import ort_lite as ort
 from eps.opencl.compile.tilings import Problem, Tile, Tiling
 from eps.opencl.tuning.cache import TuningCache
 from ctx_formats.identity import HardwareIdentity
-from ort_lite.cli import main
 from ort_lite.context.signing import sign_file
 from ort_lite.hw.result import CaseResult, RowResult, write_result
 from ort_lite.model_cache.store import CacheStore
+from ort_lite.model_cache.transfer import export_entries, import_entries
 from ort_lite.trust.private_keys import read_signer
 from signed_models import make_key
 from small_models import feed, tied
@@ -51,12 +52,10 @@ def run_with_cache(folder):
     with ort.InferenceSession("m.onnx", made, providers=[ep], enable_fallback=0) as session:
         session.run(None, feed(tied(width=256)))
 
-def export():
-    try:
-        main(["cache", "export", str(full / "seed.tar"), "--dir", "cache"])
-    except SystemExit as exc:
-        if exc.code:
-            raise OSError(ENOSPC, "said on stderr") from exc
+def export(target):
+    store = CacheStore(Path("cache"))
+    if not target.exists():
+        export_entries(store, store.sound_entries(), target)
 
 def tune():
     problem = Problem(
@@ -91,6 +90,7 @@ def fill(free):
 
 run_with_cache("cache")
 compiled("c.onnx")
+export(Path("seed.tar"))
 WRITERS = {
     "external": lambda: compiled(full / "x.onnx"),
     "embedded": lambda: compiled(full / "x.onnx", embed_mode="1"),
@@ -99,7 +99,8 @@ WRITERS = {
         Path("c.onnx"), full / "s.onnx", read_signer(Path("k.key"), None), ort.SessionOptions()
     ),
     "cache": lambda: run_with_cache(full / "cache"),
-    "archive": export,
+    "archive": lambda: export(full / "seed.tar"),
+    "import": lambda: import_entries(CacheStore(full / "cache"), Path("seed.tar"), 1 << 30),
     "tuning": tune,
     "hw result": write_hw_result,
 }
@@ -113,9 +114,6 @@ for free in (0, 4096, 65536):
             outcome = "works"
         except ort.OrtLiteError as exc:
             assert "No space left" in str(exc), exc
-            outcome = "refused"
-        except OSError as exc:
-            assert exc.errno == ENOSPC and writer in ("archive", "hw result"), writer
             outcome = "refused"
         left = files()
         if outcome == "refused":
@@ -132,12 +130,25 @@ for free in (0, 4096, 65536):
             fill(0)
             try:
                 write()  # over what is there
-            except (ort.OrtLiteError, OSError):
+            except ort.OrtLiteError:
                 assert files() == whole, writer
             (full / "filler").unlink()
         for path in full.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         print("case", free, writer, outcome, sep="|", flush=True)
+(full / "hw").mkdir()
+subprocess.run(["mount", "-o", "remount,ro", "full"], check=True)
+for writer, write in WRITERS.items():
+    try:
+        write()
+        outcome = "works"
+    except ort.OrtLiteError as exc:
+        known = ("Read-only file system", "no permission to write")
+        assert any(words in str(exc) for words in known), exc
+        outcome = "refused"
+    assert (outcome == "works") == (writer in WORKS_WITHOUT), writer
+    assert files() == {}, writer
+    print("case", "read-only", writer, outcome, sep="|", flush=True)
 """
 MOUNT = "mkdir full && mount -t tmpfs -o size=4m tmpfs full"
 
@@ -151,7 +162,7 @@ def _is_allowed(folder: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ep", ["OpenVINO", "OpenCL"])
-def test_a_full_disk_is_a_typed_error_and_leaves_nothing_half_written(
+def test_a_full_or_read_only_disk_is_a_typed_error_and_leaves_nothing_half_written(
     ep: str, tmp_path: Path
 ) -> None:
     (tmp_path / "try").mkdir()
@@ -170,6 +181,10 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing_half_written(
     )
     assert done.returncode == 0, done.stderr
     cases = [line.split("|")[1:] for line in done.stdout.splitlines() if line.startswith("case|")]
-    assert len(cases) == 24
-    refused = {writer for free, writer, outcome in cases if outcome == "refused" and free == "0"}
-    assert refused == {"external", "embedded", "signed", "sign", "archive", "hw result"}
+    assert len(cases) == 36
+    for disk in ("0", "read-only"):
+        refused = {
+            writer for kind, writer, outcome in cases if (kind, outcome) == (disk, "refused")
+        }
+        writers = {"external", "embedded", "signed", "sign", "archive", "import", "hw result"}
+        assert refused == writers, disk

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from unit.hw.small_matrix import matrix_of
 
+import ort_lite as ort
 from ort_lite.cli.app import run_command
 from ort_lite.hw.cross_result import CrossCell, CrossResult, CrossRow, write_cross
 from ort_lite.hw.report_changes import Change
@@ -239,6 +240,12 @@ def test_a_folder_without_results_is_a_usage_error(
     put_results(tmp_path / "results", PASSED, loads=False)
     assert report(tmp_path, tmp_path / "results", "--previous", tmp_path)[0] == 2
     assert "not a report of ort-lite hw report" in capsys.readouterr().err
+
+
+def test_a_result_that_cannot_be_written_is_a_typed_error(tmp_path: Path) -> None:
+    result = RowResult(row="plain", status="passed", suites=("all",))
+    with pytest.raises(ort.Fail, match=r"the result .*result\.json cannot be written: .*No such"):
+        write_result(result, tmp_path / "gone")
 
 
 def test_failures_of_one_cause_are_one_line(tmp_path: Path) -> None:

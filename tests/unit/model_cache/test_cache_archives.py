@@ -13,6 +13,7 @@ from cached_starts import only_entry, start, store
 from small_models import sandwich
 from system_limits import needs_posix
 
+import ort_lite as ort
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import replace
 from ort_lite.model_cache.transfer import export_entries, import_entries
@@ -223,6 +224,22 @@ def test_an_entry_of_a_known_object_needs_it_not_again(
     take(tar(*members))
     store(tmp_path / "cache").entries_folder.joinpath(f"{only_entry(filled).key}.json").unlink()
     assert len(take(tar(members[-1]))) == 1
+
+
+def test_an_export_leaves_what_is_there(saved: Path, filled: Path, tmp_path: Path) -> None:
+    target = tmp_path / "there.tar"
+    target.write_bytes(b"mine")
+    entries = store(filled).sound_entries()
+    with pytest.raises(ort.InvalidArgument, match=r"there\.tar exists already; name another"):
+        export_entries(store(filled), entries, target)
+    assert target.read_bytes() == b"mine"
+    with pytest.raises(ort.Fail, match=r"the archive .*a\.tar cannot be written: .*No such file"):
+        export_entries(store(filled), entries, tmp_path / "gone" / "a.tar")
+
+
+def test_an_import_of_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ort.Fail, match=r"the entries of .*x\.tar cannot be imported into"):
+        import_entries(store(tmp_path / "cache"), tmp_path / "x.tar", QUOTA)
 
 
 def test_an_export_names_no_user(archive: bytes) -> None:
