@@ -121,13 +121,9 @@ class QuantisedWriter(RecurrenceWriter):
         self.blocks += [packed, scales]
         at = len(self.views) + len(self.blocks) - 2
         pairs, wide = -(-self.hidden // 2), PANEL * lanes
-        full = count // wide
         ints, shorts = vector_type("int32", lanes), f"short{2 * lanes}"
         pointer = "char" if packed.dtype == "int8" else "short"
-        for number, vectors in ((full, PANEL), (1, count % wide // lanes)):
-            if not number or not vectors:
-                continue
-            begin = 0 if vectors == PANEL else full * wide
+        for number, vectors, begin in self._panels(count):
             code.open(f"for (int p = 0; p < {number}; ++p)")
             code.add(
                 f"__global const {pointer}* w = p{at} + d * {pairs * 2 * count}"

@@ -11,7 +11,7 @@ from eps.opencl.compile.ir import Recurrence
 from eps.opencl.compile.views import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from eps.opencl.compile.ir import Op
     from eps.opencl.compile.layout import PlacedOp
@@ -109,11 +109,7 @@ class RecurrenceWriter:
         packed = np.concatenate([p.reshape(p.shape[0], -1) for p in panels], axis=1)
         self.blocks.append(Storage(packed.size, "float32", np.ascontiguousarray(packed)))
         pointer = f"p{len(self.views) + len(self.blocks) - 1}"
-        full = count // wide
-        for number, vectors in ((full, PANEL), (1, count % wide // self.lanes)):
-            if not number or not vectors:
-                continue
-            begin = 0 if vectors == PANEL else full * wide
+        for number, vectors, begin in self._panels(count):
             code.open(f"for (int p = 0; p < {number}; ++p)")
             code.add(
                 f"__global const float* w = {pointer} + d * {self.hidden * count}"
@@ -132,6 +128,15 @@ class RecurrenceWriter:
                 at = f"a + {first + begin + i * self.lanes} + p * {wide}"
                 code.add(f"vstore{self.lanes}({name}, 0, {at});")
             code.close()
+
+    def _panels(self, count: int) -> Iterator[tuple[int, int, int]]:
+        """Panels of equal width in `count` results: how many, vectors in each, the first result."""
+        wide = PANEL * self.lanes
+        full, rest = divmod(count, wide)
+        if full:
+            yield full, PANEL, 0
+        if rest:
+            yield 1, rest // self.lanes, full * wide
 
     def _units(self) -> None:
         self.code.open(f"for (int u = 0; u < {self.hidden}; u += {self.vector})")
