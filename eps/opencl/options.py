@@ -17,6 +17,8 @@ from ort_lite.ep import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from eps.opencl.custom.operators import CustomKernels
+
 OPTIONS: Mapping[str, str] = {
     "platform": "part of a platform's name, or its index; any platform without it",
     "device": "CPU, GPU, ACCELERATOR, part of a device's name, its index, or platform.device",
@@ -30,6 +32,7 @@ OPTIONS: Mapping[str, str] = {
     "tuning_cache": "folder for tuning results; default: opencl_tuning in the user's cache",
     "winograd": "true (default; CPUs, fp32) or false: 3x3 convolutions with fewer products",
     "templates": "auto (default: by the device), cpu, gpu or gpu-registers: how kernels are made",
+    "custom_kernels": "operators of your own: a text in OpenCL C (docs/custom_kernels.md)",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
@@ -59,6 +62,7 @@ class OpenCLOptions:
         winograd: Whether convolutions may be computed by Winograd's transforms.
         templates: Of `TEMPLATES`.
         profiling: Whether the queue records times.
+        custom: Operators of the user's own; None for none.
     """
 
     platform: str = ""
@@ -74,6 +78,7 @@ class OpenCLOptions:
     winograd: bool = True
     templates: str = "auto"
     profiling: bool = False
+    custom: CustomKernels | None = None
 
 
 def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
@@ -98,7 +103,16 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         winograd=read_flag(options, "winograd", default=True),
         templates=read_choice(options, "templates", TEMPLATES),
         profiling=read_flag(options, "profiling"),
+        custom=_read_custom(options.get("custom_kernels", "")),
     )
+
+
+def _read_custom(text: str) -> CustomKernels | None:
+    if not text.strip():
+        return None
+    from eps.opencl.custom.declarations import parse_custom_kernels  # noqa: PLC0415 - lazy: rare
+
+    return parse_custom_kernels(text)
 
 
 def _read_closed(options: Mapping[str, str]) -> bool:

@@ -201,9 +201,12 @@ class OpenCLExecutionProvider(ExecutionProvider):
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
         if isinstance(compiled, DynamicPartition):
+            custom = self._target.custom
             variants = tuple(self._variant(one, one.spec) for one in compiled.executables())
             return ProgramPayload(
-                self._identity, variants, store_graph(compiled.graph, whole=not compiled.is_closed)
+                self._identity,
+                variants,
+                store_graph(compiled.graph, whole=not compiled.is_closed, custom=custom),
             )
         assert isinstance(compiled, StaticPartition), "the core gives back what compile gave"
         executable = compiled.executable
@@ -264,6 +267,7 @@ def _choose_device(fitting: Sequence[ListedDevice]) -> ListedDevice:
 
 
 def _apply_options(target: Target, options: OpenCLOptions) -> Target:
-    """The target with the options' float type, and their choice about Winograd's transforms."""
+    """The target with the options' float type, operators and choice about Winograd's transforms."""
     half = options.precision == "fp16"
-    return replace(target, half=half, winograd=target.winograd and options.winograd and not half)
+    winograd = target.winograd and options.winograd and not half
+    return replace(target, half=half, winograd=winograd, custom=options.custom)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eps.opencl.compile.tilings import Problem, Tiling
+    from eps.opencl.custom.operators import CustomKernels
 
 MOST_LANES = 16
 """Elements of the longest vector of OpenCL C."""
@@ -52,6 +53,7 @@ class Target:
         alignment: Alignment of a sub-buffer in bytes.
         late_binaries: Whether a binary is only complete after each kernel has run (PoCL).
         half: Whether weights of products and convolutions are stored as float16.
+        custom: Operators of the user's own; None for none.
         tuned: Tilings measured on this device; others follow the rule.
         calls_builtins: Whether the driver may call built-ins instead of inlining them (PoCL).
         prefetches: Whether its compiler has clang's __builtin_prefetch, on a CPU.
@@ -77,6 +79,7 @@ class Target:
     units: int = 1
     winograd: bool = False
     groups: Groups | None = None
+    custom: CustomKernels | None = None
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
 
     @property

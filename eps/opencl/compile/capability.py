@@ -30,7 +30,7 @@ def capability(
         known: Sizes by dimension name that runs will have, to try nodes with.
     """
     graph = view.graph
-    tracer = GraphLowering(graph)
+    tracer = GraphLowering(graph, target.custom)
     sizes = {**sample_sizes(graph), **(known or {})}
     for info in graph.inputs:
         _declare(tracer, graph, info.name, sizes)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from eps.opencl.compile.codegen.kernel import Kernel
     from eps.opencl.compile.layout import PlacedGraph
     from eps.opencl.compile.views import Storage, View
+    from eps.opencl.custom.operators import CustomKernels
     from eps.opencl.target import Target
     from ort_lite.ep import Graph
 
@@ -39,13 +40,15 @@ MAX_ELEMENTS = (1 << 31) - (1 << 21)
 """Of a tensor: 32-bit indices reach them, and a step of a loop beyond."""
 
 
-def schedule_partition(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> PlacedGraph:
+def schedule_partition(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], custom: CustomKernels | None = None
+) -> PlacedGraph:
     """Steps and places of a partition for inputs of the given shapes.
 
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    return assign_layouts(fuse_pointwise(lower_graph(graph, shapes)))
+    return assign_layouts(fuse_pointwise(lower_graph(graph, shapes, custom)))
 
 
 def compile_partition(
@@ -56,7 +59,7 @@ def compile_partition(
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    schedule = schedule_partition(graph, shapes)
+    schedule = schedule_partition(graph, shapes, target.custom)
     kernels = [kernel for step in schedule.steps for kernel in generate_kernels(step, target)]
     largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
     if largest > MAX_ELEMENTS:

@@ -53,7 +53,7 @@ def _drop_dead(graph: KernelGraph) -> list[Op]:
     needed = {id(t) for t in graph.outputs}
     kept = []
     for op in reversed(graph.ops):
-        if id(op.output) in needed:
+        if any(id(t) in needed for t in op.outputs):
             kept.append(op)
             needed.update(id(t) for t in op.inputs)
     return list(reversed(kept))

@@ -18,6 +18,7 @@ from eps.opencl.compile.ir import (
     CacheAppend,
     Concat,
     Convolution,
+    CustomOp,
     GroupAttention,
     IrTensor,
     KernelGraph,
@@ -33,7 +34,7 @@ from eps.opencl.compile.ir import (
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
 
 CHANNELS_LAST = (0, 2, 3, 1)
-ROW_WRITERS = (LayerNorm, BlockMatMul, CacheAppend, GroupAttention)
+ROW_WRITERS = (LayerNorm, BlockMatMul, CacheAppend, GroupAttention, CustomOp)
 """Operations whose kernels write row-major results, rows one after another."""
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
@@ -99,11 +100,12 @@ def _product_order(users: list[Op]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PlacedOp:
-    """One operation with the place of everything it touches."""
+    """One operation with the place of everything it touches; `more` are outputs after the first."""
 
     op: Op
     inputs: tuple[View, ...]
     output: View
+    more: tuple[View, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def assign_layouts(graph: KernelGraph) -> PlacedGraph:
 class _Layout:
     def __init__(self, graph: KernelGraph) -> None:
         self._graph = graph
-        self._makers = {id(op.output): op for op in graph.ops}
+        self._makers = {id(t): op for op in graph.ops for t in op.outputs}
         self._borders: dict[int, Border] = {}
         self._outside: dict[int, int] = {}
         self._parts: dict[int, tuple[Concat, int]] = {}
@@ -222,7 +224,10 @@ class _Layout:
             elif isinstance(op, CacheAppend | GroupAttention):
                 inputs[0] = self._with_unit_stride(inputs[0])
                 inputs[1:] = [x if x.is_plain else self._copy_to_plain(x) for x in inputs[1:]]
-            self._steps.append(PlacedOp(op, tuple(inputs), self._view(op.output)))
+            elif isinstance(op, CustomOp):
+                inputs = [x if x.is_plain else self._copy_to_plain(x) for x in inputs]
+            output, *more = map(self._view, op.outputs)
+            self._steps.append(PlacedOp(op, tuple(inputs), output, tuple(more)))
 
     def _alias(self, op: Alias) -> View:
         source = self._view(op.inputs[0])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_formats.onnx_model import Node
+    from eps.opencl.custom.operators import CustomKernels
     from ort_lite.ep import Graph
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,9 +33,10 @@ MAX_FOLDED = 1 << 26
 class GraphLowering:
     """Lowers nodes in order; `values` has a tensor for each name that is known so far."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Nothing is known but the graph's constants."""
+    def __init__(self, graph: Graph, custom: CustomKernels | None = None) -> None:
+        """Nothing is known but the graph's constants; `custom` are operators of the user's own."""
         self.graph = graph
+        self._custom = custom
         self.values: dict[str, IrTensor] = {}
         self.ops: list[Op] = []
 
@@ -74,6 +76,10 @@ class GraphLowering:
         return tensor
 
     def _lower_node(self, node: Node, inputs: Sequence[IrTensor | None]) -> Sequence[IrTensor]:
+        if self._custom is not None and (node.domain, node.op_type) in self._custom.operators:
+            from eps.opencl.compile.lower.custom import lower_custom  # noqa: PLC0415 - lazy: rare
+
+            return lower_custom(self._view(node, inputs), self._custom)
         if all(x is None or x.constant is not None for x in inputs):
             return self._fold(node, inputs)
         lowering = LOWERINGS.get((node.domain, node.op_type))
@@ -101,17 +107,20 @@ class GraphLowering:
         return [constant(v) for v in outputs]
 
 
-def lower_graph(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> KernelGraph:
+def lower_graph(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], custom: CustomKernels | None = None
+) -> KernelGraph:
     """The kernel graph of a partition.
 
     Args:
         graph: Every node of which this EP has taken.
         shapes: Of every input.
+        custom: Operators of the user's own.
 
     Raises:
         Unsupported: With these shapes a node is not supported after all; has its name.
     """
-    tracer = GraphLowering(graph)
+    tracer = GraphLowering(graph, custom)
     inputs = []
     for info in graph.inputs:
         tensor = IrTensor(shapes[info.name], input_dtype(graph, info.name), name=info.name)

@@ -17,20 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Tensor, ValueInfo
+    from eps.opencl.custom.operators import CustomKernels
 
 IR_VERSION = 10
 AWAY = "away"
 """Location of an initializer that no program will be compiled from."""
+CUSTOM = "custom_kernels"
+"""Metadata with the user's own operators."""
 APART_FROM = 1024
 """Bytes of the smallest initializer that is stored apart."""
 
 
-def store_graph(graph: Graph, *, whole: bool) -> StoredGraph:
+def store_graph(graph: Graph, *, whole: bool, custom: CustomKernels | None = None) -> StoredGraph:
     """The partition; the place of a large initializer is the location of its external data.
 
     Args:
         graph: With free dimensions.
         whole: Whether it can be compiled again; without, large initializers stay away.
+        custom: The user's own operators, without which it could not be.
 
     Raises:
         EPFail: It is over protobuf's 2 GiB.
@@ -47,7 +51,12 @@ def store_graph(graph: Graph, *, whole: bool) -> StoredGraph:
                 place = str(list(weights).index(weight.digest))
             kept[name] = replace(tensor, data=ExternalData(place, 0, tensor.data.nbytes))
     definition = replace(graph.definition, initializers=kept)
-    model = Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
+    model = Model(
+        graph=definition,
+        ir_version=IR_VERSION,
+        opset_imports=graph.opset_imports,
+        metadata_props={CUSTOM: custom.text} if custom is not None and whole else {},
+    )
     try:
         proto = memoryview(bytes(model_bytes(model)))
     except FormatError as exc:
@@ -55,8 +64,8 @@ def store_graph(graph: Graph, *, whole: bool) -> StoredGraph:
     return StoredGraph(proto, tuple(weights.values()), whole=whole)
 
 
-def restore_graph(kept: StoredGraph) -> Graph:
-    """Restore the graph that was stored; its initializers are views of the weights, or omitted.
+def restore_graph(kept: StoredGraph) -> tuple[Graph, CustomKernels | None]:
+    """Restore what was stored; initializers are views of the weights, or omitted.
 
     Raises:
         InvalidGraph: It is not a stored graph.
@@ -69,12 +78,21 @@ def restore_graph(kept: StoredGraph) -> Graph:
         }
         graph = Graph(replace(model.graph, initializers=initializers), model.opset_imports)
         value_ports((*graph.inputs, *graph.outputs))
+        custom = _read_custom(model.metadata_props.get(CUSTOM, ""))
     except (FormatError, InvalidArgument) as exc:
         raise InvalidGraph(
             f"the payload's model is damaged: {exc} (reason: {Reason.FORMAT})",
             reason=Reason.FORMAT,
         ) from exc
-    return graph
+    return graph, custom
+
+
+def _read_custom(text: str) -> CustomKernels | None:
+    if not text:
+        return None
+    from eps.opencl.custom.declarations import parse_custom_kernels  # noqa: PLC0415 - lazy: rare
+
+    return parse_custom_kernels(text)
 
 
 def _read_initializer(tensor: Tensor, kept: StoredGraph) -> Tensor:

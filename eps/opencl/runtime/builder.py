@@ -175,14 +175,14 @@ class Builder:
         from eps.opencl.payload.dynamic_payload import restore_graph, value_ports  # noqa: PLC0415 - lazy: rare
         from eps.opencl.runtime.dynamic import DynamicPartition  # noqa: PLC0415 - lazy: rare
 
-        graph = restore_graph(model)
+        graph, custom = restore_graph(model)
         orders = (
             import_order(io.inputs, value_ports(graph.inputs)),
             import_order(io.outputs, value_ports(graph.outputs)),
         )
         kept = {_shapes_of(v.spec, graph): v for v in payload.variants}
         recorded = {p: t for v in payload.variants for p, t in v.spec.tuned.items()}
-        target = replace(self._target, tuned=recorded)
+        target = replace(self._target, tuned=recorded, custom=custom)
         compiled = self._shape_compiler(graph, IMPORTED, weights, lambda *_: target)
 
         def make(shapes: Shapes) -> Executable:

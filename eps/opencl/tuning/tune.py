@@ -128,7 +128,7 @@ def _problems(
 ) -> dict[Problem, PlacedOp]:
     """Each different contraction that is worth it, and the first step that has it."""
     problems: dict[Problem, PlacedOp] = {}
-    for step in schedule_partition(graph, shapes).steps:
+    for step in schedule_partition(graph, shapes, target.custom).steps:
         for kernel in generate_kernels(step, target):
             if kernel.problem is not None and kernel.problem.work >= SMALLEST_WORK:
                 problems.setdefault(kernel.problem, step)

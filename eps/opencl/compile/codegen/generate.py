@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.codegen import (
     block_matmul,
+    custom,
     group_attention,
     group_rows,
     lines,
@@ -77,6 +78,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
     Sample: sample_kernel,
     **block_matmul.GENERATORS,
     **group_attention.GENERATORS,
+    **custom.GENERATORS,
     **lines.GENERATORS,
     **recurrent.GENERATORS,
     **quantised_recurrent.GENERATORS,

@@ -34,6 +34,7 @@ class Kernel:
         problem: What a contraction's tiling was chosen for; None of other kernels.
         written: How many operands are written.
         label: What its name in the program begins with.
+        include: OpenCL C of the user's that it calls; "" for none.
     """
 
     body: str
@@ -45,6 +46,7 @@ class Kernel:
     problem: Problem | None = None
     written: int = 1
     label: str = UNNAMED
+    include: str = ""
 
     def parameters(self) -> list[str]:
         """Type and name of each parameter."""

@@ -1,0 +1,1 @@
+"""Operators of a user's own, written in OpenCL C."""
