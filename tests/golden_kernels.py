@@ -15,8 +15,9 @@ import numpy as np
 from device_models import NodeSet
 from onnx import parser
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.compile.compile_partition import compile_partition, schedule_partition
+from eps.opencl.custom.declarations import parse_custom_kernels
 from eps.opencl.program_spec import WeightArgument
 from eps.opencl.target import Groups, Target
 from ort_lite.model import loader
@@ -79,10 +80,21 @@ def _node(op_type: str, *inputs: Any, fixed: tuple[int, ...] = (), **attributes:
 
 
 def _text(text: str) -> Any:
-    return parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]>\n{text}')
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["": 21, "com.acme": 1]>\n{text}')
 
 
 POINTWISE = "main (float[64, 48] x, float[48] b) => (float[64, 48] y) {s = Add(x, b) y = Relu(s)}"
+CUSTOM = """
+#pragma ort_lite operator com.acme.Scaled <by: float = 1.0> \\
+    (float[N, C] x, float[C] s) => (float[N, C] y)
+void scaled(int item, __global const float* x, __global const float* s, __global float* y,
+            int N, int C, float by) {
+  y[item] = x[item] * s[item % C] * by;
+}
+"""
+CUSTOM_NODE = (
+    "main (float[64, 48] x, float[48] s) => (float[64, 48] y) {y = com.acme.Scaled (x, s)}"
+)
 X = _zeros(64, 48)
 IMAGE = _zeros(1, 8, 12, 12)
 SCALE, ZERO = np.float32(0.5), np.uint8(3)
@@ -181,6 +193,7 @@ CASES = {
             domain="com.microsoft",
         )
     ),
+    "custom": Case(_text(CUSTOM_NODE), replace(CPU, custom=parse_custom_kernels(CUSTOM))),
     "gru": Case(
         _node(
             *("GRU", _zeros(5, 2, 8), _zeros(1, 48, 8), _zeros(1, 48, 16)),
@@ -207,7 +220,7 @@ def write_kernels(case: Case) -> str:
 def list_operations(case: Case) -> set[type[Op]]:
     """The kinds of operations of the kernel graph that a case has kernels generated for."""
     graph, shapes = _load(case)
-    return {type(step.op) for step in schedule_partition(graph, shapes).steps}
+    return {type(step.op) for step in schedule_partition(graph, shapes, case.target.custom).steps}
 
 
 def _load(case: Case) -> tuple[Graph, dict[str, tuple[int, ...]]]:

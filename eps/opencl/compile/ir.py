@@ -400,30 +400,6 @@ class GroupAttention(Op):
     smooth: bool = False
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class CustomOp(Op):
-    """A user's function, called with the index of each item; all tensors are row-major.
-
-    Attributes:
-        function: Its name in `text`.
-        text: OpenCL C that the program takes in once.
-        items: How many times it is called.
-        numbers: Arguments behind the tensors, in OpenCL C.
-        more: Outputs after the first.
-    """
-
-    function: str
-    text: str
-    items: int
-    numbers: tuple[str, ...]
-    more: tuple[IrTensor, ...] = ()
-
-    @property
-    def outputs(self) -> tuple[IrTensor, ...]:
-        """All that it makes."""
-        return (self.output, *self.more)
-
-
 @dataclass(eq=False, slots=True)
 class Concat(Op):
     """Inputs one after another along `axis`."""

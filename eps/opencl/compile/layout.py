@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.compile.custom_op import CustomOp
 from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
@@ -18,7 +19,6 @@ from eps.opencl.compile.ir import (
     CacheAppend,
     Concat,
     Convolution,
-    CustomOp,
     GroupAttention,
     IrTensor,
     KernelGraph,

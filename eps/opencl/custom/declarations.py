@@ -96,7 +96,7 @@ def _parse_operator(line: str, items: str, rest: str) -> CustomOperator:
     if function is None:
         raise _error(line, "no function behind it", "void NAME(int item, ...)")
     operator = CustomOperator(
-        domain=domain,
+        domain="" if domain == "ai.onnx" else domain,
         op_type=op_type,
         attributes=tuple(_parse_attribute(line, t) for t in _split(match["attributes"] or "")),
         inputs=tuple(_parse_value(line, text) for text in _split(match["inputs"])),
@@ -121,7 +121,7 @@ def _check_inputs(line: str, operator: CustomOperator) -> None:
 
 
 def _check_formulas(line: str, operator: CustomOperator) -> None:
-    known = {n for n in operator.dimensions if not n.startswith("*")}
+    known = {n.removeprefix("*") for n in operator.dimensions}
     known |= {a.name for a in operator.attributes if a.kind == "int"}
     formulas = [operator.items] if operator.items else []
     for dim in (d for t in operator.outputs for d in t.dims):
@@ -184,5 +184,5 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts] if text.strip() else []
 
 
-def _error(line: str, found: str, expected: str) -> InvalidArgument:
-    return InvalidArgument(f"{OPTION}: {found} in '#pragma ort_lite {line}'; expected {expected}")
+def _error(line: str, what: str, expected: str) -> InvalidArgument:
+    return InvalidArgument(f"{OPTION}: {what} in '#pragma ort_lite {line}'; expected {expected}")

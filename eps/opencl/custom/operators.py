@@ -39,7 +39,12 @@ class DeclaredAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What the dimension names of an operator stand for in one node."""
+    """What the dimension names of an operator stand for in one node.
+
+    Attributes:
+        sizes: Of each name; of a "*name" the product, without the star.
+        axes: Of each "*name".
+    """
 
     sizes: dict[str, int]
     axes: dict[str, Shape]
@@ -130,6 +135,7 @@ def _bind_tensor(tensor: DeclaredTensor, shape: Shape, bound: Bound) -> None:
             taken, rest = tuple(rest[:many]), rest[many:]
             if bound.axes.setdefault(dim, taken) != taken:
                 raise ShapeMismatch(f"{list(shape)} does not fit {declared}: {dim} differs")
+            bound.sizes[dim.removeprefix("*")] = prod(taken)
             continue
         size = rest.pop(0)
         expected = int(dim) if dim.isdigit() else bound.sizes.setdefault(dim, size)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.compile.codegen.kernel import Code, Kernel
 from eps.opencl.compile.codegen.spread import open_units
-from eps.opencl.compile.ir import CustomOp
+from eps.opencl.compile.custom_op import CustomOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

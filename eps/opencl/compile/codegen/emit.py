@@ -41,12 +41,12 @@ def emit_program(
         before = FUNCTION if entry else f"{target.attributes}{group}\n{KERNEL}"
         texts.setdefault(name, f"{before} {name}{head}\n{{\n{kernel.body}\n}}\n")
         names.append(name)
-    texts = {**_included(kernels), **texts}
+    texts = {**_include_texts(kernels), **texts}
     body = "\n".join([*texts.values(), *([_emit_entry(kernels, names, target)] if entry else [])])
     return f"{_emit_preamble(body, target)}\n{body}", names
 
 
-def _included(kernels: Sequence[Kernel]) -> dict[str, str]:
+def _include_texts(kernels: Sequence[Kernel]) -> dict[str, str]:
     """The user's texts, each once; a build log counts their lines from 1."""
     texts = dict.fromkeys(kernel.include for kernel in kernels if kernel.include)
     return {text: f'#line 1 "custom_kernels"\n{text}\n#line 1 "program"\n' for text in texts}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
+from eps.opencl.compile.custom_op import CustomOp
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.compile.expression import literal
-from eps.opencl.compile.ir import CustomOp, IrTensor, Unsupported
+from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.custom.formulas import ShapeMismatch
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def lower_custom(node: NodeView, custom: CustomKernels) -> Sequence[IrTensor]:
         raise Unsupported(str(exc)) from exc
     if not 0 < items <= MAX_ITEMS:
         raise Unsupported(f"{items} items, and 1 to {MAX_ITEMS} are possible")
-    sizes = [
-        prod(bound.axes[n]) if n.startswith("*") else bound.sizes[n] for n in operator.dimensions
-    ]
-    numbers = [str(size) for size in sizes]
+    numbers = [str(bound.sizes[name.removeprefix("*")]) for name in operator.dimensions]
     numbers += [
         literal(attributes[a.name], "float32") if a.kind == "float" else str(attributes[a.name])
         for a in operator.attributes
