@@ -43,6 +43,8 @@ EXTERNAL_TYPES = frozenset(
 """Element types of weights that a file holds; others are rare and small and stay in the model."""
 WRITTEN_OUT = "DynamicQuantizeLinear"
 """Operator in whose place OpenVINO gets what the specification makes it of."""
+GROUP_ATTENTION = "GroupQueryAttention"
+"""Of com.microsoft; likewise written out."""
 REDUCING = (WRITTEN_OUT, "Einsum", "Global", "Reduce")
 """Prefixes of the operators that OpenVINO's front end converts to reductions."""
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
@@ -93,6 +95,10 @@ def read_model(
 
             definition, quotients = write_out_quantization(model.graph)
             model = replace(model, graph=definition)
+        if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
+            from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare
+
+            model = replace(model, graph=write_out_attention(model.graph, graph))
         converted = _convert(core, model, graph, files)
         if quotients:
             from eps.openvino.compile.exact_quotients import keep_quotients  # noqa: PLC0415 - lazy: rare

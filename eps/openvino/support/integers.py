@@ -90,6 +90,8 @@ PRODUCTS = frozenset(["Einsum", "Gemm", "MatMul"])
 """Sums of products, which may need far more than 32 bits for 32-bit operands."""
 SCATTERS = frozenset(["ScatterElements", "ScatterND"])
 WRAPPING = frozenset(["Add", "Mul", "Neg", "Sub", "Sum"])
+WRAPPING_32 = frozenset(["Add", "Mul", "ReduceSum", "Sub"])
+"""Operators whose results modulo 2**32 depend on their operands modulo 2**32 alone."""
 CLAMPING = frozenset(["Slice"])
 """Operators whose int64 constants mean "to the end" when they are large."""
 
@@ -125,10 +127,30 @@ def _arithmetic_problem(node: NodeFacts) -> str:
         return "sums of int64 products may need more than 32 bits"
     if elem_type == DataType.INT64 and (op in ARITHMETIC or adds):
         free = [n for n in node.node.inputs if n and n not in node.bounded]
+        if op in WRAPPING_32 and _is_cut(node.graph, node.node):
+            return ""
         return f"int64 '{free[0]}' may need more than 32 bits" if free else ""
     if (op in WRAPPING or adds) and elem_type in SMALL_INTEGERS:
         return "OpenVINO saturates 8- and 16-bit sums, where ONNX wraps"
     return ""
+
+
+def _is_cut(graph: Graph, node: Node) -> bool:
+    """Whether all that becomes of a result is a cast to int32, which drops the upper bits."""
+    name = node.outputs[0]
+    if any(info.name == name for info in graph.outputs):
+        return False
+    readers = [graph.nodes[index] for index in graph.consumers(name)]
+    return bool(readers) and all(
+        _casts_to_int32(reader) or (reader.op_type in WRAPPING_32 and _is_cut(graph, reader))
+        for reader in readers
+        if not reader.domain
+    )
+
+
+def _casts_to_int32(node: Node) -> bool:
+    to = node.attributes.get("to")
+    return node.op_type == "Cast" and to is not None and to.value == DataType.INT32
 
 
 def _cast_problem(node: NodeFacts) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType, TensorType
 from eps.openvino.support.conditions import CONDITIONS, WRONG
+from eps.openvino.support.decoder import DECODER
 from eps.openvino.support.integers import bounded_values, integer_problem
 from eps.openvino.support.node_facts import NodeFacts
 from ort_lite.ep import Capability, element_text, type_text
@@ -83,6 +84,9 @@ def refusal(facts: NodeFacts, table: SupportTable) -> str:
     node = facts.node
     if node.domain == "" and node.op_type in WRONG:
         return f"OpenVINO computes {node.op_type} wrong: {WRONG[node.op_type]}"
+    if (node.domain, node.op_type) in DECODER:
+        problem = DECODER[node.domain, node.op_type](facts)
+        return _type_problem(facts) or (problem and f"OpenVINO: {problem}")
     return (
         table.problem(node.domain, node.op_type, facts.opset)
         or _type_problem(facts)
