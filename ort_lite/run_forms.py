@@ -104,10 +104,10 @@ class RunForms(SessionAnswers):
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Value]:
-        prepared = self._present().prepared
+        model = self._present()
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         try:
-            results = self._compute(prepared, input_feed, run_options)
+            results = self._compute(model.prepared, input_feed, run_options)
         except (AttributeError, LookupError, TypeError) as exc:
             if self._state.model is not None:
                 raise
@@ -120,6 +120,8 @@ class RunForms(SessionAnswers):
             raise InvalidArgument("At least one output should be requested.")
         if began is not None:
             self._clock.note_first_run(perf_counter() - began)
+        if model.after_run is not None and self._state.model is model:
+            model.after_run()
         for mismatch in self._state.signature.list_mismatches(results):
             with logging_as(self._log_scope):
                 log.warning("%s", mismatch)

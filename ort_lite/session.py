@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 from ctx_formats.lean_dataclass import replace
 from ort_lite import forks
-from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY, SHARE_KEY, TRUST_KEY
+from ort_lite.context.keys import (
+    CACHE_FOLDER_VARIABLE,
+    CACHE_KEY,
+    CONTEXT_FALLBACK_KEY,
+    SHARE_KEY,
+    TRUST_KEY,
+)
 from ort_lite.providers import provider_list
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.run_forms import RunForms
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from ort_lite.planning.preparation import PreparedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
+    from ort_lite.start.load_session import SessionLoader, SessionState
     from ort_lite.start.prepare_model import PreparedModel
 
 log = get_logger(__name__)
@@ -90,6 +97,20 @@ def _read_metadata(source: object, options: SessionOptions) -> ModelMetadata:
 
     with closing(loader.load(source, options)) as loaded:
         return ModelMetadata.of(loaded.model)
+
+
+def _start(
+    loader: SessionLoader,
+    source: object,
+    requests: Sequence[ProviderRequest],
+    choice: ProviderChoice | None,
+) -> tuple[SessionLoader, object, SessionState]:
+    """The loader and the model of a session, and what was loaded."""
+    if CONTEXT_FALLBACK_KEY not in loader.options.config:
+        return loader, source, loader.load(source, requests, choice)
+    from ort_lite.start.context_fallback import load_or_fall_back  # noqa: PLC0415 - lazy: rare
+
+    return load_or_fall_back(loader, source, requests, choice)
 
 
 class InferenceSession(RunForms):
@@ -202,14 +223,14 @@ class InferenceSession(RunForms):
             sdks_loaded=loaded,
             sdks_held=held,
         )
-        log_scope = scope_of(options)
+        self._log_scope = scope_of(options)
         try:
-            with logging_as(log_scope), _membership(options):
-                state = loader.load(source, requests, choice)
+            with logging_as(self._log_scope), _membership(options):
+                loader, source, state = _start(loader, source, requests, choice)
         except BaseException:
             loader.services.close()
             raise
-        self._initial_options, self._options, self._log_scope = initial_options, options, log_scope
+        self._initial_options, self._options = initial_options, loader.options
         self._loader, self._clock, self._services = loader, clock, loader.services
         state = replace(state, notes=(*notes, *state.notes)) if notes else state
         self._source, self._state, self._lost_threads = source, state, False

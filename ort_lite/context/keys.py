@@ -17,6 +17,9 @@ TRUST_KEY = "session.ep_context_trust"
 SIGN_KEY = "ep.context_sign_key"
 PASSPHRASE_KEY = "ep.context_sign_passphrase_file"
 
+CONTEXT_FALLBACK_KEY = "session.ep_context_fallback"
+CONTEXT_SOURCE_KEY = "session.ep_context_source"
+
 CACHE_KEY = "session.ep_context_cache"
 FOLDER_KEY = "session.ep_context_cache_dir"
 CACHE_SECRET_KEY = "session.ep_context_cache_key"

@@ -25,7 +25,7 @@ from ort_lite.start.prepare_model import compile_plain, examine_early, prepare_m
 from ort_lite.status import ModelRequiresCompilation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ctx_formats.mapped_file import FileStamp
     from ort_lite.context.payload_checks import PayloadChecks
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.entry_reader import OpenEntry
     from ort_lite.model_cache.settings import CacheSettings
     from ort_lite.model_cache.source_digest import DigestedSource
+    from ort_lite.model_cache.store_entry import EntryOrigin
     from ort_lite.options import SessionOptions
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadClock, LoadRequest
@@ -203,10 +204,10 @@ class CachedModel:
             return replace(prepare_model(loaded, request), cache=outcome)
         from ort_lite.model_cache.lock import single_flight  # noqa: PLC0415 - lazy: rare
         from ort_lite.model_cache.miss_reason import miss_reason  # noqa: PLC0415 - lazy: rare
-        from ort_lite.model_cache.store_entry import EntryOrigin, store_compiled  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.store_entry import EntryOrigin  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.superseded import superseded_keys  # noqa: PLC0415 - lazy: rare
 
         identity = self._identity(request, source)
-        origin = EntryOrigin(identity, source)
         key = key_of(identity)
         with suppress(OSError):  # reported when the result cannot be stored
             self.store.prepare()
@@ -217,24 +218,41 @@ class CachedModel:
             if prepared is not None:
                 self._keep_shapes(prepared, key)
                 return prepared
-            why = self._entries.trouble or miss_reason(
-                self._known_entries(), identity, self._description
-            )
+            known = self._known_entries()
+            why = self._entries.trouble or miss_reason(known, identity, self._description)
             loaded = self.load_plain()
             model = _compile_or_explain(loaded, request, why)
             if source.files and stamped_files(loaded) != source.files:
                 # It was digested, by its stamps, before it was read; this key is of other bytes.
                 reason = "it changed after it was digested"
                 return replace(model, cache=CacheOutcome(state="missed", reason=reason))
-            try:
-                with self._clock.phase("keep in cache"):
-                    problem = store_compiled(
-                        self.store, self._settings.quota, model, request, origin
-                    )
-            except BaseException:
-                model.prepared.release()
-                raise
-        return replace(model, cache=self._note_compile(model, request, key, why, problem))
+            superseded = superseded_keys(known, identity)
+            return self._keep(model, request, EntryOrigin(identity, source), why, superseded)
+
+    def _keep(
+        self,
+        model: PreparedModel,
+        request: LoadRequest,
+        origin: EntryOrigin,
+        miss: str,
+        superseded: Collection[str],
+    ) -> PreparedModel:
+        """Store what was compiled; `model` with the outcome, released where that is canceled."""
+        from ort_lite.model_cache.store_entry import store_compiled  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.superseded import EvictionAfterRun  # noqa: PLC0415 - lazy: rare
+
+        quota, key = self._settings.quota, key_of(origin.identity)
+        try:
+            with self._clock.phase("keep in cache"):
+                problem = store_compiled(
+                    self.store, quota, model, request, origin, spared=superseded
+                )
+        except BaseException:
+            model.prepared.release()
+            raise
+        outcome = self._note_compile(model, request, key, miss, problem)
+        after_run = EvictionAfterRun(self.store, quota, key) if superseded else None
+        return replace(model, cache=outcome, after_run=None if problem else after_run)
 
     def _note_compile(
         self, model: PreparedModel, request: LoadRequest, key: str, why: str, problem: str

@@ -12,7 +12,7 @@ from ort_lite.model_cache.kept_choice import ChoiceFile
 from ort_lite.model_cache.source_digest import SourceStamps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from ort_lite.model_cache.entry import CacheEntry
@@ -22,13 +22,13 @@ LEFTOVER_SECONDS = 3600.0
 """An object that no entry names may be one whose entry is about to be written; older, it is not."""
 
 
-def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[CacheEntry]:
+def evict(store: CacheStore, quota: int, *, keep: Collection[str] = ()) -> list[CacheEntry]:
     """Drop entries until the rest takes at most `quota` bytes.
 
     Args:
         store: The cache.
         quota: Bytes of objects.
-        keep: Key of an entry that stays, in addition to those that are pinned.
+        keep: Keys of entries that stay, in addition to those that are pinned.
 
     Returns:
         What was dropped, least recently used first.
@@ -43,7 +43,7 @@ def evict(store: CacheStore, quota: int, *, keep: str = "") -> list[CacheEntry]:
     for entry in entries:
         if distinct_size(list(kept.values())) <= quota:
             break
-        if entry.key == keep or store.is_pinned(entry.key):
+        if entry.key in keep or store.is_pinned(entry.key):
             continue
         try:
             store.drop(entry.key)

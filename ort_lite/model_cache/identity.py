@@ -8,6 +8,8 @@ from ctx_formats.identity import FieldDifference
 from ort_lite.context.keys import (
     CACHE_KEY,
     CACHE_SECRET_KEY,
+    CONTEXT_FALLBACK_KEY,
+    CONTEXT_SOURCE_KEY,
     EMBED_KEY,
     ENABLE_KEY,
     FOLDER_KEY,
@@ -40,6 +42,8 @@ NEUTRAL = frozenset(
     {
         CACHE_KEY,
         CACHE_SECRET_KEY,
+        CONTEXT_FALLBACK_KEY,
+        CONTEXT_SOURCE_KEY,
         SIGN_KEY,
         PASSPHRASE_KEY,
         TRUST_KEY,

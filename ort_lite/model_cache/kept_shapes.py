@@ -138,7 +138,7 @@ class KeptShapes:
             if not self._replace(entry, grown):
                 return False
         log.info("added programs for new shapes of %s to the model cache", ", ".join(grown))
-        evict(self._store, self._quota, keep=self._key)
+        evict(self._store, self._quota, keep=(self._key,))
         return True
 
     def _replace(self, entry: CacheEntry, grown: Mapping[str, _Grown]) -> bool:

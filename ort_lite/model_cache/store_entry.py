@@ -17,7 +17,7 @@ from ort_lite.start.load_request import NO_COMPILED_NODES
 from ort_lite.status import EPFail, Fail, load_canceled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ort_lite.model_cache.source_digest import DigestedSource
     from ort_lite.model_cache.store import CacheStore
@@ -36,7 +36,13 @@ class EntryOrigin:
 
 
 def store_compiled(
-    store: CacheStore, quota: int, model: PreparedModel, request: LoadRequest, origin: EntryOrigin
+    store: CacheStore,
+    quota: int,
+    model: PreparedModel,
+    request: LoadRequest,
+    origin: EntryOrigin,
+    *,
+    spared: Collection[str] = (),
 ) -> str:
     """Store a compiled model: objects first, then the entry that names them.
 
@@ -46,6 +52,7 @@ def store_compiled(
         model: The compiled model.
         request: The request that it was compiled for.
         origin: The identity under which it is found again, and its files.
+        spared: Keys of entries that stay for now, whatever the quota.
 
     Returns:
         Why it was not stored, in which case nothing is left of it; else "".
@@ -70,14 +77,21 @@ def store_compiled(
     if problem:
         writer.withdraw()
     else:
-        _evict(store, quota, key_of(origin.identity))
+        evict_and_warn(store, quota, keep=(key_of(origin.identity), *spared))
     return problem
 
 
-def _evict(store: CacheStore, quota: int, newest: str) -> None:
+def evict_and_warn(store: CacheStore, quota: int, *, keep: Collection[str]) -> None:
+    """Evict entries and remove what killed processes left; what cannot be removed is a warning.
+
+    Args:
+        store: The cache.
+        quota: Bytes that it may take.
+        keep: Keys of entries that stay.
+    """
     # What is left of killed processes goes whether or not an entry can be removed.
     for remove in (
-        lambda: evict(store, quota, keep=newest),
+        lambda: evict(store, quota, keep=keep),
         lambda: remove_old_files(store, now=time.time()),
     ):
         try:

@@ -111,7 +111,7 @@ def _import_from(store: CacheStore, source: Path, quota: int) -> list[CacheEntry
         finally:
             store.discard(intake.unnamed.values())
     if intake.taken:
-        evict(store, quota, keep=intake.taken[-1].key)
+        evict(store, quota, keep=(intake.taken[-1].key,))
     return intake.taken
 
 

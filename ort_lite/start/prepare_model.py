@@ -43,6 +43,7 @@ class PreparedModel:
         transforms: How often each transformation fired.
         cache: Result of the model cache.
         origin: Stamps of the user's model files when they were read or, on a cache hit, digested.
+        after_run: Called after each run that it has answered; None if nobody waits for one.
     """
 
     loaded: LoadedModel
@@ -51,6 +52,7 @@ class PreparedModel:
     transforms: Mapping[str, int] = field(default_factory=dict)
     cache: CacheOutcome = field(default_factory=CacheOutcome)
     origin: tuple[FileStamp, ...] = ()
+    after_run: Callable[[], None] | None = None
 
     def forget_weights(self) -> PreparedModel:
         """A copy without the weights that no execution provider reads from now on."""
