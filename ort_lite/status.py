@@ -179,7 +179,7 @@ class NotFound(OrtLiteError):
     code = StatusCode.NOT_FOUND
 
 
-class DeviceReset(OrtLiteError):
-    """DEVICE_RESET: the device was lost."""
+class DeviceReset(EPFail):
+    """DEVICE_RESET: the device hung, was reset or removed; a session may go on without it."""
 
     code = StatusCode.DEVICE_RESET

@@ -21,14 +21,6 @@ a tensor for them (8 us against 25 us for 150 KB)."""
 
 INT32_MAX = (1 << 31) - 1
 
-
-LOSSES = ("ZE_RESULT_ERROR_DEVICE_LOST", "CL_DEVICE_NOT_AVAILABLE")
-"""Codes in OpenVINO's text for a device that hung, was reset or removed, or whose driver was
-updated (https://github.com/openvinotoolkit/openvino/issues/31439)."""
-DEVICE_LOST = (
-    "The device is lost to this session; a new session opens it again if it is back "
-    "(ort-lite doctor)"
-)
 UNPROVEN_ON_NPU = (
     "its numbers are unproven: which operators OpenVINO computes correctly was recorded on CPU"
 )
@@ -55,35 +47,67 @@ class OpenVINOPartition(CompiledPartition):
         self.source = source
         self.model: RuntimeModel | None = model
         self.name = name
+        self._last_retry = ""
         self._in_order, self._out_order = tuple(order[0]), tuple(order[1])
         self._idle: deque[_PartitionRequest] = deque()
         self._idle.append(self._request())
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
-        """Compute the outputs; raises EPFail with OpenVINO's text."""
+        """Compute the outputs; where the device is busy, in a few attempts.
+
+        Raises:
+            DeviceReset: The device is lost; with OpenVINO's text.
+            EPFail: The inference failed otherwise.
+        """
+        try:
+            return self._run_once(inputs)
+        except SDK_ERRORS as exc:
+            return self._run_again(inputs, exc)
+
+    def _run_once(self, inputs: Sequence[Value]) -> Sequence[Value]:
         try:
             request = self._idle.pop()
         except IndexError:
             request = self._request()
         try:
-            return request.run(inputs)
-        except SDK_ERRORS as exc:
-            text = sdk_text(exc)
-            lost = f". {DEVICE_LOST}" if any(code in text for code in LOSSES) else ""
-            raise EPFail(f"OpenVINO failed while running {self.name}: {text}{lost}") from exc
-        finally:
+            outputs = request.run(inputs)
+        except EPFail:  # an input was refused before the inference
             self._idle.append(request)
+            raise
+        # A request that failed may still be at work, and is not used again.
+        self._idle.append(request)
+        return outputs
+
+    def _run_again(self, inputs: Sequence[Value], error: Exception) -> Sequence[Value]:
+        """Further attempts at an inference that failed with `error`."""
+        from eps.openvino import device_faults  # noqa: PLC0415 - lazy: rare
+
+        attempts = 1
+        for pause in device_faults.PAUSES:
+            text = sdk_text(error)
+            if not device_faults.is_busy(text):
+                break
+            self._last_retry = f"the device was busy, and a run was tried again: {text}"
+            device_faults.wait(self.name, text, pause)
+            attempts += 1
+            try:
+                return self._run_once(inputs)
+            except SDK_ERRORS as exc:
+                error = exc
+        raise device_faults.run_error(self.name, sdk_text(error), attempts) from error
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The devices that OpenVINO runs it on, which AUTO and HETERO choose themselves."""
         if self.model is None:
             return ()
+        retry = (self._last_retry,) if self._last_retry else ()
         try:
             devices = str(self.model.property("EXECUTION_DEVICES"))
         except SDK_ERRORS:  # a device without that property
-            return ()
-        return (f"on {devices}", UNPROVEN_ON_NPU) if "NPU" in devices else (f"on {devices}",)
+            return retry
+        unproven = (UNPROVEN_ON_NPU,) if "NPU" in devices else ()
+        return (f"on {devices}", *unproven, *retry)
 
     def forget_source(self) -> None:
         """Let go of the graph that was compiled, and with it of its weights."""

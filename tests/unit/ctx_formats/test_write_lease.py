@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import mmap
 import os
@@ -23,7 +22,9 @@ from ctx_formats.write_lease import WriteLease
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's: fcntl(2)")
+NO_LEASES = "leases are Linux's, and Windows has no fcntl"
+fcntl = pytest.importorskip("fcntl", reason=NO_LEASES)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason=NO_LEASES)
 DESCRIPTORS = Path("/proc/self/fd")
 DATA = bytes(range(251)) * 40_000
 WRITER = """

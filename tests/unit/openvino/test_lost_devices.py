@@ -19,7 +19,7 @@ from eps.openvino.sdk.binding import BindingRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Fail = Callable[[str], list[str]]
+    Fail = Callable[..., list[str]]
 
 OPENVINO, CPU = "OpenVINOExecutionProvider", "CPUExecutionProvider"
 LOST = (
@@ -28,24 +28,35 @@ LOST = (
     "reset, was removed, or driver update occurred"
 )
 REMOVED = "[GPU] clEnqueueNDRangeKernel, error code: -2 CL_DEVICE_NOT_AVAILABLE"
+RESET = "L0 zeCommandQueueExecuteCommandLists result: ZE_RESULT_ERROR_DEVICE_REQUIRES_RESET"
+IN_USE = "L0 zeFenceReset result: ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, code 0x78000006"
+ASLEEP = "L0 zeCommandListCreate result: ZE_RESULT_ERROR_DEVICE_IN_LOW_POWER_STATE"
 BUSY = "Exception from src/inference/src/cpp/infer_request.cpp:223:\nInfer Request is busy"
 GROUP = "AUTO:NPU,GPU,CPU"
+
+
+PAUSED = "eps.openvino.device_faults.sleep"
 
 
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
     """`fail(text)`: every inference raises it from now on; a list of those that were tried."""
 
-    def install(text: str) -> list[str]:
+    def install(text: str, times: int = 1000) -> list[str]:
         tried: list[str] = []
+        infer_truly = BindingRequest.infer
 
-        def infer(_: BindingRequest) -> Sequence[Any]:
+        def infer(request: BindingRequest) -> Sequence[Any]:
             tried.append(text)
+            if len(tried) > times:
+                return infer_truly(request)
             raise RuntimeError(text)
 
         monkeypatch.setattr(BindingRequest, "infer", infer)
+        monkeypatch.setattr(PAUSED, pauses.append)
         return tried
 
+    pauses: list[float] = []
     return install
 
 
@@ -54,21 +65,65 @@ def session(**options: int) -> ort.InferenceSession:
     return ort.InferenceSession(mlp().SerializeToString(), providers=providers, **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "lost"), [(LOST, True), (REMOVED, True), (BUSY, False)], ids=["npu", "gpu", "busy"]
-)
-def test_a_session_without_fallback_says_what_failed_and_tries_once(
-    text: str, *, lost: bool, fail: Fail
-) -> None:
+@pytest.mark.parametrize("text", [LOST, RESET, REMOVED], ids=["npu", "npu reset", "gpu"])
+def test_a_lost_device_is_a_typed_error_without_another_attempt(text: str, fail: Fail) -> None:
     with session(enable_fallback=0) as made:
         made.run(None, feed(mlp()))
         tried = fail(text)
-        with pytest.raises(ort.EPFail) as failed:
+        with pytest.raises(ort.DeviceReset) as failed:
             made.run(None, feed(mlp()))
         assert len(tried) == 1
+    assert isinstance(failed.value, ort.EPFail), "code that catches what onnxruntime raises"
     assert text.splitlines()[-1] in str(failed.value)
     assert "Exception from" not in str(failed.value)
-    assert ("a new session opens it again if it is back" in str(failed.value)) == lost
+    assert "a new session opens it again if it is back" in str(failed.value)
+
+
+@pytest.mark.parametrize("text", [BUSY, IN_USE, ASLEEP], ids=["request", "in use", "asleep"])
+def test_a_busy_device_is_tried_three_times(text: str, fail: Fail) -> None:
+    with session(enable_fallback=0) as made:
+        made.run(None, feed(mlp()))
+        tried = fail(text)
+        with pytest.raises(ort.EPFail, match=r"\(3 attempts\)") as failed:
+            made.run(None, feed(mlp()))
+        assert len(tried) == 3
+    assert not isinstance(failed.value, ort.DeviceReset)
+    assert text.splitlines()[-1] in str(failed.value)
+
+
+def test_another_error_is_not_tried_again(fail: Fail) -> None:
+    with session(enable_fallback=0) as made:
+        tried = fail("ZE_RESULT_ERROR_UNKNOWN")
+        with pytest.raises(ort.EPFail, match="ZE_RESULT_ERROR_UNKNOWN"):
+            made.run(None, feed(mlp()))
+        assert len(tried) == 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_device_that_is_ready_again_answers_and_explain_says_so(times: int, fail: Fail) -> None:
+    (right,) = ReferenceEvaluator(mlp()).run(None, feed(mlp()))
+    with session(enable_fallback=0) as made:
+        tried = fail(IN_USE, times)
+        (found,) = made.run(None, feed(mlp()))
+        np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+        assert len(tried) == times + 1
+        (note,) = [n for n in made.explain().partitions[0].notes if "busy" in n]
+        assert "a run was tried again: " in note
+        assert IN_USE in note
+        assert made.get_providers()[0] == OPENVINO
+
+
+def test_the_pauses_before_further_attempts_are_bounded(
+    fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session(enable_fallback=0) as made:
+        fail(BUSY)
+        pauses: list[float] = []
+        monkeypatch.setattr(PAUSED, pauses.append)
+        with pytest.raises(ort.EPFail):
+            made.run(None, feed(mlp()))
+    assert pauses == sorted(pauses)
+    assert sum(pauses) < 0.2
 
 
 @pytest.mark.parametrize("text", [LOST, REMOVED, BUSY], ids=["npu", "gpu", "busy"])
@@ -80,8 +135,9 @@ def test_a_session_with_fallback_answers_on_the_cpu_and_says_so(text: str, fail:
         with pytest.warns(UserWarning, match=text.splitlines()[-1][:20].replace("[", r"\[")):
             (found,) = made.run(None, feed(mlp()))
         np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+        attempts = len(tried)
         made.run(None, feed(mlp()))
-        assert len(tried) == 1
+        assert len(tried) == attempts
         assert made.get_providers() == [CPU]
         (note,) = made.explain().notes
     assert text.splitlines()[-1] in note
