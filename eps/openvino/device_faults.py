@@ -53,8 +53,8 @@ def run_error(name: str, text: str, attempts: int) -> EPFail:
         text: OpenVINO's.
         attempts: How often the inference was tried.
     """
-    tried = f" ({attempts} attempts)" if attempts > 1 else ""
-    message = f"OpenVINO failed while running {name}{tried}: {text}"
+    count = f" ({attempts} attempts)" if attempts > 1 else ""
+    message = f"OpenVINO failed while running {name}{count}: {text}"
     if any(code in text for code in LOSSES):
         return DeviceReset(f"{message}. {REMEDY}")
     return EPFail(message)

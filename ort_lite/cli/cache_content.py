@@ -86,7 +86,11 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
     store = store_of(folder)
     entries = chosen_entries(store, which) if which else store.sound_entries()
     if not entries:
-        raise CommandError(ExitCode.USAGE, f"{store.folder} has no entries")
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{store.folder} has no entries",
+            hint="a session adds one if ORT_LITE_CACHE_DIR or session.ep_context_cache=1 is set",
+        )
     try:
         export_entries(store, entries, target)
     except FormatError as exc:

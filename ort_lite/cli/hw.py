@@ -69,10 +69,10 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     from ort_lite.hw.read_matrix import read_matrix
     from ort_lite.hw.starter_matrix import installation_source, starter
 
-    missing = [str(path) for path in models if not path.is_file()]
-    if missing:
-        raise CommandError(ExitCode.USAGE, f"{missing[0]} does not exist")
     for path in models:
+        if path.is_dir():
+            hint = "name the model files in it"
+            raise CommandError(ExitCode.USAGE, f"{path} is a folder", hint=hint)
         _require_model(path)
     folder = file.resolve().parent
     paths = [Path(os.path.relpath(path.resolve(), folder)) for path in models]

@@ -141,7 +141,10 @@ def explain(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
     if as_json:
         print_json(report.to_json())
     else:
-        print_line(str(report))
+        for line in str(report).splitlines():
+            text = line.lstrip()
+            label = line.removesuffix(text)
+            print_line("\n".join(wrapped_lines(label, text, hanging=len(label) + 2)))
     return ExitCode.OK
 
 

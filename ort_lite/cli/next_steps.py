@@ -92,7 +92,8 @@ def _explain_content(path: Path, cause: FormatError) -> tuple[str, str]:
 def _hint_for(kind: str, path: Path) -> str:
     if any(word in kind for word in _INPUTS):
         return f"ort-lite run MODEL {shlex.quote(str(path))} runs a model on it"
-    return next((hint for word, hint in _OTHER_MODELS.items() if word in kind), "")
+    hints = (hint for word, hint in _OTHER_MODELS.items() if word in kind)
+    return next(hints, "give the path of an ONNX model (.onnx)")
 
 
 def _similar_model(path: Path) -> str:

@@ -125,15 +125,21 @@ def _print_plain_table(
         print_line(line.rstrip())
 
 
-def wrapped_lines(label: str, text: str) -> list[str]:
-    """`text` after `label`, in lines that fit the terminal; one line in a pipe."""
+def wrapped_lines(label: str, text: str, *, hanging: int | None = None) -> list[str]:
+    """`text` after `label`, in lines that fit the terminal; one line in a pipe.
+
+    Args:
+        label: Begins the first line.
+        text: On one line.
+        hanging: Columns by which further lines are indented; None for the label's.
+    """
     if not sys.stdout.isatty():
         return [label + text]
     return wrap(
         text,
         width=get_terminal_size().columns,
         initial_indent=label,
-        subsequent_indent=" " * len(label),
+        subsequent_indent=" " * (len(label) if hanging is None else hanging),
         break_on_hyphens=False,
     ) or [label]
 

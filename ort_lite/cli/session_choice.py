@@ -94,8 +94,9 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         help="Size of a symbolic dimension of the model.",
     )  # fmt: skip
     @click.option(
-        "--policy", type=click.Choice(POLICIES, case_sensitive=False),
-        help="Choose execution providers by their devices if no --ep is given.",
+        "--policy", type=click.Choice(POLICIES, case_sensitive=False), metavar="POLICY",
+        help="Choose execution providers by their devices if no --ep is given: "
+        + ", ".join(POLICIES) + ".",
     )  # fmt: skip
     @wraps(command)
     def wrapper(

@@ -184,7 +184,10 @@ def open_package(path: str) -> PackageFolder:
     except FormatError as exc:
         missing = exc.reason is Reason.MISSING_PAYLOAD and exc.field in ("package", "manifest.json")
         if missing:
-            raise NoSuchFile(f"Load model package from {path} failed: {exc}") from exc
+            raise NoSuchFile(
+                f"Load model package from {path} failed: {exc}; ort-lite package build makes a "
+                "package of a model"
+            ) from exc
         raise InvalidGraph(
             f"{path} is not a valid model package: {exc} (reason: {exc.reason})",
             reason=exc.reason,

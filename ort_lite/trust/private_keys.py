@@ -176,5 +176,8 @@ def _read_key_file(path: Path) -> bytes:
         if b"PRIVATE KEY" in data:
             warn_if_shown(path)
     except OSError as exc:
-        raise InvalidArgument(f"the private key {path} cannot be read: {exc.strerror}") from exc
+        raise InvalidArgument(
+            f"the private key {path} cannot be read: {exc.strerror}; `ort-lite keygen NAME` writes "
+            "one to NAME.key"
+        ) from exc
     return data

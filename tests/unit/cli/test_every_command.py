@@ -1,0 +1,149 @@
+"""Each command as a new user tries it: with nothing, with the wrong thing, for help, at 80 columns.
+
+In a pipe stdout has results alone; an error is one line on stderr with the next step.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from ort_lite.cli.app import root
+from ort_lite.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COLUMNS = 80
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+NEW_NAME = {"keygen", "cache keygen"}
+"""Commands whose argument names files to write: any name is right."""
+NEXT_STEP = re.compile(
+    r"Hint: |ort-lite [a-z]+|Give the path|expected|name (another|a file|the)|exists already"
+)
+
+
+def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Names of each command, groups included, with those of the groups around it."""
+    yield path
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from walk(inner, (*path, name))
+
+
+def find(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = root
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+    return command
+
+
+ALL = [" ".join(path) for path in walk(root)]
+LEAVES = [line for line in ALL if not isinstance(find(tuple(line.split())), click.Group)]
+WITH_ARGUMENTS = [
+    line
+    for line in LEAVES
+    if line not in NEW_NAME
+    and any(isinstance(one, click.Argument) for one in find(tuple(line.split())).params)
+]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with things that are not models, and caches of its own."""
+    folder = tmp_path / "home"
+    (folder / "folder").mkdir(parents=True)
+    (folder / "photo.png").write_bytes(PNG)
+    (folder / "empty.onnx").write_bytes(b"")
+    (folder / "notes.txt").write_text("a text", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ORT_LITE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    return folder
+
+
+def require_one_line(err: str, command: str) -> None:
+    """An error without a traceback that names the next step."""
+    assert len(err.splitlines()) == 1, f"{command}: {err}"
+    assert err.startswith("error: "), f"{command}: {err}"
+    assert "Traceback" not in err
+    assert NEXT_STEP.search(err), f"{command} names no next step: {err}"
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_help_fits_80_columns(invoke, command: str) -> None:
+    result = invoke(*command.split(), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"Usage: ort-lite {command}".rstrip())
+    assert len(result.out.splitlines()) > 4
+    assert [line for line in result.out.splitlines() if len(line) > COLUMNS] == []
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_an_unknown_option_is_one_line(invoke, command: str) -> None:
+    result = invoke(*command.split(), "--nosuch")
+    assert (result.code, result.out) == (ExitCode.USAGE, "")
+    require_one_line(result.err, command)
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_a_command_without_arguments_works_or_says_what_it_needs(invoke, command: str) -> None:
+    result = invoke(*command.split())
+    if result.code in (ExitCode.OK, ExitCode.NO_HARDWARE):
+        assert result.out
+        assert "Traceback" not in result.err
+    else:
+        assert (result.code, result.out) == (ExitCode.USAGE, "")
+        require_one_line(result.err, command)
+
+
+@pytest.mark.parametrize("wrong", ["photo.png", "empty.onnx", "notes.txt", "folder", "none.onnx"])
+@pytest.mark.parametrize("command", WITH_ARGUMENTS)
+def test_the_wrong_thing_is_one_line(invoke, home: Path, command: str, wrong: str) -> None:
+    before = sorted(path.name for path in home.iterdir())
+    arguments: list[str] = []
+    for one in find(tuple(command.split())).params:
+        if isinstance(one, click.Option) and one.required:
+            arguments += [one.opts[0], "target.onnx" if "--output" in one.opts else wrong]
+        elif isinstance(one, click.Argument):
+            arguments.append(wrong)
+    result = invoke(*command.split(), *arguments)
+    assert result.code in (ExitCode.USAGE, ExitCode.INVALID_GRAPH), result
+    assert result.out == ""
+    require_one_line(result.err, command)
+    assert sorted(path.name for path in home.iterdir()) == before, "nothing is left behind"
+
+
+class Terminal(StringIO):
+    """Text that a program takes for a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "command", ["devices", "doctor", "inspect MODEL", "explain MODEL", "run MODEL", "cache ls"]
+)
+def test_results_fit_a_terminal_of_80_columns(
+    invoke, model: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    result = invoke(*(model if word == "MODEL" else word for word in command.split()))
+    assert result.code == 0
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    wide = [
+        line
+        for line in shown.splitlines()
+        if len(line.rstrip()) > COLUMNS and str(model) not in line
+    ]
+    assert wide == []
+    assert shown.strip() or command == "cache ls"
