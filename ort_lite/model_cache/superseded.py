@@ -63,7 +63,6 @@ class EvictionAfterRun:
         if self._is_done:
             return
         with self._lock:
-            if self._is_done:
-                return
-            self._is_done = True
-        evict_and_warn(self._store, self._quota, keep=(self._newest,))
+            is_first, self._is_done = not self._is_done, True
+        if is_first:
+            evict_and_warn(self._store, self._quota, keep=(self._newest,))
