@@ -15,6 +15,7 @@ from ort_lite.status import BindingError, EPFail, Fail, InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ort_lite.ep.device_tensors import DeviceMemory, Place
     from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
     from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
@@ -103,11 +104,12 @@ class RunForms(SessionAnswers):
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
+        places: Mapping[str, Place] | None = None,
     ) -> list[Value]:
         model = self._present()
         began = perf_counter() if FIRST_RUN not in self._clock.phases else None
         try:
-            results = self._compute(model.prepared, input_feed, run_options)
+            results = self._compute(model.prepared, input_feed, run_options, places)
         except (AttributeError, LookupError, TypeError) as exc:
             if self._state.model is not None:
                 raise
@@ -134,13 +136,14 @@ class RunForms(SessionAnswers):
         prepared: PreparedGraph,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
+        places: Mapping[str, Place] | None,
     ) -> Sequence[Value]:
         """Results of `prepared`, or of the CPU EP where another one has failed."""
         try:
-            return self._run_prepared(prepared, input_feed, run_options)
+            return self._run_prepared(prepared, input_feed, run_options, places)
         except EPFail as exc:
             prepared = self._fall_back_after(exc, prepared)
-            return self._run_prepared(prepared, input_feed, run_options)
+            return self._run_prepared(prepared, input_feed, run_options, places)
         except KINDS as exc:
             status = as_status(exc, "the run failed")
             if status is None:
@@ -152,16 +155,18 @@ class RunForms(SessionAnswers):
         prepared: PreparedGraph,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
+        places: Mapping[str, Place] | None,
     ) -> Sequence[Value]:
         if run_options is not None or self._is_watched:
-            return self._run_watched(prepared, input_feed, run_options)
-        return prepared.run(self._state.signature.feeds.order_feed(input_feed))
+            return self._run_watched(prepared, input_feed, run_options, places)
+        return self._state.signature.run(prepared, input_feed, places)
 
     def _run_watched(
         self,
         prepared: PreparedGraph,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None,
+        places: Mapping[str, Place] | None,
     ) -> Sequence[Value]:
         from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
 
@@ -171,7 +176,7 @@ class RunForms(SessionAnswers):
         if run_options is not None:
             scope = scope_of(run_options).inherit_from(scope)
         with logging_as(scope), self._services.span("model_run"), running(context):
-            results = prepared.run(self._state.signature.feeds.order_feed(input_feed))
+            results = self._state.signature.run(prepared, input_feed, places)
             log.debug("the run of %r has ended", self)
         return results
 
@@ -221,7 +226,7 @@ class RunForms(SessionAnswers):
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """As `run`, from OrtValues to OrtValues."""
+        """As `run`, from OrtValues to OrtValues in host memory; inputs stay where they are."""
         from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - lazy: rare
 
         return [
@@ -250,6 +255,10 @@ class RunForms(SessionAnswers):
 
         return IOBinding(self)
 
+    def device_memories(self) -> list[DeviceMemory]:
+        """Memory of the devices of its execution providers, for those that have tensors there."""
+        return [ep.memory for ep in self._present().eps if hasattr(ep, "memory")]
+
     def run_with_ortvaluevector(
         self,
         run_options: RunOptions | None,
@@ -262,15 +271,18 @@ class RunForms(SessionAnswers):
         """As `run`, from a vector of OrtValues to the end of another.
 
         Raises:
-            BindingError: A device of `fetch_devices` is not the host.
+            BindingError: There is no such device as one of `fetch_devices`.
             ValueError: `feed_names` and `feeds` differ in length.
         """
-        from ort_lite.execution.memory_info import require_host  # noqa: PLC0415 - lazy: rare
-
-        for device in fetch_devices:
-            require_host(device)
-        feed = dict(zip(feed_names, feeds, strict=True))
-        for value in self.run_with_ort_values(fetch_names, feed, run_options):
+        binding = self.io_binding()
+        for name, value in zip(feed_names, feeds, strict=True):
+            binding.bind_ortvalue_input(name, value)
+        for name, device in zip(fetch_names, fetch_devices, strict=False):
+            binding.bind_output(name, device)
+        for name in fetch_names[len(fetch_devices) :]:
+            binding.bind_output(name)
+        self.run_with_iobinding(binding, run_options)
+        for value in binding.get_outputs():
             fetches.push_back(value)
 
     def create_ortvalue_from_shape_and_type(
@@ -281,12 +293,12 @@ class RunForms(SessionAnswers):
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> OrtValue:
-        """As `OrtValue.ortvalue_from_shape_and_type`: no session here has memory of its own."""
+        """As `OrtValue.ortvalue_from_shape_and_type`, in the memory that this session runs in."""
+        from ort_lite.execution.device_values import find_memory  # noqa: PLC0415 - lazy: rare
         from ort_lite.execution.values import OrtValue  # noqa: PLC0415 - lazy: rare
 
-        return OrtValue.ortvalue_from_shape_and_type(
-            shape, element_type, device_type, device_id, vendor_id
-        )
+        memory = find_memory(device_type, device_id, vendor_id, self.device_memories())
+        return OrtValue.make(shape, element_type, memory)
 
     def get_tuning_results(self) -> list[dict[str, Any]]:
         """Empty: execution providers keep what they measured in their own caches and payloads."""
@@ -329,5 +341,6 @@ class RunForms(SessionAnswers):
         if not output_names:
             raise BindingError("Error in execution: At least one output should be requested.")
         warn_without_effect("run_with_iobinding", run_options)
-        values = self._run_plain(output_names, iobinding.feed(), run_options)
+        places = iobinding.places()
+        values = self._run_plain(output_names, iobinding.feed(), run_options, places)
         iobinding.store(values)

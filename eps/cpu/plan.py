@@ -105,7 +105,7 @@ class Plan(SlotProgram, CompiledPartition):
     def release(self) -> None:
         """Drop kernels and constants."""
         self._input_count = RELEASED
-        self._steps = ()
+        self.steps = ()
         self._program = []
         self._template = []
 

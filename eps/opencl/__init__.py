@@ -12,7 +12,7 @@ from eps.opencl.options import OPTIONS, parse_options
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ort_lite.ep import ExecutionProvider, Probe
+    from ort_lite.ep import DeviceMemory, ExecutionProvider, Probe
 
 NAME = "OpenCLExecutionProvider"
 
@@ -50,6 +50,14 @@ class _Factory:
         if library is not None:
             load_early([library])
         return False
+
+    def find_memory(self, device_name: str, device_id: int, vendor_id: int) -> DeviceMemory | None:
+        """The memory of an OpenCL device; see `SupportsMemoryLookup`."""
+        if self.missing():
+            return None
+        from eps.opencl.runtime.tensors import find_memory
+
+        return find_memory(device_name, device_id, vendor_id)
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""

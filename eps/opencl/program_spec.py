@@ -106,6 +106,28 @@ class ProgramPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PortUses:
+    """The arguments of launches that are the memory of inputs and outputs.
+
+    An argument is (index of the call, index in its arguments). None in place of a port's
+    arguments: the port shares a buffer with other values, or a kernel writes over an input, so
+    that a tensor of the user's is copied into the arena or out of it.
+
+    Attributes:
+        in_place: (input, output) pairs that may be the same memory in one run.
+    """
+
+    inputs: tuple[tuple[tuple[int, int], ...] | None, ...]
+    outputs: tuple[tuple[tuple[int, int], ...] | None, ...]
+    in_place: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def sides(self) -> tuple[tuple[tuple[tuple[int, int], ...] | None, ...], ...]:
+        """Of inputs, of outputs."""
+        return self.inputs, self.outputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSpec:
     """A program's source, its calls, and the memory that they touch.
 
@@ -116,6 +138,7 @@ class ProgramSpec:
         fills: Ranges of the arena that do not start as zeros.
         entry: Whether the program's only kernel is `ENTRY`: its first argument says which of
             `functions` it calls, the others are for that.
+        port_uses: None where an earlier release made the payload: bound tensors are copied.
     """
 
     source: str
@@ -128,6 +151,7 @@ class ProgramSpec:
     tuned: Mapping[Problem, Tiling] = field(default_factory=dict)
     fills: tuple[ArenaFill, ...] = ()
     entry: bool = False
+    port_uses: PortUses | None = None
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from eps.opencl.target import Target
     from ort_lite.ep import (
         Compatibility,
+        DeviceMemory,
         FusedNode,
         PartitionIo,
         PlacementCosts,
@@ -105,6 +106,13 @@ class OpenCLExecutionProvider(ExecutionProvider):
     def is_settled(self) -> bool:
         """Not where no device passes its trial: a driver may be there next time."""
         return not self._has_failed
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """The memory of its device; see SupportsDeviceMemory."""
+        from eps.opencl.runtime.tensors import shared_memory  # noqa: PLC0415 - lazy: rare
+
+        return shared_memory(self._require_builder().access)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device."""

@@ -18,6 +18,7 @@ from ort_lite.status import OrtLiteError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite.ep.device_tensors import Place
     from ort_lite.ep.interface import Value
     from ort_lite.run_options import RunOptions
 
@@ -165,11 +166,12 @@ class ReportedSession(InferenceSession):
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
+        places: Mapping[str, Place] | None = None,
     ) -> list[Value]:
         """As ort_lite's, which every form of `run` calls, timed."""
         began = perf_counter()
         try:
-            return super()._run_plain(output_names, input_feed, run_options)
+            return super()._run_plain(output_names, input_feed, run_options, places)
         finally:
             self._record.note_run(perf_counter() - began)
 

@@ -46,6 +46,16 @@ from typing import TYPE_CHECKING
 _HOMES = {
     "ort_lite.child_module": ("describe_exit", "flatten_text", "run_module"),
     "ort_lite.cpu_baseline": ("baseline_problem",),
+    "ort_lite.ep.device_tensors": (
+        "CopyCounts",
+        "DeviceMemory",
+        "DeviceTensor",
+        "MemoryPlace",
+        "Place",
+        "SupportsBoundRuns",
+        "SupportsDeviceMemory",
+        "SupportsMemoryLookup",
+    ),
     "ort_lite.ep.factory": (
         "DeviceInfo",
         "EpFactory",
@@ -128,6 +138,7 @@ _HOMES = {
     "ort_lite.session_log": ("get_logger", "verbose_level"),
     "ort_lite.shortages": ("remedy_of", "start_helper"),
     "ort_lite.status": (
+        "BindingError",
         "DeviceReset",
         "EPFail",
         "Fail",
@@ -147,6 +158,14 @@ if TYPE_CHECKING:
     from ort_lite.child_module import flatten_text as flatten_text
     from ort_lite.child_module import run_module as run_module
     from ort_lite.cpu_baseline import baseline_problem as baseline_problem
+    from ort_lite.ep.device_tensors import CopyCounts as CopyCounts
+    from ort_lite.ep.device_tensors import DeviceMemory as DeviceMemory
+    from ort_lite.ep.device_tensors import DeviceTensor as DeviceTensor
+    from ort_lite.ep.device_tensors import MemoryPlace as MemoryPlace
+    from ort_lite.ep.device_tensors import Place as Place
+    from ort_lite.ep.device_tensors import SupportsBoundRuns as SupportsBoundRuns
+    from ort_lite.ep.device_tensors import SupportsDeviceMemory as SupportsDeviceMemory
+    from ort_lite.ep.device_tensors import SupportsMemoryLookup as SupportsMemoryLookup
     from ort_lite.ep.factory import TRUE_TEXTS as TRUE_TEXTS
     from ort_lite.ep.factory import DeviceInfo as DeviceInfo
     from ort_lite.ep.factory import EpFactory as EpFactory
@@ -243,6 +262,7 @@ if TYPE_CHECKING:
     from ort_lite.session_log import verbose_level as verbose_level
     from ort_lite.shortages import remedy_of as remedy_of
     from ort_lite.shortages import start_helper as start_helper
+    from ort_lite.status import BindingError as BindingError
     from ort_lite.status import DeviceReset as DeviceReset
     from ort_lite.status import EPFail as EPFail
     from ort_lite.status import Fail as Fail

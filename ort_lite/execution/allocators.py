@@ -1,7 +1,7 @@
 """Arenas, shared allocators and streams: checked as in onnxruntime, and without effect.
 
-Values live in numpy's memory, and what runs need in between comes from a workspace that sessions
-keep; no allocator of a user's steers either.
+Values are in numpy's memory or a device's, and what runs need in between comes from a workspace
+that sessions keep; no allocator of a user's steers either.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def copy_tensors(
 ) -> None:
     """Copy each tensor of `src` into the memory of the one at its place in `dst`.
 
-    onnxruntime copies between devices alone; all tensors here are in host memory.
+    Between tensors of one device no copy passes through the host.
 
     Args:
         src: Tensors.
@@ -158,6 +158,7 @@ def copy_tensors(
 
     Raises:
         BindingError: The numbers, a type or a shape differ; a RuntimeError, too.
+        EPFail: A device failed.
         TypeError: `stream` is something else.
     """
     any_stream: object = stream

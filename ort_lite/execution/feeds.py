@@ -85,6 +85,11 @@ class Feeds:
             raise InvalidArgument(f"Invalid input name: {unknown[0]}")
 
 
+def is_on_device(values: Sequence[Value]) -> bool:
+    """Whether one of the values is a tensor in the memory of a device."""
+    return any(type(value) is not np.ndarray and hasattr(value, "copy_from") for value in values)
+
+
 class _InputCheck:
     """One input: its dtype and static dimensions."""
 
@@ -119,7 +124,9 @@ class _InputCheck:
         for axis, size in self._fixed_dims:
             if value.shape[axis] != size:
                 raise InvalidArgument(self._wrong_dims(value))
-        return value if value.flags.c_contiguous else np.ascontiguousarray(value)
+        if type(value) is not np.ndarray or value.flags.c_contiguous:  # a device's are contiguous
+            return value
+        return np.ascontiguousarray(value)
 
     def _array_of(self, value: Any) -> Value:  # noqa: ANN401 - see accept
         """A sequence, map, optional or sparse tensor, out of an OrtValue perhaps."""
@@ -145,8 +152,15 @@ class _InputCheck:
                 f"{list(dims)} Please fix either the inputs/outputs or the model."
             )
 
-    def _as_array(self, value: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - see accept
-        """Lists and scalars become arrays of the declared type, as onnxruntime allows."""
+    def _as_array(self, value: Any) -> Any:  # noqa: ANN401 - see accept
+        """Lists and scalars become arrays of the declared type, as onnxruntime allows.
+
+        A tensor on a device stays there.
+        """
+        held = getattr(value, "held_value", None)
+        tensor = held() if callable(held) else value
+        if hasattr(tensor, "copy_from"):
+            return tensor
         as_numpy = getattr(value, "numpy", None)
         if callable(as_numpy):
             return np.asarray(as_numpy())
@@ -167,7 +181,8 @@ class _InputCheck:
     def _convert(self, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if self._strings and value.dtype.kind in "OUSVT":
             return _texts(value, self.name)
-        if self._dtype is not None and value.dtype.newbyteorder("=") == self._dtype:
+        order = self._dtype is not None and value.dtype.newbyteorder("=") == self._dtype
+        if order and hasattr(value, "astype"):  # a tensor on a device has the machine's order
             return value.astype(self._dtype)
         raise InvalidArgument(
             f"Unexpected input data type. Actual: ({type_string(value.dtype)}) , expected: "

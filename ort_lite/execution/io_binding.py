@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ort_lite.execution.memory_info import OrtDevice, host_device
+from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor
+from ort_lite.execution.device_values import find_memory
+from ort_lite.execution.memory_info import OrtDevice, read_device, require_host
 from ort_lite.execution.value_vector import OrtValueVector
 from ort_lite.execution.values import (
     NO_STRINGS,
@@ -14,12 +16,13 @@ from ort_lite.execution.values import (
     array_at,
     require_bindable,
 )
-from ort_lite.status import BindingError, InvalidArgument
+from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Protocol
 
+    from ort_lite.ep.device_tensors import Place
     from ort_lite.ep.interface import Value
     from ort_lite.model.info import NodeArg
 
@@ -40,18 +43,24 @@ if TYPE_CHECKING:
             """Outputs, in order."""
             ...
 
+        def device_memories(self) -> list[DeviceMemory]:
+            """Memory of its devices."""
+            ...
+
 
 class IOBinding:
-    """Inputs and outputs of one session in host memory; made by `session.io_binding()`.
+    """Inputs and outputs of one session; made by `session.io_binding()`.
 
-    Not to be used by two threads at once.
+    What is bound stays where it is: a run that reads and writes tensors on the device of its
+    execution provider copies none of them to the host. An OrtValue may be bound to an input and an
+    output at once. Not to be used by two threads at once.
     """
 
     def __init__(self, session: DescribesPorts) -> None:
         """A binding without inputs and outputs, for runs of `session` only."""
         self._session = session
         self._inputs: dict[str, Value] = {}
-        self._outputs: dict[str, Array | None] = {}
+        self._outputs: dict[str, Place] = {}
         self._results: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
@@ -90,7 +99,7 @@ class IOBinding:
         Raises:
             BindingError: A device other than the host, an unknown input, or text.
         """
-        host_device(device_type, device_id)
+        require_host(read_device(device_type, device_id), "an address is one")
         self._require_no_text(name)
         array = array_at(buffer_ptr, element_type, shape)
         self._inputs[self._require_known(name, inputs=True)] = array
@@ -104,15 +113,20 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Ask for an output, in new memory or at `buffer_ptr`, which the caller owns.
+        """Ask for an output, in new memory of a device or at `buffer_ptr`, which the caller owns.
 
         Raises:
-            BindingError: A device other than the host, an unknown output, or text.
+            BindingError: There is no such device, an unknown output, text, or an address that is
+                not the host's.
             ValueError: A pointer without type or shape, as in onnxruntime.
+            EPFail: The device cannot be opened.
         """
-        host_device(device_type, device_id)
-        place = None
-        if buffer_ptr is not None:
+        place: Place = None
+        if buffer_ptr is None:
+            known = self._session.device_memories()
+            place = find_memory(device_type, device_id, known=known)
+        else:
+            require_host(read_device(device_type, device_id), "an address is one")
             if element_type is None or shape is None:
                 raise ValueError(
                     "`element_type` and `shape` are to be provided if pre-allocated memory is "
@@ -126,9 +140,13 @@ class IOBinding:
 
         Raises:
             TypeError: It is not an OrtValue.
+            BindingError: It is not a tensor.
         """
         _require_ortvalue(ortvalue)
-        self._outputs[self._require_known(name, inputs=False)] = ortvalue.numpy()
+        place = ortvalue.held_value()
+        if not isinstance(place, DeviceTensor):
+            place = ortvalue.numpy()
+        self._outputs[self._require_known(name, inputs=False)] = place
 
     def get_outputs(self) -> list[OrtValue]:
         """Results of the last run, in the order in which outputs were bound."""
@@ -141,7 +159,11 @@ class IOBinding:
     def copy_outputs_to_cpu(self) -> list[Value]:
         """Results of the last run as arrays of the caller's own."""
         return [
-            value.numpy().copy() if value.is_tensor() else value.held_value()
+            value.held_value().copy()
+            if type(value.held_value()) is np.ndarray
+            else value.numpy()
+            if value.is_tensor()
+            else value.held_value()
             for value in self._results
         ]
 
@@ -155,10 +177,20 @@ class IOBinding:
         self._results = []
 
     def synchronize_inputs(self) -> None:
-        """Nothing to wait for: everything is in host memory."""
+        """Wait until devices have what was copied to inputs.
+
+        Raises:
+            EPFail: A device failed.
+        """
+        _wait_for(self._inputs.values())
 
     def synchronize_outputs(self) -> None:
-        """Nothing to wait for: everything is in host memory."""
+        """Wait until devices have computed the outputs.
+
+        Raises:
+            EPFail: A device failed.
+        """
+        _wait_for(value.held_value() for value in self._results)
 
     @property
     def session(self) -> DescribesPorts:
@@ -173,25 +205,19 @@ class IOBinding:
         """Names of the outputs that are bound."""
         return list(self._outputs)
 
-    def store(self, values: Sequence[Value]) -> None:
-        """Take a run's results, into the memory that was bound.
+    def places(self) -> dict[str, Place]:
+        """Where outputs go, as runs of prepared graphs take it: an array, a tensor or a memory.
 
-        Raises:
-            InvalidArgument: A result has another type or shape than that memory.
+        Outputs in new arrays are left out.
         """
-        results = []
-        for (name, place), value in zip(self._outputs.items(), values, strict=True):
-            if place is None:
-                results.append(OrtValue.holding(value))
-                continue
-            if place.shape != value.shape or place.dtype != value.dtype:
-                raise InvalidArgument(
-                    f"output {name} is {value.dtype}{list(value.shape)}, the memory bound to it "
-                    f"is {place.dtype}{list(place.shape)}"
-                )
-            np.copyto(place, value)
-            results.append(OrtValue.holding(place))
-        self._results = results
+        return {name: place for name, place in self._outputs.items() if place is not None}
+
+    def store(self, values: Sequence[Value]) -> None:
+        """Take a run's results, which are at their places."""
+        self._results = [
+            OrtValue.holding(value if place is None or isinstance(place, DeviceMemory) else place)
+            for place, value in zip(self._outputs.values(), values, strict=True)
+        ]
 
     def _require_known(self, name: str, *, inputs: bool) -> str:
         session = self._session
@@ -267,9 +293,17 @@ class SessionIOBinding:
 
     def synchronize_inputs(self) -> None:
         """As IOBinding's."""
+        self._binding.synchronize_inputs()
 
     def synchronize_outputs(self) -> None:
         """As IOBinding's."""
+        self._binding.synchronize_outputs()
+
+
+def _wait_for(values: Iterable[Value]) -> None:
+    memories = {id(v.memory): v.memory for v in values if isinstance(v, DeviceTensor)}
+    for memory in memories.values():
+        memory.wait()
 
 
 def _require_ortvalue(value: object) -> None:

@@ -1,7 +1,6 @@
 """OrtDevice and OrtMemoryInfo: a place for memory, in onnxruntime's words and numbers.
 
-Values of ort_lite live in host memory; execution providers copy what they need to their device.
-Descriptions of other places can be made, as in onnxruntime, and no value can be made there.
+`ort_lite.execution.device_values` finds the memory that they describe.
 """
 
 from __future__ import annotations
@@ -15,8 +14,19 @@ from ort_lite.status import BindingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TYPES = {"cuda": 1, "cann": 3, "cpu": 0, "dml": 1, "webgpu": 1, "gpu": 1, "npu": 3}
-"""OrtDevice::DeviceType of ortdevice.h by the name of a device."""
+_TYPES = {
+    "cuda": 1,
+    "cann": 3,
+    "cpu": 0,
+    "dml": 1,
+    "webgpu": 1,
+    "gpu": 1,
+    "npu": 3,
+    "opencl": 1,
+}
+"""OrtDevice::DeviceType of ortdevice.h by the name of a device; "opencl" is of ort_lite alone."""
+KHRONOS = 0x10000
+"""VK_VENDOR_ID_KHRONOS of Vulkan's registry: a device by its number in OpenCL's list."""
 
 
 class OrtMemType(NamedIntEnum):
@@ -65,10 +75,11 @@ class OrtDeviceVendorId(NamedIntEnum):
     INTEL = 0x8086
 
 
-_VENDORS = {
+_VENDORS: Mapping[str, int] = {
     "cuda": OrtDeviceVendorId.NVIDIA,
     "dml": OrtDeviceVendorId.MICROSOFT,
     "cann": OrtDeviceVendorId.HUAWEI,
+    "opencl": KHRONOS,
 }
 
 
@@ -113,7 +124,7 @@ class OrtDevice:
         """The place by the name of a device.
 
         Args:
-            ort_device_name: cpu, cuda, cann, dml, gpu, npu or webgpu.
+            ort_device_name: cpu, cuda, cann, dml, gpu, npu, webgpu, or opencl.
             device_id: Number of the device among those of its kind.
             vendor_id: PCI id of its vendor; negative where the name alone says enough.
 
@@ -126,7 +137,7 @@ class OrtDevice:
                 f"Unsupported device type: {ort_device_name}. Supported: {', '.join(_TYPES)}"
             )
         vendor = int(vendor_id)
-        if vendor < 0 or ort_device_name == "dml":
+        if vendor < 0 or ort_device_name in ("dml", "opencl"):
             vendor = int(_VENDORS.get(ort_device_name, OrtDeviceVendorId.NONE))
         return OrtDevice(number, 0, vendor, device_id)
 
@@ -199,48 +210,46 @@ class OrtDevice:
         return self
 
 
-def require_host(place: OrtDevice | OrtMemoryInfo) -> None:
+def is_host(place: OrtDevice | OrtMemoryInfo) -> bool:
+    """Whether it is the host's memory."""
+    return place.device_type() == OrtDevice.cpu()
+
+
+def require_host(place: OrtDevice, what: str) -> None:
     """Refuse every place but host memory.
 
     Raises:
         BindingError: It is another one; an InvalidArgument and a RuntimeError.
     """
-    kind = place.device_type()
-    if kind != OrtDevice.cpu():
-        if isinstance(place, OrtMemoryInfo):
-            raise BindingError(
-                f"No shared allocator found for: {place}: values of ort_lite live in host memory"
-            )
+    if not is_host(place):
         raise BindingError(
-            f"Can't allocate memory on the device (type {kind}) using this package: values of "
-            "ort_lite live in host memory, and execution providers copy what they need to their "
-            "device. Use device type 'cpu'."
+            f"Can't allocate memory on the device (type {place.device_type()}) using this "
+            f"package: {what} in host memory alone. Use device type 'cpu'."
         )
 
 
-def host_device(
+def read_device(
     device_type: str | OrtDevice, device_id: int = 0, vendor_id: int | OrtDeviceVendorId = -1
 ) -> OrtDevice:
-    """The host's memory, under the name or object that the user gave for it.
+    """The place under the name or object that the user gave for it.
 
     Raises:
-        BindingError: It is not the host's.
+        BindingError: There is no such name.
     """
-    place = device_type
-    if not isinstance(place, OrtDevice):
-        place = OrtDevice.make(place, device_id, vendor_id)
-    require_host(place)
-    return place
+    if isinstance(device_type, OrtDevice):
+        return device_type
+    return OrtDevice.make(device_type, device_id, vendor_id)
 
 
 _HOST = (0, OrtDeviceVendorId.NONE, OrtDeviceMemoryType.DEFAULT)
-_NAMES: Mapping[str, tuple[int, OrtDeviceVendorId, OrtDeviceMemoryType]] = {
+_NAMES: Mapping[str, tuple[int, int, OrtDeviceMemoryType]] = {
     "Cpu": _HOST,
     "Cuda": (1, OrtDeviceVendorId.NVIDIA, OrtDeviceMemoryType.DEFAULT),
     "CudaPinned": (1, OrtDeviceVendorId.NVIDIA, OrtDeviceMemoryType.HOST_ACCESSIBLE),
     "DML": (1, OrtDeviceVendorId.MICROSOFT, OrtDeviceMemoryType.DEFAULT),
     "Hip": (1, OrtDeviceVendorId.AMD, OrtDeviceMemoryType.DEFAULT),
     "HipPinned": (1, OrtDeviceVendorId.AMD, OrtDeviceMemoryType.HOST_ACCESSIBLE),
+    "OpenCL": (1, KHRONOS, OrtDeviceMemoryType.DEFAULT),
     "OpenVINO_GPU": (1, OrtDeviceVendorId.INTEL, OrtDeviceMemoryType.DEFAULT),
     "OpenVINO_RT_NPU": (3, OrtDeviceVendorId.INTEL, OrtDeviceMemoryType.DEFAULT),
     "QnnHtpShared": (3, OrtDeviceVendorId.QUALCOMM, OrtDeviceMemoryType.HOST_ACCESSIBLE),

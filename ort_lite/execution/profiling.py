@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ctx_formats.atomic_write import create_sibling_file, publish
 from ort_lite.model.tensor_values import onnx_data_type
 from ort_lite.model.type_text import element_text
@@ -80,6 +78,7 @@ class Profiler:
                 "output_size": str(sum(_bytes(value) for value in run.outputs)),
                 "input_type_shape": _types_and_shapes(run.inputs),
                 "output_type_shape": _types_and_shapes(run.outputs),
+                **_device_copies(run),
             },
         )
 
@@ -116,10 +115,21 @@ class Profiler:
                 self._events.append(event)
 
 
+def _device_copies(run: NodeRun) -> dict[str, str]:
+    """Copies of tensors to and from a device, where the node's EP has one."""
+    before, after = run.copies
+    if before is None or after is None:
+        return {}
+    return {
+        "copies_to_device": str(after.to_device - before.to_device),
+        "copies_to_host": str(after.to_host - before.to_host),
+    }
+
+
 def _bytes(value: Value) -> int:
     if isinstance(value, list):
         return sum(_bytes(item) for item in value)
-    return value.nbytes if isinstance(value, np.ndarray) else 0
+    return int(getattr(value, "nbytes", 0))
 
 
 def _types_and_shapes(values: Sequence[Value]) -> list[dict[str, list[int]]]:
@@ -127,5 +137,5 @@ def _types_and_shapes(values: Sequence[Value]) -> list[dict[str, list[int]]]:
     return [
         {element_text(onnx_data_type(value.dtype)): list(value.shape)}
         for value in values
-        if isinstance(value, np.ndarray)
+        if hasattr(value, "nbytes")
     ]

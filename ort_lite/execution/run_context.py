@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
 
+    from ort_lite.ep.device_tensors import CopyCounts
     from ort_lite.ep.interface import Value
     from ort_lite.execution.parallel import Helpers
     from ort_lite.run_options import RunOptions
@@ -79,6 +80,8 @@ class NodeRun:
     Attributes:
         index: Of the node in its graph, or of the partition.
         start: `now()` of the profiler before it.
+        copies: Copies to and from a device that its EP had made before and after it; None where
+            it has no device.
     """
 
     label: NodeLabel
@@ -86,6 +89,7 @@ class NodeRun:
     start: int
     inputs: Sequence[Value]
     outputs: Sequence[Value]
+    copies: tuple[CopyCounts | None, CopyCounts | None] = (None, None)
 
 
 _CURRENT: ContextVar[RunContext | None] = ContextVar("ort_lite_run", default=None)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.onnx_model import TensorType
-from ort_lite.execution.feeds import Feeds
+from ort_lite.execution.feeds import Feeds, is_on_device
 from ort_lite.model.info import NodeArg
 from ort_lite.status import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
     from ctx_formats.onnx_model import Dim, Tensor
+    from ort_lite.ep.device_tensors import Place
     from ort_lite.ep.interface import Value
     from ort_lite.model.graph import Graph
+
+    class RunsBound(Protocol):
+        """A prepared graph, as far as a run needs it."""
+
+        def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
+            """Compute the outputs, as new arrays."""
+            ...
+
+        def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+            """Compute the outputs, each at its place."""
+            ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +64,27 @@ class Signature:
                 if isinstance(info.type, TensorType) and info.type.shape is not None
             ],
         )
+
+    def run(
+        self, prepared: RunsBound, feed: Mapping[str, Any], places: Mapping[str, Place] | None
+    ) -> Sequence[Value]:
+        """The outputs of a graph for a feed.
+
+        Args:
+            prepared: The graph.
+            feed: Values by the names of inputs.
+            places: Where outputs go, by their names; None for new arrays.
+
+        Raises:
+            ValueError: A required input is missing (onnxruntime's class and text).
+            InvalidArgument: An unknown name, a wrong type, rank or dimension.
+            OrtLiteError: As the run itself.
+        """
+        values = self.feeds.order_feed(feed)
+        if places is None and not is_on_device(values):
+            return prepared.run(values)
+        at = places or {}
+        return prepared.run_bound(values, [at.get(output.name) for output in self.outputs])
 
     def list_mismatches(self, results: Sequence[Value]) -> Sequence[str]:
         """A line for each result whose shape is not the model's, in onnxruntime's words."""

@@ -15,6 +15,7 @@ from ort_lite.status import EPFail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ort_lite.ep.device_tensors import CopyCounts
     from ort_lite.ep.interface import Runnable, Value
     from ort_lite.execution.parallel import StepSchedule
     from ort_lite.execution.run_context import NodeLabel, RunContext
@@ -119,14 +120,19 @@ def _with_releases(
 
 
 class SlotProgram(ABC):
-    """Runs the steps of a table; it holds no state of a run, so many threads may run it at once."""
+    """Runs the steps of a table; it holds no state of a run, so many threads may run it at once.
+
+    Attributes:
+        steps: Slots of each step.
+        outputs: Slots that a run returns.
+    """
 
     def __init__(self, table: SlotTable) -> None:
         """A program of `table`."""
         self._template = list(table.template)
         self._input_count = table.input_count
-        self._steps = table.steps
-        self._outputs = table.outputs
+        self.steps = table.steps
+        self.outputs = table.outputs
 
     @abstractmethod
     def _execute(self, index: int, arguments: list[Value]) -> Sequence[Value]:
@@ -151,7 +157,7 @@ class SlotProgram(ABC):
             self._schedule.run(context.helpers, env, partial(self._execute_watched, context))
         else:
             self._run_in_order(env, partial(self._execute_watched, context))
-        return [env[slot] for slot in self._outputs]
+        return [env[slot] for slot in self.outputs]
 
     def _run_steps(self, env: list[Value]) -> None:
         """Run every step of a run that has no options and no profiler."""
@@ -160,7 +166,7 @@ class SlotProgram(ABC):
     def _run_in_order(
         self, env: list[Value], execute: Callable[[int, list[Value]], Sequence[Value]]
     ) -> None:
-        for index, step in enumerate(self._steps):
+        for index, step in enumerate(self.steps):
             results = execute(index, [env[slot] for slot in step.inputs])
             for slot, value in zip(step.outputs, results, strict=False):
                 env[slot] = value
@@ -168,16 +174,22 @@ class SlotProgram(ABC):
                 env[slot] = None
 
     def _execute_watched(
-        self, context: RunContext, index: int, arguments: list[Value]
+        self,
+        context: RunContext,
+        index: int,
+        arguments: list[Value],
+        execute: Callable[[int, list[Value]], Sequence[Value]] | None = None,
     ) -> Sequence[Value]:
-        """As `_execute`, unless the run was terminated; the step goes into the profile."""
+        """As `execute`, unless the run was terminated; the step goes into the profile."""
         context.check()
+        execute = execute or self._execute
         profiler = context.profiler
         label = self._label(index) if profiler is not None else None
         if profiler is None or label is None:
-            return self._execute(index, arguments)
+            return execute(index, arguments)
+        before = self._copy_counts(index)
         start = profiler.now()
-        results = self._execute(index, arguments)
+        results = execute(index, arguments)
         profiler.node(
             NodeRun(
                 label=label,
@@ -185,16 +197,21 @@ class SlotProgram(ABC):
                 start=start,
                 inputs=arguments[: label.input_count],
                 outputs=results,
+                copies=(before, self._copy_counts(index)),
             )
         )
         return results
+
+    def _copy_counts(self, index: int) -> CopyCounts | None:  # noqa: ARG002 - of one step
+        """Copies to and from a device that the EP of a step made so far; None without such."""
+        return None
 
     @cached_property
     def _schedule(self) -> StepSchedule:
         from ort_lite.execution.parallel import StepSchedule  # noqa: PLC0415 - lazy: rare
 
         return StepSchedule(
-            [s.inputs for s in self._steps], [s.outputs for s in self._steps], self._outputs
+            [s.inputs for s in self.steps], [s.outputs for s in self.steps], self.outputs
         )
 
 
@@ -213,7 +230,14 @@ class PartitionStep:
 
 
 class PartitionProgram(SlotProgram):
-    """The partitions of a prepared graph."""
+    """The partitions of a prepared graph.
+
+    Attributes:
+        partitions: In the order in which they run.
+        output_names: Of the graph.
+        copied: For each output whether it is an input, a constant or another output, too.
+        hands_on: Whether partitions may leave on a device what others read there.
+    """
 
     def __init__(
         self,
@@ -224,15 +248,40 @@ class PartitionProgram(SlotProgram):
     ) -> None:
         """Number the slots; see `number_slots`."""
         super().__init__(number_slots(inputs, partitions, outputs, constants))
-        self._partitions = tuple(partitions)
-        made = {slot for step in self._steps for slot in step.outputs}
+        self.partitions = tuple(partitions)
+        self.output_names = outputs
+        made = {slot for step in self.steps for slot in step.outputs}
         fetched: set[int] = set()
         copied = []
-        for slot in self._outputs:
+        for slot in self.outputs:
             copied.append(slot not in made or slot in fetched)
             fetched.add(slot)
-        self._copied = tuple(copied)
+        self.copied = tuple(copied)
         self._single = self._as_single()
+        self.hands_on = self._single is None and _hands_on(partitions)
+
+    def run_with(
+        self, execute: Callable[[int, list[Value]], Sequence[Value]], values: Sequence[Value]
+    ) -> list[Value]:
+        """The outputs as partitions gave them, where `execute` runs each partition.
+
+        Args:
+            execute: Called with the index of a partition and what it reads, in order.
+            values: The inputs.
+        """
+        if len(values) != self._input_count:
+            raise ValueError(f"{len(values)} inputs, {self._input_count} are needed")
+        context = current_run()
+        env = self._template.copy()
+        env[FIRST_INPUT : FIRST_INPUT + self._input_count] = values
+        if context is None:
+            self._run_in_order(env, execute)
+        elif context.profiler is None:
+            self._run_in_order(env, partial(self._execute_watched, context, execute=execute))
+        else:
+            with context.profiler.span("SequentialExecutor::Execute"):
+                self._run_in_order(env, partial(self._execute_watched, context, execute=execute))
+        return [env[slot] for slot in self.outputs]
 
     def run(self, values: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs from the inputs; outputs alias nothing that outlives the run."""
@@ -250,11 +299,11 @@ class PartitionProgram(SlotProgram):
             raise ValueError(f"{len(values)} inputs, {self._input_count} are needed")
         return [
             _copy(value) if copied else value
-            for value, copied in zip(self._compute(values, context), self._copied, strict=True)
+            for value, copied in zip(self._compute(values, context), self.copied, strict=True)
         ]
 
     def _execute(self, index: int, arguments: list[Value]) -> Sequence[Value]:
-        partition = self._partitions[index]
+        partition = self.partitions[index]
         results = partition.runnable.run(arguments)
         if len(results) != len(partition.outputs):
             raise EPFail(
@@ -263,16 +312,29 @@ class PartitionProgram(SlotProgram):
         return results
 
     def _label(self, index: int) -> NodeLabel | None:
-        return self._partitions[index].label
+        return self.partitions[index].label
+
+    def _copy_counts(self, index: int) -> CopyCounts | None:
+        count = getattr(self.partitions[index].runnable, "copy_counts", None)
+        return None if count is None else count()
 
     def _as_single(self) -> Runnable | None:
         """The only partition, where it takes and gives exactly what the graph does."""
-        if len(self._steps) != 1 or any(self._copied):
+        if len(self.steps) != 1 or any(self.copied):
             return None
-        (step,) = self._steps
+        (step,) = self.steps
         inputs = tuple(range(FIRST_INPUT, FIRST_INPUT + self._input_count))
-        exact = step.inputs == inputs and step.outputs == self._outputs
-        return self._partitions[0].runnable if exact else None
+        exact = step.inputs == inputs and step.outputs == self.outputs
+        return self.partitions[0].runnable if exact else None
+
+
+def _hands_on(partitions: Sequence[PartitionStep]) -> bool:
+    """Whether a partition reads what another one makes, and both know memory of devices."""
+    bound = [p for p in partitions if hasattr(p.runnable, "run_bound")]
+    if len(bound) < 2:
+        return False
+    made = {name for p in bound for name in p.outputs}
+    return any(name in made for p in bound for name in p.inputs)
 
 
 def _copy(value: Value) -> Value:

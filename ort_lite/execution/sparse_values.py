@@ -249,7 +249,7 @@ class SparseTensor:
 
 
 def _check_values(values: Array, device: OrtDevice) -> Array:
-    require_host(device)
+    require_host(device, "sparse tensors are")
     values = np.asarray(values)
     if values.dtype == object:
         raise BindingError(f"Unsupported values data type: {values.dtype}")

@@ -86,7 +86,7 @@ class OrtValueVector:
         for _, address, kind, shape, device in zip(
             tensors, addresses, element_types, shapes, devices, strict=True
         ):
-            require_host(device)
+            require_host(device, "addresses are those of tensors")
             if not address:
                 raise BindingError("Pointer to data memory is not valid")
             made.append(OrtValue.holding(array_at(address, kind, shape)))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo, host_device, require_host
+from ort_lite.ep.device_tensors import DeviceTensor
+from ort_lite.execution.device_values import find_memory
 from ort_lite.model.tensor_values import numpy_dtype, onnx_data_type, to_numpy, type_string
 from ort_lite.status import BindingError
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Tensor
+    from ort_lite.ep.device_tensors import DeviceMemory
     from ort_lite.ep.interface import Value
+    from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.sparse_tensor import SparseTensor
     from ort_lite.execution.sparse_values import SparseTensor as SparseValue
 
@@ -39,7 +42,9 @@ class _Given:
 
 
 class OrtValue:
-    """A tensor in host memory, or the sparse tensor, sequence or map that a run gave.
+    """A tensor in memory of the host or a device, or another value that a run gave.
+
+    That may be a sparse tensor, a sequence or a map.
 
     It has the methods of both onnxruntime's class and the binding's under it: `_ortvalue` is the
     value itself.
@@ -77,15 +82,23 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> Self:
-        """A value that shares the array's memory, if that is contiguous.
+        """A copy on a device; on the host a value that shares the array's memory.
+
+        That is so if the array is contiguous.
 
         Raises:
-            BindingError: A device other than the host, text, or no array; a RuntimeError, too.
+            BindingError: There is no such device, or no room there; text, or no array. A
+                RuntimeError, too.
+            EPFail: The device cannot be opened, or failed.
         """
-        host_device(device_type, device_id, vendor_id)
         if not isinstance(numpy_obj, np.ndarray):
             raise BindingError(f"{_NO_STRINGS}, got {type(numpy_obj).__name__}")
         _require_numbers(numpy_obj.dtype)
+        memory = find_memory(device_type, device_id, vendor_id)
+        if memory is not None:
+            tensor = memory.allocate(numpy_obj.shape, numpy_obj.dtype, zeros=False)
+            tensor.write(np.ascontiguousarray(numpy_obj))
+            return cls.holding(tensor)
         return cls.holding(numpy_obj if numpy_obj.flags.c_contiguous else numpy_obj.copy("C"))
 
     @classmethod
@@ -101,16 +114,31 @@ class OrtValue:
         """A value of zeros; `memory_info` wins over the three arguments before it.
 
         Raises:
-            BindingError: A device other than the host, text, a negative dimension, or more
+            BindingError: There is no such device, text, a negative dimension, or more
                 elements than there is memory for.
+            EPFail: The device cannot be opened, or failed.
         """
-        if memory_info is not None:
-            require_host(memory_info)
-        else:
-            host_device(device_type, device_id, vendor_id)
+        at = device_type if memory_info is None else memory_info
+        return cls.make(shape, element_type, find_memory(at, device_id, vendor_id))
+
+    @classmethod
+    def make(
+        cls,
+        shape: Sequence[int],
+        element_type: Any,  # noqa: ANN401 - as above
+        memory: DeviceMemory | None,
+    ) -> Self:
+        """A value of zeros in the memory of a device, or of the host where that is None.
+
+        Raises:
+            BindingError: Text, a negative dimension, or more elements than there is room for.
+            EPFail: The device failed.
+        """
         dtype = element_dtype(element_type)
         _require_numbers(dtype)
         dims = checked_shape(shape, dtype)
+        if memory is not None:
+            return cls.holding(memory.allocate(dims, dtype))
         try:
             return cls.holding(np.zeros(dims, dtype))
         except MemoryError as exc:
@@ -192,11 +220,14 @@ class OrtValue:
         return False
 
     def numpy(self) -> Array:
-        """The array itself.
+        """The array itself; of a tensor on a device a copy.
 
         Raises:
             BindingError: The value is not a tensor; a RuntimeError, too.
+            EPFail: The device failed.
         """
+        if isinstance(self._value, DeviceTensor):
+            return self._value.numpy()
         return self._array("Only OrtValues that are Tensors are convertible to Numpy objects")
 
     def as_sparse_tensor(self) -> SparseTensor:
@@ -226,17 +257,25 @@ class OrtValue:
         """The tensor as a DLPack capsule, as `__dlpack__` returns it."""
         from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - lazy: rare
 
+        if isinstance(self._value, DeviceTensor):
+            return self._value.to_dlpack()
         return to_capsule(self._array(_TENSORS_ONLY))
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Host memory, in DLPack's numbers."""
+        """The device in DLPack's numbers, (1, 0) for host memory.
+
+        Raises:
+            BindingError: DLPack cannot describe the memory.
+        """
+        if isinstance(self._value, DeviceTensor):
+            return self._value.dlpack_device()
         return 1, 0
 
     def shape(self) -> list[int]:
         """Sizes; of the dense form, where the value is a sparse tensor."""
         if self.is_sparse_tensor():
             return self.as_sparse_tensor().dense_shape()
-        return list(self._array(_TENSORS_ONLY).shape)
+        return list(self._tensor().shape)
 
     def data_type(self) -> str:
         """`tensor(float)`, `sparse_tensor(float)`, `seq(tensor(float))` and the like."""
@@ -244,26 +283,27 @@ class OrtValue:
             return self.as_sparse_tensor().data_type()
         if isinstance(self._value, list):
             return f"seq({type_string(np.asarray(self._first()).dtype)})"
-        return type_string(self._array(_TENSORS_ONLY).dtype)
+        return type_string(self._tensor().dtype)
 
     def element_type(self) -> int:
         """TensorProto.DataType of the elements, of the first tensor of a sequence."""
         if self.is_sparse_tensor():
             return int(onnx_data_type(self.as_sparse_tensor().values().dtype))
-        value = self._first() if isinstance(self._value, list) else self._array(_TENSORS_ONLY)
-        return int(onnx_data_type(np.asarray(value).dtype))
+        if isinstance(self._value, list):
+            return int(onnx_data_type(np.asarray(self._first()).dtype))
+        return int(onnx_data_type(self._tensor().dtype))
 
     def device_name(self) -> str:
-        """The place of the memory."""
-        return "cpu"
+        """Kind of device whose memory has the value: "cpu", "opencl", "gpu" or "npu"."""
+        return self._value.memory.place.name if isinstance(self._value, DeviceTensor) else "cpu"
 
     def is_tensor(self) -> bool:
         """Whether it is a tensor, and not the sequence or map that a run gave."""
-        return isinstance(self._value, np.ndarray)
+        return isinstance(self._value, np.ndarray | DeviceTensor)
 
     def is_sparse_tensor(self) -> bool:
         """Whether it is a sparse tensor."""
-        if isinstance(self._value, np.ndarray | list | dict):
+        if isinstance(self._value, np.ndarray | DeviceTensor | list | dict):
             return False
         from ort_lite.execution.sparse_values import SparseTensor as SparseValue  # noqa: PLC0415 - lazy: rare
 
@@ -278,30 +318,40 @@ class OrtValue:
         return self._value is not None
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
+        """Address of the first element; on a device the SDK's handle of the memory."""
+        if isinstance(self._value, DeviceTensor):
+            return self._value.data_ptr()
         return int(self._array(_TENSORS_ONLY).ctypes.data)
 
     def tensor_size_in_bytes(self) -> int:
         """Size of the tensor's elements in bytes."""
-        return int(self._array(_TENSORS_ONLY).nbytes)
+        return int(self._tensor().nbytes)
 
     def update_inplace(self, data: Array | OrtValue) -> None:
         """Overwrite the elements; the shape must agree, the type where `data` is an OrtValue.
 
         Raises:
             BindingError: They do not agree; a RuntimeError, too.
+            EPFail: The device failed.
             TypeError: Neither an array nor an OrtValue.
         """
-        array = data.numpy() if isinstance(data, OrtValue) else data
-        if not isinstance(array, np.ndarray):
+        source = data._tensor() if isinstance(data, OrtValue) else data  # noqa: SLF001 - its own class
+        if not isinstance(source, np.ndarray | DeviceTensor):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
-        place = self._array(_TENSORS_ONLY)
-        if array.shape != place.shape or array.dtype != place.dtype:
+        place = self._tensor()
+        if source.shape != place.shape or source.dtype != place.dtype:
             raise BindingError(
-                f"update with {type_string(array.dtype)}{list(array.shape)}, expected "
+                f"update with {type_string(source.dtype)}{list(source.shape)}, expected "
                 f"{self.data_type()}{self.shape()}"
             )
-        place[...] = array
+        from ort_lite.execution.fill_place import fill_place  # noqa: PLC0415 - lazy: rare
+
+        fill_place(place, source, "the update")
+
+    def _tensor(self) -> Array | DeviceTensor:
+        if isinstance(self._value, DeviceTensor):
+            return self._value
+        return self._array(_TENSORS_ONLY)
 
     def _array(self, refusal: str) -> Array:
         if not isinstance(self._value, np.ndarray):

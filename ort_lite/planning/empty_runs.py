@@ -10,6 +10,7 @@ empty, that is the answer.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ctx_formats.onnx_model import ValueInfo
+    from ort_lite.ep.device_tensors import DeviceMemory, Place
     from ort_lite.ep.interface import CompiledPartition, Runnable, Value
     from ort_lite.model.graph import Graph
 
@@ -130,9 +132,29 @@ class GuardedPartition:
         """Refer to both, which others release."""
         self._compiled = compiled
         self._empty = empty
+        bound = getattr(compiled, "run_bound", None)
+        if bound is not None:  # else it has no such method, as the partition has none
+            self.run_bound = partial(self._run_bound, bound)
+            self.copy_counts = compiled.copy_counts  # type: ignore[attr-defined] # SupportsBoundRuns
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; those of empty inputs without the compiled partition."""
         if any(getattr(value, "size", 1) == 0 for value in inputs):
             return self._empty.run(inputs)
         return self._compiled.run(inputs)
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """Memory of the partition's device, if it runs on tensors there."""
+        memory: DeviceMemory | None = getattr(self._compiled, "memory", None)
+        return memory
+
+    def _run_bound(
+        self,
+        bound: Callable[[Sequence[Value], Sequence[Place]], Sequence[Value]],
+        inputs: Sequence[Value],
+        places: Sequence[Place],
+    ) -> Sequence[Value]:
+        if any(value.size == 0 for value in inputs):
+            return self._empty.run([v if isinstance(v, np.ndarray) else v.numpy() for v in inputs])
+        return bound(inputs, places)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
     from ctx_formats.onnx_model import Tensor
+    from ort_lite.ep.device_tensors import Place
     from ort_lite.ep.interface import CompiledPartition, ExecutionProvider, Runnable, Value
     from ort_lite.model.graph import Graph
     from ort_lite.planning.empty_runs import EmptyRuns
@@ -131,10 +132,32 @@ class PreparedGraph:
         Raises:
             InvalidGraph: A mapped file has changed, so that the outputs may be wrong.
         """
+        if self._program.hands_on:
+            return self.run_bound(inputs, (None,) * len(self._program.outputs))
         if self.watch is None:
             return self._program.run(inputs)
         self.watch.require_unchanged()
         outputs = self._program.run(inputs)
+        self.watch.require_unchanged()
+        return outputs
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """As `run`, from and to tensors of devices.
+
+        Args:
+            inputs: Arrays and device tensors.
+            places: Of each output, as in `SupportsBoundRuns.run_bound`.
+
+        Raises:
+            InvalidGraph: As `run`.
+            InvalidArgument: An output has another type or shape than its place.
+        """
+        from ort_lite.execution.bound_runs import run_bound  # noqa: PLC0415 - lazy: rare
+
+        if self.watch is None:
+            return run_bound(self._program, inputs, places)
+        self.watch.require_unchanged()
+        outputs = run_bound(self._program, inputs, places)
         self.watch.require_unchanged()
         return outputs
 

@@ -114,6 +114,11 @@ class Device(_Queried):
         return self._number(cl.CL_DEVICE_MAX_MEM_ALLOC_SIZE)
 
     @property
+    def global_mem_size(self) -> int:
+        """Size of the device's memory in bytes."""
+        return self._number(cl.CL_DEVICE_GLOBAL_MEM_SIZE)
+
+    @property
     def max_work_group_size(self) -> int:
         """Most work-items of a work-group; a kernel may allow fewer."""
         return self._number(cl.CL_DEVICE_MAX_WORK_GROUP_SIZE)
@@ -162,6 +167,11 @@ class Device(_Queried):
     def vendor(self) -> str:
         """The name of the device's vendor."""
         return self._text(cl.CL_DEVICE_VENDOR)
+
+    @property
+    def vendor_id(self) -> int:
+        """PCI id of the vendor, or the vendor's own number."""
+        return self._number(cl.CL_DEVICE_VENDOR_ID)
 
     @property
     def driver_version(self) -> str:

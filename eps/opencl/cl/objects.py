@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Context(Owned):
     """An OpenCL context of one device."""
 
-    __slots__ = ("device",)
+    __slots__ = ("__weakref__", "device")
 
     def __init__(self, device: Device) -> None:
         """Open the device.
@@ -46,7 +46,7 @@ class Context(Owned):
 class Buffer(Owned):
     """An OpenCL buffer or sub-buffer."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     @classmethod
     def of(cls, context: Context, flags: int, size: int) -> Buffer:
@@ -131,7 +131,7 @@ class Queue(Owned):
         super().__init__(handle, api().clReleaseCommandQueue)
 
     def write(self, buffer: Buffer, content: Array, offset: int = 0) -> None:
-        """Copy to the device and wait for it.
+        """Copy to the device and wait until `content` may change; later commands see the copy.
 
         Args:
             buffer: Where to.

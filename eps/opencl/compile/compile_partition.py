@@ -13,6 +13,7 @@ from eps.opencl.compile.ir import Unsupported
 from eps.opencl.compile.layout import assign_layouts
 from eps.opencl.compile.lower_graph import lower_graph
 from eps.opencl.compile.memory_plan import MemoryPlan, nbytes, plan_memory
+from eps.opencl.compile.port_uses import find_port_uses
 from eps.opencl.program_spec import (
     ArenaFill,
     ArenaSpan,
@@ -84,6 +85,7 @@ def compile_partition(
         outputs=_outputs(graph, schedule, plan),
         fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
+        port_uses=find_port_uses(kernels, schedule.inputs, schedule.outputs),
         tuned={
             k.problem: target.tuned[k.problem]
             for k in kernels

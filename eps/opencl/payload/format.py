@@ -17,9 +17,10 @@ is not whole they are left out, and only the programs that are there can run.
 
 `weights` of the header lists [where, offset, size, blake3], each content once: where 0 it lies
 in the section `pool`, at a multiple of 512; where 1 in the file that models of a session group
-share. `weights` of a variant and of the model are indices into it. `tuned`, which may be
-missing, has the tilings that were measured: programs for other shapes take them over. Integers
-are little-endian.
+share. `uses` of a table, which may be missing, lists for each input and output the [call, argument]
+pairs that are its memory, then the [input, output] pairs that may be one. `weights` of a variant
+and of the model are indices into it. `tuned`, which may be missing, has the tilings that were
+measured: programs for other shapes take them over. Integers are little-endian.
 
 Sections may be named by several variants, and are digested and inflated once; all sources together
 are at most 64 MiB. Weights share no bytes.

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.errors import FormatError
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, replace
 from eps.opencl.compile.element_types import C_TYPES
 from eps.opencl.program_spec import (
     ArenaFill,
     ArenaSpan,
     LaunchSpec,
+    PortUses,
     ProgramPort,
     ProgramSpec,
     WeightArgument,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from eps.opencl.program_spec import Weight
 
@@ -35,7 +36,9 @@ MAX_BYTES = 1 << 46
 
 def encode_spec(spec: ProgramSpec) -> dict[str, object]:
     """Everything of a spec but its source and weights."""
+    uses = {} if spec.port_uses is None else {"uses": _encode_uses(spec.port_uses)}
     return {
+        **uses,
         "options": spec.options,
         "arena": spec.arena,
         "entry": spec.entry,
@@ -54,6 +57,14 @@ def encode_spec(spec: ProgramSpec) -> dict[str, object]:
             for call in spec.calls
         ],
     }
+
+
+def _encode_uses(uses: PortUses) -> list[object]:
+    """Of inputs, of outputs: a list of [call, argument], or null; then [input, output] pairs."""
+    return [
+        *([None if one is None else list(map(list, one)) for one in side] for side in uses.sides),
+        sorted(map(list, uses.in_place)),
+    ]
 
 
 def _encode_argument(argument: ArenaSpan | WeightArgument) -> int | list[int]:
@@ -83,7 +94,7 @@ def decode_spec(
     """
     arena = number(table.get("arena"), "arena", 1, MAX_BYTES)
     arguments = _Arguments(arena, alignment, len(weights))
-    return ProgramSpec(
+    spec = ProgramSpec(
         source=source,
         options=text(table.get("options"), "options"),
         calls=tuple(_decode_launch(row, arguments) for row in array(table.get("calls"), "calls")),
@@ -94,6 +105,52 @@ def decode_spec(
         fills=tuple(_decode_fill(row, arguments) for row in array(table.get("fills"), "fills")),
         entry=truth(table.get("entry"), "entry"),
     )
+    rows = table.get("uses")  # missing in payloads of releases that copied every input
+    return spec if rows is None else replace(spec, port_uses=_decode_uses(rows, spec))
+
+
+def _decode_uses(row: object, spec: ProgramSpec) -> PortUses:
+    """Every argument must be the whole memory of its port, which no other port has.
+
+    Raises:
+        FormatError: It is not.
+    """
+    ins, outs, pairs = array(row, "uses", 3)
+    read = _decode_port_uses(ins, spec.inputs, spec)
+    made = _decode_port_uses(outs, spec.outputs, spec)
+    taken = [use for uses in (*read, *made) for use in uses or ()]
+    if len(set(taken)) != len(taken):
+        raise FormatError("uses", "an argument of two ports", "one port for each argument")
+    in_place = set()
+    for pair in array(pairs, "uses.in_place"):
+        first, second = array(pair, "uses.in_place", 2)
+        i = number(first, "uses.in_place", 0, len(spec.inputs) - 1)
+        o = number(second, "uses.in_place", 0, len(spec.outputs) - 1)
+        if spec.inputs[i].nbytes != spec.outputs[o].nbytes or None in (read[i], made[o]):
+            raise FormatError("uses.in_place", f"[{i}, {o}]", "ports of one size with arguments")
+        in_place.add((i, o))
+    return PortUses(inputs=read, outputs=made, in_place=frozenset(in_place))
+
+
+def _decode_port_uses(
+    rows: object, ports: Sequence[ProgramPort], spec: ProgramSpec
+) -> tuple[tuple[tuple[int, int], ...] | None, ...]:
+    sides: list[tuple[tuple[int, int], ...] | None] = []
+    for port, row in zip(ports, array(rows, "uses", len(ports)), strict=True):
+        if row is None:
+            sides.append(None)
+            continue
+        uses = []
+        for use in array(row, "uses.argument"):
+            first, second = array(use, "uses.argument", 2)
+            call = number(first, "uses.call", 0, len(spec.calls) - 1)
+            taken = spec.calls[call].arguments
+            index = number(second, "uses.argument", 0, len(taken) - 1)
+            if taken[index] != ArenaSpan(port.offset, port.nbytes):
+                raise FormatError("uses.argument", f"{taken[index]}", f"the memory of {port.name}")
+            uses.append((call, index))
+        sides.append(tuple(uses))
+    return tuple(sides)
 
 
 @dataclass(frozen=True, slots=True)

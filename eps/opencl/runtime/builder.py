@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ctx_formats.lean_dataclass import replace
-from eps.opencl.cl.objects import Context
 from eps.opencl.compile.shapes import sizes_of, static_shapes
 from eps.opencl.payload.import_payload import driver_refusal, program_of
-from eps.opencl.runtime.device_memory import DeviceWeights
+from eps.opencl.runtime.device_memory import DeviceAccess, DeviceWeights
 from eps.opencl.runtime.executable import Executable, GroupTooLarge
 from eps.opencl.runtime.partition import StaticPartition
 from eps.opencl.runtime.program import build, warm_up_compiler
-from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import (
     CompiledPartition,
     CompileRefused,
@@ -63,8 +61,8 @@ class Builder:
         Raises:
             EPFail: The driver does not let it.
         """
-        with opencl_errors("opening the device"):
-            self._context = Context(listed.device)
+        self.access = DeviceAccess(listed)
+        self._context = self.access.context
         self._target = target
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
@@ -112,6 +110,7 @@ class Builder:
                 self._options.max_variants,
                 only=frozenset(shape_sets) if self._options.closed else None,
             )
+            partition.bind_to(self.access)
             prepare(partition, shape_sets, fused.progress)
             return partition
         from eps.opencl.compile.ir import Unsupported  # noqa: PLC0415 - lazy: reload
@@ -121,7 +120,7 @@ class Builder:
             executable = self._compile_executable(graph, shapes, target, self._new_weights(), fused)
         except Unsupported as exc:
             raise CompileRefused(fused.name, f"OpenCL: {exc}") from exc
-        return StaticPartition(executable, fused.name)
+        return StaticPartition(executable, fused.name, self.access)
 
     def _require_whole(self, fused: FusedNode) -> None:
         """Find nodes that need a shape which another partition computes now, not in a run.
@@ -160,7 +159,8 @@ class Builder:
             import_order(io.inputs, _model_ports(spec.inputs)),
             import_order(io.outputs, _model_ports(spec.outputs)),
         )
-        return StaticPartition(self._load_executable(variant, weights, own=own), IMPORTED, orders)
+        executable = self._load_executable(variant, weights, own=own)
+        return StaticPartition(executable, IMPORTED, self.access, orders)
 
     def _import_dynamic(
         self,
@@ -195,8 +195,14 @@ class Builder:
 
         only = None if model.whole else frozenset(kept)
         partition = DynamicPartition(
-            graph, IMPORTED, make, self._options.max_variants, orders, only=only
+            graph,
+            IMPORTED,
+            make,
+            self._options.max_variants,
+            orders,
+            only=only,
         )
+        partition.bind_to(self.access)
         partition.note_stored(frozenset(kept))
         for shapes in list(kept)[: self._options.max_variants]:
             partition.prepare(shapes)
@@ -306,7 +312,14 @@ class Builder:
         self, make_program: Callable[[], Program], spec: ProgramSpec, weights: DeviceWeights
     ) -> Executable:
         profiling = self._options.profiling
-        return Executable(self._context, make_program, spec, weights, profiling=profiling)
+        return Executable(
+            self._context,
+            make_program,
+            spec,
+            weights,
+            profiling=profiling,
+            copies=self.access.copies,
+        )
 
 
 def _report_kernels(fused: FusedNode) -> Callable[[int, int], None] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _weakref import ref
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
@@ -9,7 +11,8 @@ from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU
 from eps.opencl.cl.devices import platforms
 from eps.opencl.cl.loader import loader_note
-from eps.opencl.sdk_errors import sdk_text
+from eps.opencl.cl.objects import Context
+from eps.opencl.sdk_errors import opencl_errors, sdk_text
 from ort_lite.ep import EPFail, NotInstalled, get_logger
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 HALF = "cl_khr_fp16"
+_contexts: dict[int, ref[Context]] = {}
+_opening = Lock()
 KINDS = {"cpu": "CPU", "gpu": "GPU", "accelerator": "ACCELERATOR"}
 POCL = "Portable Computing Language"
 
@@ -125,3 +130,22 @@ def _fits_device(listed: ListedDevice, options: OpenCLOptions) -> bool:
 
 def _preference(listed: ListedDevice) -> tuple[int, bool]:
     return ("GPU", "ACCELERATOR", "CPU").index(listed.kind), listed.platform.name == POCL
+
+
+def share_context(listed: ListedDevice) -> Context:
+    """The context of a device in this process, as long as something uses it.
+
+    Memory belongs to a context: with one for each session, no tensor could go from one session
+    to another.
+
+    Raises:
+        EPFail: The driver does not open the device.
+    """
+    device = listed.device
+    with _opening, opencl_errors("opening the device"):
+        known = _contexts.get(device.handle)
+        context = known() if known is not None else None
+        if context is None:
+            context = Context(device)
+            _contexts[device.handle] = ref(context)
+        return context

@@ -1,4 +1,4 @@
-"""Memory of a device: buffers, in large pages if the device is a CPU, and weights in them."""
+"""Memory of an open device: buffers, in large pages if it is a CPU, and weights in them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_MEM_READ_ONLY
 from eps.opencl.cl.objects import Buffer, Queue
+from eps.opencl.runtime.device import share_context
 from eps.opencl.sdk_errors import opencl_errors
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.objects import Context, Event
     from eps.opencl.program_spec import Weight
+    from eps.opencl.runtime.device import ListedDevice
+    from ort_lite.ep import CopyCounts
 
 
 LARGE_PAGE = 2 << 20
@@ -193,3 +196,66 @@ class DeviceWeights:
             block.parts[weight.digest] = block.whole.part(at, max(weight.data.nbytes, 1))
         queue.flush()
         return block
+
+
+class CopyCounter:
+    """Counts copies of whole tensors; several threads may."""
+
+    __slots__ = ("_lock", "_numbers")
+
+    def __init__(self) -> None:
+        """Start at 0."""
+        self._lock = threading.Lock()
+        self._numbers = [0] * 6
+
+    def count_to_device(self, size: int) -> None:
+        """Count a copy of `size` bytes from host memory."""
+        self._count(0, size)
+
+    def count_to_host(self, size: int) -> None:
+        """Count a copy of `size` bytes to host memory."""
+        self._count(1, size)
+
+    def count_on_device(self, size: int) -> None:
+        """Count a copy of `size` bytes within the device."""
+        self._count(2, size)
+
+    def _count(self, kind: int, size: int) -> None:
+        with self._lock:
+            self._numbers[kind] += 1
+            self._numbers[kind + 3] += size
+
+    def read(self) -> CopyCounts:
+        """The counts so far."""
+        from ort_lite.ep import CopyCounts  # noqa: PLC0415 - lazy: rare
+
+        with self._lock:
+            to_device, to_host, on_device, sent, fetched, moved = self._numbers
+        return CopyCounts(
+            to_device=to_device,
+            to_host=to_host,
+            on_device=on_device,
+            bytes_to_device=sent,
+            bytes_to_host=fetched,
+            bytes_on_device=moved,
+        )
+
+
+class DeviceAccess:
+    """The device that one execution provider runs on.
+
+    Attributes:
+        listed: The device.
+        context: Shared with other sessions.
+        copies: Copies of tensors that runs make.
+    """
+
+    def __init__(self, listed: ListedDevice) -> None:
+        """Open the device.
+
+        Raises:
+            EPFail: The driver does not let it.
+        """
+        self.listed = listed
+        self.context = share_context(listed)
+        self.copies = CopyCounter()

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
+from eps.opencl.runtime.device_memory import CopyCounter
+from eps.opencl.runtime.partition import order_places
 from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
 if TYPE_CHECKING:
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.program_spec import ProgramSpec
+    from eps.opencl.runtime.device_memory import DeviceAccess
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.ep import Graph, Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, Place, Value
 
 log = get_logger(__name__)
 
@@ -72,6 +75,7 @@ class DynamicPartition(CompiledPartition):
         self._make = make
         self._limit = limit
         self._only = only
+        self._access: DeviceAccess | None = None
         self._reloaded: frozenset[Shapes] = frozenset()
         self._stored: frozenset[Shapes] = frozenset()
         self._callback: Callable[[CompiledPartition], None] | None = None
@@ -96,6 +100,29 @@ class DynamicPartition(CompiledPartition):
         with self._program(shapes) as executable:
             results = executable.run([inputs[i] for i in self._taken])
         return [results[i] for i in self._output_order]
+
+    def bind_to(self, access: DeviceAccess) -> None:
+        """Let runs be bound to tensors of the device on which `make` makes programs."""
+        self._access = access
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """See SupportsBoundRuns."""
+        shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
+        ordered = order_places(places, self._output_order)
+        with self._program(shapes) as executable:
+            results = executable.run_bound([inputs[i] for i in self._taken], ordered)
+        return [results[i] for i in self._output_order]
+
+    def copy_counts(self) -> CopyCounts:
+        """See SupportsBoundRuns."""
+        return (CopyCounter() if self._access is None else self._access.copies).read()
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """See SupportsBoundRuns."""
+        from eps.opencl.runtime.tensors import shared_memory  # noqa: PLC0415 - lazy: rare
+
+        return None if self._access is None else shared_memory(self._access)
 
     def is_ready(self, shapes: Shapes) -> bool:
         """Whether a run with these shapes compiles nothing; see SupportsCompileByShape."""

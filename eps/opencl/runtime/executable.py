@@ -16,7 +16,7 @@ from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
-from eps.opencl.runtime.device_memory import allocate
+from eps.opencl.runtime.device_memory import CopyCounter, allocate
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
@@ -28,9 +28,14 @@ if TYPE_CHECKING:
     from eps.opencl.cl.objects import Buffer, Context
     from eps.opencl.cl.program import Program
     from eps.opencl.program_spec import ArenaSpan, LaunchSpec, ProgramPort, ProgramSpec
+    from eps.opencl.runtime.bound_ports import BoundPorts
     from eps.opencl.runtime.device_memory import DeviceWeights
+    from ort_lite.ep import Place, Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+POINTER_SIZE = ctypes.sizeof(c_void_p)
 
 
 class GroupTooLarge(EPFail):
@@ -52,7 +57,7 @@ class GroupTooLarge(EPFail):
 class Launch(Owned):
     """One kernel with its arguments; holds the queue and the buffers, which the driver may not."""
 
-    __slots__ = ("_call", "_enqueue")
+    __slots__ = ("_call", "_enqueue")  # and the arguments are kept, see Owned
 
     def __init__(
         self,
@@ -87,6 +92,14 @@ class Launch(Owned):
         if most.value < size:
             raise GroupTooLarge(name, size, most.value)
 
+    def set_argument(self, index: int, buffer: Buffer) -> None:
+        """Replace a buffer among the arguments; the caller keeps it alive while runs use it.
+
+        Raises:
+            OpenCLError: The driver refuses.
+        """
+        api().clSetKernelArg(self, index, POINTER_SIZE, ctypes.byref(c_void_p(buffer.handle)))
+
     def enqueue(self) -> None:
         """Enqueue the kernel on its queue.
 
@@ -108,6 +121,9 @@ class Launch(Owned):
         return event.nanoseconds()
 
 
+OUT_OF_RANGE = "an index is out of the range of the axis that it picks from"
+
+
 def _require_launched(status: int) -> None:
     if status:
         raise OpenCLError("clEnqueueNDRangeKernel", status)
@@ -127,6 +143,7 @@ class Executable:
         weights: DeviceWeights,
         *,
         profiling: bool,
+        copies: CopyCounter | None = None,
     ) -> None:
         """Allocate memory, place weights, prepare every launch.
 
@@ -136,6 +153,7 @@ class Executable:
             spec: What to run.
             weights: Of the partition.
             profiling: Whether runs log the time of each kernel.
+            copies: Counts copies of inputs and outputs; None for a counter of its own.
 
         Raises:
             EPFail: The device has not enough memory, or the program lacks a kernel.
@@ -148,6 +166,8 @@ class Executable:
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
+        self.copies = CopyCounter() if copies is None else copies
+        self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
         held = weights.hold(spec.weights)
         with ExitStack() as undo:
@@ -210,22 +230,77 @@ class Executable:
         spec = self.spec
         outputs = [np.empty(port.shape, port.dtype) for port in spec.outputs]
         with self._lock, opencl_errors("running"):
-            if self.program is None:
-                raise EPFail("a partition is run after it was released")
+            self._require_program()
+            if self._bound is not None:
+                self._bound.use_arena()
             self._write(inputs)
-            if self._profiling:
-                self._launch_timed()
-            else:
-                for launch in self._launches:
-                    launch.enqueue()
+            self._launch()
             for port, array in zip(spec.outputs, outputs, strict=True):
                 self._copy(array, port, write=False)
             wrong = self._read_flag()
             self._queue.finish()
             self._warm = True
         if wrong:
-            raise InvalidArgument("an index is out of the range of the axis that it picks from")
+            raise InvalidArgument(OUT_OF_RANGE)
         return outputs
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> list[Value]:
+        """Compute the outputs from and to tensors of this context; see `SupportsBoundRuns`.
+
+        Raises:
+            EPFail: The device failed.
+            InvalidArgument: An index lies outside of what it picks from.
+        """
+        from eps.opencl.runtime.bound_ports import BoundPorts  # noqa: PLC0415 - lazy: rare
+
+        with self._lock, opencl_errors("running with bound tensors"):
+            self._require_program()
+            if self._bound is None:
+                self._bound = BoundPorts(self.spec, self._launches, self._part)
+            outputs = self._bound.place_outputs(inputs, places)
+            for port, value, on_device in zip(
+                self.spec.inputs, inputs, self._bound.bind_inputs(inputs), strict=True
+            ):
+                if isinstance(value, np.ndarray):
+                    self._copy(np.ascontiguousarray(value), port, write=True)
+                elif not on_device and port.nbytes:
+                    self._move(value.buffer, self._arena, (0, port.offset), port)
+            if self.spec.checks:
+                self._queue.clear(self._flag, 4)
+            self._launch()
+            for port, output, on_device in zip(
+                self.spec.outputs, outputs, self._bound.bound_outputs, strict=True
+            ):
+                if isinstance(output, np.ndarray):
+                    self._copy(output, port, write=False)
+                elif not on_device and port.nbytes:
+                    self._move(self._arena, output.buffer, (port.offset, 0), port)
+            wrong = self._read_flag()
+            self._queue.finish()
+            self._warm = True
+        if wrong:
+            raise InvalidArgument(OUT_OF_RANGE)
+        return outputs
+
+    def _require_program(self) -> None:
+        if self.program is None:
+            raise EPFail("a partition is run after it was released")
+
+    def _launch(self) -> None:
+        if self._profiling:
+            self._launch_timed()
+        else:
+            for launch in self._launches:
+                launch.enqueue()
+
+    def _move(
+        self, source: Buffer, destination: Buffer, offsets: tuple[int, int], port: ProgramPort
+    ) -> None:
+        """Copy a tensor between the arena and memory of the user's, on the device."""
+        from eps.opencl.runtime.tensors import copy_buffer  # noqa: PLC0415 - lazy: rare
+
+        copy_buffer(self._queue, source, destination, port.nbytes, offsets)
+        self.copies.count_on_device(port.nbytes)
 
     def warm(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Launch every kernel once, with whatever is in memory; not again where that was done.
@@ -267,8 +342,10 @@ class Executable:
             return
         if write:
             self._queue.write(self._arena, array, port.offset)
+            self.copies.count_to_device(array.nbytes)
         else:
             self._queue.read(array, self._arena, port.offset)
+            self.copies.count_to_host(array.nbytes)
 
     def _read_flag(self) -> bool:
         if not self.spec.checks:
@@ -300,6 +377,7 @@ class Executable:
             for launch in self._launches:
                 launch.release()
             self._launches.clear()
+            self._bound = None
             for part in self._parts.values():
                 part.release()
             self._parts.clear()

@@ -9,8 +9,17 @@ from ort_lite.ep import CompiledPartition, EPFail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eps.opencl.runtime.device_memory import DeviceAccess
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.ep import Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, Place, Value
+
+
+def order_places(places: Sequence[Place], output_order: Sequence[int]) -> list[Place]:
+    """Places in the program's order, of those in the order of the node."""
+    ordered: list[Place] = [None] * len(places)
+    for place, port in zip(places, output_order, strict=True):
+        ordered[port] = place
+    return ordered
 
 
 class StaticPartition(CompiledPartition):
@@ -20,6 +29,7 @@ class StaticPartition(CompiledPartition):
         self,
         executable: Executable,
         name: str,
+        access: DeviceAccess,
         orders: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> None:
         """Take over the executable.
@@ -27,10 +37,12 @@ class StaticPartition(CompiledPartition):
         Args:
             executable: What runs.
             name: For messages.
+            access: The device.
             orders: Port of each input and of each output, where they are not in order.
         """
         self.executable = executable
         self.name = name
+        self._access = access
         ports = executable.spec.inputs, executable.spec.outputs
         ins, outs = orders or (range(len(ports[0])), range(len(ports[1])))
         self._taken = [list(ins).index(i) for i in range(len(ports[0]))]
@@ -38,6 +50,32 @@ class StaticPartition(CompiledPartition):
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs, in the order of the node."""
+        results = self.executable.run(self._require_ports(inputs))
+        return [results[i] for i in self._output_order]
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """See SupportsBoundRuns."""
+        ordered = order_places(places, self._output_order)
+        results = self.executable.run_bound(self._require_ports(inputs), ordered)
+        return [results[i] for i in self._output_order]
+
+    def copy_counts(self) -> CopyCounts:
+        """See SupportsBoundRuns."""
+        return self._access.copies.read()
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """See SupportsBoundRuns."""
+        from eps.opencl.runtime.tensors import shared_memory  # noqa: PLC0415 - lazy: rare
+
+        return shared_memory(self._access)
+
+    def _require_ports(self, inputs: Sequence[Value]) -> list[Value]:
+        """The values in the program's order.
+
+        Raises:
+            EPFail: One is not what the program was compiled for.
+        """
         values = [inputs[i] for i in self._taken]
         for port, value in zip(self.executable.spec.inputs, values, strict=True):
             if tuple(value.shape) != port.shape or value.dtype.name != port.dtype:
@@ -45,8 +83,7 @@ class StaticPartition(CompiledPartition):
                     f"{self.name}: '{port.name}' is {value.dtype}{list(value.shape)}, compiled "
                     f"for {port.dtype}{list(port.shape)}"
                 )
-        results = self.executable.run(values)
-        return [results[i] for i in self._output_order]
+        return values
 
     @property
     def notes(self) -> tuple[str, ...]:

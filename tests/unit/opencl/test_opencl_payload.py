@@ -166,6 +166,15 @@ FORGERIES: dict[str, Callable[[Header], object]] = {
     "an input of a huge shape": lambda h: table(h)["inputs"][0].__setitem__(2, [1 << 40, 1 << 40]),
     "an input of a huge rank": lambda h: table(h)["inputs"][0].__setitem__(2, [1] * 99),
     "an output outside": lambda h: table(h)["outputs"][0].__setitem__(3, 1 << 40),
+    "uses of no kind": lambda h: table(h).update(uses=7),
+    "uses of fewer inputs": lambda h: table(h)["uses"][0].pop(),
+    "a use of a call that is not there": lambda h: table(h)["uses"][1].__setitem__(0, [[99, 0]]),
+    "a use of an argument that is not there": lambda h: table(h)["uses"][1].__setitem__(
+        0, [[0, 99]]
+    ),
+    "a use that is a weight": lambda h: table(h)["uses"][1].__setitem__(0, [[0, 0]]),
+    "a use of two ports": lambda h: table(h)["uses"][1].__setitem__(0, table(h)["uses"][0][0]),
+    "an output in the place of no input": lambda h: table(h)["uses"][2].append([9, 0]),
     "a section outside": lambda h: h["variants"][0]["binary"].update(offset=1 << 40),
     "a section too long": lambda h: h["pool"].update(size=1 << 40),
     "a section between": lambda h: h["pool"].update(offset=1),

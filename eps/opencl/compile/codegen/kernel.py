@@ -35,6 +35,8 @@ class Kernel:
         written: How many operands are written.
         label: What its name in the program begins with.
         include: OpenCL C of the user's that it calls; "" for none.
+        in_place: (read operand, written operand) pairs of indices whose memory may be the same:
+            no work-item reads what another one writes, in whichever order they run.
     """
 
     body: str
@@ -47,6 +49,7 @@ class Kernel:
     written: int = 1
     label: str = UNNAMED
     include: str = ""
+    in_place: frozenset[tuple[int, int]] = frozenset()
 
     def parameters(self) -> list[str]:
         """Type and name of each parameter."""

@@ -78,7 +78,18 @@ def pointwise_kernel(expr: Expr, inputs: Sequence[View], output: View, target: T
         code.close()
     if each > 1:
         code.close()
-    return Kernel(code.text(), tuple(v.buffer for v in (*inputs, output)), tasks)
+    operands = tuple(v.buffer for v in (*inputs, output))
+    return Kernel(code.text(), operands, tasks, in_place=same_places(inputs, output))
+
+
+def same_places(inputs: Sequence[View], output: View) -> frozenset[tuple[int, int]]:
+    """Operands whose element for each element of the output lies where the output's does."""
+    place = output.shape, output.strides, output.offset
+    return frozenset(
+        (number, len(inputs))
+        for number, view in enumerate(inputs)
+        if (view.shape, view.strides, view.offset) == place
+    )
 
 
 def _vector(expr: Expr, size: int, target: Target) -> int:
@@ -159,7 +170,8 @@ def spread_pointwise(
     code.add(*_store_results(views, outer, vector, value))
     code.close()
     operands = (*views[1:], views[0])
-    return Kernel(code.text(), tuple(v.buffer for v in operands), *spread)
+    in_place = same_places(views[1:], views[0])
+    return Kernel(code.text(), tuple(v.buffer for v in operands), *spread, in_place=in_place)
 
 
 def _store_results(

@@ -1,0 +1,304 @@
+"""Tensors of users in the memory of an OpenCL device."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU, CL_MEM_READ_WRITE
+from eps.opencl.cl.objects import Queue
+from eps.opencl.cl.rare_calls import rare_calls
+from eps.opencl.options import OpenCLOptions
+from eps.opencl.runtime.device import find_devices, fitting_devices
+from eps.opencl.runtime.device_memory import CopyCounter, DeviceAccess, allocate
+from eps.opencl.sdk_errors import opencl_errors
+from ort_lite.ep import (
+    BindingError,
+    DeviceMemory,
+    DeviceTensor,
+    EPFail,
+    MemoryPlace,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eps.opencl.cl.objects import Buffer, Context
+    from eps.opencl.runtime.device import ListedDevice
+    from ort_lite.ep import CopyCounts
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+KHRONOS = 0x10000
+"""VK_VENDOR_ID_KHRONOS of Vulkan's registry: any device that OpenCL lists, whoever made it."""
+GPU = 1
+"""OrtDevice::GPU of ortdevice.h."""
+
+_memories: weakref.WeakValueDictionary[int, OpenCLMemory] = weakref.WeakValueDictionary()
+_making = Lock()
+
+
+def ranked_devices() -> Sequence[ListedDevice]:
+    """Every device, in the order in which sessions without options prefer them.
+
+    Raises:
+        EPFail: There is none.
+    """
+    return fitting_devices(find_devices(), OpenCLOptions())
+
+
+def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemory | None:
+    """The memory of a device; see `SupportsMemoryLookup`.
+
+    Raises:
+        EPFail: There is no such device, or it cannot be opened.
+    """
+    if device_name not in ("opencl", "gpu"):
+        return None
+    devices = ranked_devices()
+    if device_name == "gpu":
+        devices = [listed for listed in devices if listed.device.type & CL_DEVICE_TYPE_GPU]
+        if vendor_id > 0:
+            devices = [one for one in devices if one.device.vendor_id == vendor_id]
+        if not devices:
+            return None
+    if not 0 <= device_id < len(devices):
+        there = "; ".join(f"{i}: {one.kind} {one.label}" for i, one in enumerate(devices))
+        raise BindingError(f"there is no {device_name} device {device_id}; there are {there}")
+    return shared_memory(DeviceAccess(devices[device_id]))
+
+
+def shared_memory(access: DeviceAccess) -> OpenCLMemory:
+    """The memory of a device, one for all who use its context.
+
+    Raises:
+        EPFail: The driver makes no queue.
+    """
+    context = access.context
+    with _making:
+        memory = _memories.get(context.handle)
+        if memory is None or memory.context is not context:
+            handles = [one.device.handle for one in ranked_devices()]
+            number = handles.index(access.listed.device.handle)
+            memory = _memories[context.handle] = OpenCLMemory(context, number)
+        return memory
+
+
+class OpenCLMemory(DeviceMemory):
+    """The memory of a device, in one OpenCL context.
+
+    Attributes:
+        context: The context.
+        queue: For copies, which have completed when they return.
+    """
+
+    def __init__(self, context: Context, number: int, queue: Queue | None = None) -> None:
+        """Nothing is allocated yet.
+
+        Args:
+            context: Of one device.
+            number: Of the device, in the order of `ranked_devices`.
+            queue: For copies; None for one of its own.
+
+        Raises:
+            EPFail: The driver makes no queue.
+        """
+        self.context = context
+        self.copies = CopyCounter()
+        self.place = MemoryPlace(
+            name="opencl",
+            device_type=GPU,
+            vendor_id=KHRONOS,
+            device_id=number,
+            allocator="OpenCL",
+        )
+        with opencl_errors("opening a queue for tensors"):
+            self.queue = queue or Queue(context)
+        self._largest = context.device.max_mem_alloc_size
+        self._total = context.device.global_mem_size
+        self._process = os.getpid()
+        self._lock = Lock()
+        self.live_bytes = 0
+        self.peak_bytes = 0
+
+    def allocate(
+        self, shape: Sequence[int], dtype: np.dtype[Any], *, zeros: bool = True
+    ) -> OpenCLTensor:
+        """See DeviceMemory."""
+        self.require_process()
+        tensor = OpenCLTensor(self, tuple(shape), dtype)
+        size = max(tensor.nbytes, 1)
+        self.require_room(size, f"{dtype}{list(shape)}")
+        with opencl_errors(f"allocating {size} bytes for {dtype}{list(shape)}"):
+            buffer = allocate(self.context, CL_MEM_READ_WRITE, size)
+            if zeros:
+                self.queue.clear(buffer, size)
+                self.queue.finish()
+        tensor.own(buffer)
+        return tensor
+
+    def require_room(self, size: int, what: str) -> None:
+        """Refuse a tensor that the device cannot have.
+
+        Raises:
+            BindingError: It is too large, alone or with those that are there.
+        """
+        if size > self._largest:
+            raise BindingError(
+                f"{what} needs {size} bytes in one piece, and the OpenCL device allows "
+                f"{self._largest}: use a smaller shape, or keep it in host memory"
+            )
+        if size + self.live_bytes > self._total:
+            raise BindingError(
+                f"{what} needs {size} bytes, and {self.live_bytes} of the {self._total} bytes of "
+                "the OpenCL device hold other tensors: release some, or use a smaller shape"
+            )
+
+    def note_bytes(self, change: int) -> None:
+        """Take note of memory that a tensor takes, or gives back where it is negative."""
+        with self._lock:
+            self.live_bytes += change
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+
+    def copy_counts(self) -> CopyCounts:
+        """See DeviceMemory."""
+        return self.copies.read()
+
+    def require_process(self) -> None:
+        """Refuse to go on in a forked process.
+
+        Raises:
+            EPFail: The driver's threads are in the process that was forked.
+        """
+        if os.getpid() != self._process:
+            raise EPFail(
+                "the memory of an OpenCL device cannot be used in a forked process: make values "
+                "after the fork, or start processes without one: "
+                "multiprocessing.set_start_method('spawn')"
+            )
+
+    def reaches(self, other: DeviceMemory) -> bool:
+        """See DeviceMemory."""
+        return isinstance(other, OpenCLMemory) and other.context.handle == self.context.handle
+
+    def wait(self) -> None:
+        """See DeviceMemory."""
+        self.require_process()
+        with opencl_errors("waiting for copies"):
+            self.queue.finish()
+
+
+class OpenCLTensor(DeviceTensor):
+    """A tensor in an OpenCL buffer."""
+
+    memory: OpenCLMemory
+
+    def __init__(self, memory: OpenCLMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """A tensor without memory; `own` gives it some."""
+        self.memory = memory
+        self.shape = shape
+        self.dtype = dtype
+        self._buffer: Buffer | None = None
+        self._size = 0
+
+    def own(self, buffer: Buffer) -> None:
+        """Take over a buffer, which counts as memory of the device."""
+        self._buffer = buffer
+        self._size = max(self.nbytes, 1)
+        self.memory.note_bytes(self._size)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory.
+
+        Raises:
+            EPFail: It was released.
+        """
+        if self._buffer is None:
+            raise EPFail(f"the tensor {self.dtype}{list(self.shape)} is used after its release")
+        self.memory.require_process()
+        return self._buffer
+
+    def numpy(self) -> Array:
+        """See DeviceTensor."""
+        array = np.empty(self.shape, self.dtype)
+        self.read_into(array)
+        return array
+
+    def read_into(self, array: Array) -> None:
+        """Copy the elements to a contiguous array.
+
+        Raises:
+            EPFail: The device failed, or the tensor was released.
+        """
+        buffer = self.buffer
+        if array.nbytes:
+            with opencl_errors("copying a tensor to the host"):
+                self.memory.queue.read(_bytes_of(array), buffer)
+            self.memory.copies.count_to_host(array.nbytes)
+
+    def write(self, array: Array) -> None:
+        """See DeviceTensor."""
+        buffer = self.buffer
+        if array.nbytes:
+            with opencl_errors("copying a tensor to the device"):
+                self.memory.queue.write(buffer, _bytes_of(array))
+                # A blocking write ends when the array may be reused, and Intel's runtime then
+                # still has small ones of its own to copy; kernels run in another queue.
+                self.memory.queue.finish()
+            self.memory.copies.count_to_device(array.nbytes)
+
+    def copy_from(self, source: DeviceTensor) -> None:
+        """See DeviceTensor."""
+        assert isinstance(source, OpenCLTensor), "the caller asks `reaches`"
+        if source is self or not self.nbytes:
+            return
+        with opencl_errors("copying a tensor on the device"):
+            copy_buffer(self.memory.queue, source.buffer, self.buffer, self.nbytes)
+            self.memory.queue.finish()
+        self.memory.copies.count_on_device(self.nbytes)
+
+    def data_ptr(self) -> int:
+        """The cl_mem of the buffer as a number."""
+        return self.buffer.handle
+
+    def release(self) -> None:
+        """See DeviceTensor."""
+        buffer, self._buffer = self._buffer, None
+        if buffer is None:
+            return
+        self.memory.note_bytes(-self._size)
+        if os.getpid() == self.memory._process:  # noqa: SLF001 - of the same module
+            buffer.release()
+        else:
+            _left_alone.append(buffer)
+
+    def __del__(self) -> None:
+        """Give the memory back."""
+        if getattr(self, "_buffer", None) is not None:
+            self.release()
+
+
+_left_alone: list[Buffer] = []
+"""In a forked process, buffers whose driver has lost its threads: never freed there."""
+
+
+def copy_buffer(
+    queue: Queue, source: Buffer, destination: Buffer, size: int, offsets: tuple[int, int] = (0, 0)
+) -> None:
+    """Enqueue a copy of `size` bytes, from and to these offsets.
+
+    Raises:
+        OpenCLError: The driver refuses.
+    """
+    rare_calls().clEnqueueCopyBuffer(queue, source, destination, *offsets, size, 0, None, None)
+
+
+def _bytes_of(array: Array) -> Array:
+    """The memory of a contiguous array as bytes: types of ml_dtypes have no ctypes interface."""
+    flat: Array = array.reshape(-1).view(np.uint8)
+    return flat

@@ -1,0 +1,240 @@
+"""Tensors in the memory of a device, and what an execution provider does with them.
+
+docs/adr/0043-device-tensors.md says how values, bindings and partitions use this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.status import BindingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from ort_lite.ep.interface import Value
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlace:
+    """The memory of a device, in onnxruntime's numbers.
+
+    Attributes:
+        name: Kind of device, as `OrtValue.device_name` returns it: "opencl", "gpu", "npu".
+        device_type: 1 for a GPU, 3 for an NPU, as in OrtDevice.
+        vendor_id: PCI id of the vendor.
+        device_id: Number of the device among those of its kind.
+        allocator: Name of the allocator, for OrtMemoryInfo.
+    """
+
+    name: str
+    device_type: int
+    vendor_id: int
+    device_id: int
+    allocator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyCounts:
+    """Copies of whole tensors and their sizes in bytes.
+
+    Attributes:
+        to_device: Copies from host memory.
+        to_host: Copies to host memory.
+        on_device: Copies within the memory of the device.
+    """
+
+    to_device: int = 0
+    to_host: int = 0
+    on_device: int = 0
+    bytes_to_device: int = 0
+    bytes_to_host: int = 0
+    bytes_on_device: int = 0
+
+    @property
+    def host_copies(self) -> int:
+        """Copies that the host has a part in."""
+        return self.to_device + self.to_host
+
+
+class DeviceTensor(ABC):
+    """A tensor in the memory of a device: contiguous and row-major.
+
+    Attributes:
+        memory: The memory that has it.
+        shape: Sizes of its dimensions.
+        dtype: Type of its elements.
+    """
+
+    memory: DeviceMemory
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @abstractmethod
+    def numpy(self) -> Array:
+        """A copy in host memory.
+
+        Raises:
+            EPFail: The device failed, or the tensor was released.
+        """
+
+    @abstractmethod
+    def write(self, array: Array) -> None:
+        """Overwrite the elements with those of a C-contiguous array of the same shape and type.
+
+        Raises:
+            EPFail: The device failed, or the tensor was released.
+        """
+
+    @abstractmethod
+    def copy_from(self, source: DeviceTensor) -> None:
+        """Overwrite the elements with those of a tensor of the same memory, shape and type.
+
+        Raises:
+            EPFail: The device failed, or a tensor was released.
+        """
+
+    @abstractmethod
+    def data_ptr(self) -> int:
+        """The SDK's handle of the memory, or its address."""
+
+    def dlpack_device(self) -> tuple[int, int]:
+        """Device in DLPack's numbers.
+
+        Raises:
+            BindingError: DLPack cannot describe the memory.
+        """
+        raise BindingError(
+            f"a tensor in the memory of {self.memory.place.name} is not one that DLPack shares; "
+            "copy it with numpy()"
+        )
+
+    def to_dlpack(self) -> Any:  # noqa: ANN401 - a capsule
+        """A capsule over the same memory.
+
+        Raises:
+            BindingError: The memory cannot be shared with other libraries.
+        """
+        raise BindingError(f"no DLPack device {self.dlpack_device()}")
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give the memory back now; without it, that happens with the last reference."""
+
+
+class DeviceMemory(ABC):
+    """The memory of one device, as one execution provider reaches it.
+
+    Attributes:
+        place: Its names and numbers.
+    """
+
+    place: MemoryPlace
+
+    @abstractmethod
+    def copy_counts(self) -> CopyCounts:
+        """Copies that users asked for so far: `numpy()`, `update_inplace`, `copy_tensors`."""
+
+    @abstractmethod
+    def allocate(
+        self, shape: Sequence[int], dtype: np.dtype[Any], *, zeros: bool = True
+    ) -> DeviceTensor:
+        """Memory for a tensor, whose elements are zeros, or anything without `zeros`.
+
+        Raises:
+            BindingError: It is larger than the device allows, or than what is free; nothing was
+                allocated.
+            EPFail: The device failed.
+        """
+
+    @abstractmethod
+    def reaches(self, other: DeviceMemory) -> bool:
+        """Whether tensors of `other` can be used here without a copy."""
+
+    def wait(self) -> None:  # noqa: B027 - most runs have ended when they return
+        """Wait until everything that was enqueued has run.
+
+        Raises:
+            EPFail: The device failed.
+        """
+
+
+Place = Any
+"""A place for an output of a run: None for a new array, an array or a DeviceTensor to write to, or
+a DeviceMemory to allocate in."""
+
+
+@runtime_checkable
+class SupportsDeviceMemory(Protocol):
+    """An EP whose device has memory that tensors can stay in."""
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """The memory of its device."""
+        ...
+
+
+@runtime_checkable
+class SupportsBoundRuns(Protocol):
+    """A compiled partition that reads and writes memory that the caller has bound."""
+
+    def copy_counts(self) -> CopyCounts:
+        """Copies of inputs and outputs that all runs of its EP made so far."""
+        ...
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """The memory whose tensors its inputs may be; None for host memory alone."""
+        ...
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """Compute the outputs; one that is not at its place is brought there by the caller.
+
+        Args:
+            inputs: Arrays as in `run`, or tensors of a memory that `memory` reaches.
+            places: Of each output; the same tensor may be an input and an output.
+
+        Raises:
+            EPFail: The SDK or the device failed.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsMemoryLookup(Protocol):
+    """A factory whose EP has devices with memory, which exists without a session, too."""
+
+    def find_memory(self, device_name: str, device_id: int, vendor_id: int) -> DeviceMemory | None:
+        """The memory of a device; None if the EP has no such device.
+
+        Args:
+            device_name: "opencl", "gpu" or "npu".
+            device_id: Number of the device among those of its kind.
+            vendor_id: PCI id of its vendor; negative for any.
+
+        Raises:
+            EPFail: The device cannot be opened.
+        """
+        ...

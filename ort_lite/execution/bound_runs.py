@@ -1,0 +1,192 @@
+"""Runs from and to tensors of devices: what stays on a device, and who gets a copy.
+
+A value that the next partition reads on the same device stays there. Where a partition in host
+memory reads it, too, it is copied to the host once for all of them. Places that a partition did
+not write to itself are filled when the run has ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor
+from ort_lite.execution.fill_place import fill_place
+from ort_lite.execution.slots import FIRST_INPUT, UNWANTED
+from ort_lite.status import EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.ep.device_tensors import Place
+    from ort_lite.ep.interface import Runnable, Value
+    from ort_lite.execution.slots import PartitionProgram, PartitionStep, SlotStep
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def run_bound(
+    program: PartitionProgram, values: Sequence[Value], places: Sequence[Place]
+) -> list[Value]:
+    """Compute the outputs of a graph, each at its place.
+
+    Args:
+        program: The graph's partitions.
+        values: Inputs: arrays and device tensors.
+        places: Of each output, as in `SupportsBoundRuns.run_bound`.
+
+    Raises:
+        InvalidArgument: An output has another type or shape than its place.
+        EPFail: A partition failed.
+    """
+    outputs = list(zip(program.outputs, places, strict=True))
+    run = BoundRun(program.partitions, program.steps, values, outputs)
+    results = program.run_with(run.execute, values)
+    return run.settle(results, program.copied, program.output_names)
+
+
+class BoundRun:
+    """One run of the partitions of a graph whose outputs have places."""
+
+    def __init__(
+        self,
+        partitions: Sequence[PartitionStep],
+        steps: Sequence[SlotStep],
+        inputs: Sequence[Value],
+        outputs: Sequence[tuple[int, Place]],
+    ) -> None:
+        """Find the place of every value that a partition makes.
+
+        Args:
+            partitions: In the order in which they run.
+            steps: Their slots.
+            inputs: Of the graph; their slots begin at FIRST_INPUT.
+            outputs: Slot and place of each output of the graph.
+        """
+        self._partitions = partitions
+        self._places_of_outputs = [place for _, place in outputs]
+        self._memories = [_memory_of(partition.runnable) for partition in partitions]
+        self._places: dict[int, Place] = {}
+        for step, memory in zip(steps, self._memories, strict=True):
+            if memory is not None:
+                readers = self._slots_read_on(memory, steps)
+                self._places |= {slot: memory for slot in step.outputs if slot in readers}
+        self._steps = steps
+        self._on_host: dict[int, tuple[DeviceTensor, Array]] = {}
+        overlaps = _Overlaps(inputs, steps, [slot for slot, _ in outputs])
+        for slot, place in outputs:
+            if place is not None and not overlaps.is_read_later(place, slot):
+                self._places[slot] = place
+
+    def _slots_read_on(self, memory: DeviceMemory, steps: Sequence[SlotStep]) -> set[int]:
+        return {
+            slot
+            for step, other in zip(steps, self._memories, strict=True)
+            if other is not None and other.reaches(memory)
+            for slot in step.inputs
+        }
+
+    def execute(self, index: int, arguments: list[Value]) -> Sequence[Value]:
+        """Run one partition, with every argument where it can read it.
+
+        Raises:
+            EPFail: It failed.
+        """
+        partition, memory = self._partitions[index], self._memories[index]
+        arguments = [self._bring(value, memory) for value in arguments]
+        if not hasattr(partition.runnable, "run_bound"):
+            results = partition.runnable.run(arguments)
+        else:
+            slots = self._steps[index].outputs
+            places = [None if s == UNWANTED else self._places.get(s) for s in slots]
+            results = partition.runnable.run_bound(arguments, places)
+        if len(results) != len(partition.outputs):
+            raise EPFail(
+                f"a partition gave {len(results)} outputs, {len(partition.outputs)} are expected"
+            )
+        return results
+
+    def settle(
+        self, values: Sequence[Value], copied: Sequence[bool], names: Sequence[str]
+    ) -> list[Value]:
+        """Every output at its place.
+
+        Args:
+            values: Outputs as partitions gave them.
+            copied: For each whether it is memory that something else owns, too.
+            names: Of the outputs, for messages.
+
+        Raises:
+            InvalidArgument: A value has another type or shape than its place.
+        """
+        settled: list[Value] = [None] * len(values)
+        # An input that is an output is copied before another output overwrites it.
+        for number in sorted(range(len(values)), key=lambda n: not copied[n]):
+            place = self._places_of_outputs[number]
+            settled[number] = self._settle(
+                names[number], values[number], place, shared=copied[number]
+            )
+        return settled
+
+    def _settle(self, name: str, value: Value, place: Place, *, shared: bool) -> Value:
+        if place is value and value is not None:
+            return value
+        if place is None:
+            if isinstance(value, DeviceTensor):
+                return self._bring(value, None).copy() if shared else self._bring(value, None)
+            return value.copy() if shared and isinstance(value, np.ndarray) else value
+        if isinstance(place, DeviceMemory):
+            if isinstance(value, DeviceTensor) and place.reaches(value.memory) and not shared:
+                return value
+            if not isinstance(value, np.ndarray | DeviceTensor):
+                return value  # a sequence or a map stays in host memory
+            place = place.allocate(value.shape, value.dtype, zeros=False)
+        fill_place(place, value, f"output {name}")
+        return place
+
+    def _bring(self, value: Value, memory: DeviceMemory | None) -> Value:
+        """A value that a partition can read: in its memory, or in host memory."""
+        if not isinstance(value, DeviceTensor):
+            return value
+        if memory is not None and memory.reaches(value.memory):
+            return value
+        held = self._on_host.get(id(value))
+        if held is None:
+            held = self._on_host[id(value)] = value, value.numpy()
+        return held[1]
+
+
+class _Overlaps:
+    """Inputs of a run that share memory with places of its outputs, as a cache of keys does."""
+
+    def __init__(
+        self, inputs: Sequence[Value], steps: Sequence[SlotStep], outputs: Sequence[int]
+    ) -> None:
+        self._arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+        self._slots: dict[int, list[int]] = {}
+        for number, value in enumerate(inputs):
+            if isinstance(value, DeviceTensor):
+                self._slots.setdefault(value.data_ptr(), []).append(FIRST_INPUT + number)
+        self._steps = steps
+        self._outputs = frozenset(outputs)
+
+    def is_read_later(self, place: Place, slot: int) -> bool:
+        """Whether memory that one partition writes to is an input that is read after that."""
+        if isinstance(place, np.ndarray):
+            return any(np.may_share_memory(place, array) for array in self._arrays)
+        if not isinstance(place, DeviceTensor):
+            return False
+        shared = self._slots.get(place.data_ptr())
+        if shared is None:
+            return False
+        maker = next((n for n, step in enumerate(self._steps) if slot in step.outputs), None)
+        if maker is None or not self._outputs.isdisjoint(shared):
+            return True
+        later = (step.inputs for step in self._steps[maker + 1 :])
+        return any(read in shared for reads in later for read in reads)
+
+
+def _memory_of(runnable: Runnable) -> DeviceMemory | None:
+    memory: DeviceMemory | None = getattr(runnable, "memory", None)
+    return memory

@@ -1,0 +1,85 @@
+"""The memory behind a device's name: of a session, or of any installed execution provider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ort_lite import forks
+from ort_lite.ep.device_tensors import SupportsMemoryLookup
+from ort_lite.execution.memory_info import KHRONOS, OrtDevice, OrtMemoryInfo, is_host, read_device
+from ort_lite.status import BindingError, EPFail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ort_lite.ep.device_tensors import DeviceMemory, MemoryPlace
+
+_KINDS = {1: "gpu", 3: "npu"}
+
+
+def find_memory(
+    device_type: str | OrtDevice | OrtMemoryInfo,
+    device_id: int = 0,
+    vendor_id: int = -1,
+    known: Sequence[DeviceMemory] = (),
+) -> DeviceMemory | None:
+    """The memory of a device; None for the host's.
+
+    Args:
+        device_type: A name ("cpu", "opencl", "gpu", "npu"), or an object with all three.
+        device_id: Number of the device among those of its kind.
+        vendor_id: PCI id of its vendor; negative for any.
+        known: Memory of a session, which is preferred.
+
+    Raises:
+        BindingError: No execution provider that is installed has such a device.
+        EPFail: The device cannot be opened.
+    """
+    if isinstance(device_type, OrtMemoryInfo):
+        place = device_type
+        device = OrtDevice(
+            *(place.device_type(), 0, place.device_vendor_id, place.device_id)  # as in OrtDevice
+        )
+    else:
+        device = read_device(device_type, device_id, vendor_id)
+    if is_host(device):
+        return None
+    for memory in known:
+        if _fits(memory.place, device):
+            return memory
+    return _find_anywhere(device)
+
+
+def _fits(place: MemoryPlace, device: OrtDevice) -> bool:
+    numbers = device.device_type(), device.device_id()
+    any_vendor = not device.device_vendor_id() and place.vendor_id != KHRONOS
+    return numbers == (place.device_type, place.device_id) and (
+        any_vendor or device.device_vendor_id() == place.vendor_id
+    )
+
+
+def _find_anywhere(device: OrtDevice) -> DeviceMemory:
+    from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
+
+    vendor = device.device_vendor_id()
+    name = "opencl" if vendor == KHRONOS else _KINDS.get(device.device_type(), "")
+    problems = []
+    for entry in entries().values():
+        factory = entry.load()
+        if not isinstance(factory, SupportsMemoryLookup):
+            continue
+        forks.require_threads(factory.name)
+        try:
+            memory = factory.find_memory(name, device.device_id(), vendor or -1)
+        except EPFail as exc:
+            problems.append(exc.message)
+            continue
+        if memory is not None:
+            forks.note_started(factory.name)
+            return memory
+    why = f": {'; '.join(problems)}" if problems else ""
+    raise BindingError(
+        f"Can't allocate memory on the device (type {device.device_type()}, vendor {vendor:#x}, "
+        f"id {device.device_id()}) using this package: no execution provider that is installed "
+        f"has tensors there{why}. ort_lite.get_ep_devices() lists the devices that are here."
+    )
