@@ -47,7 +47,7 @@ class OrtGraphReader:
         self._types: dict[tuple[int, tuple[Dim, ...] | None], TensorType] = {}
 
     def read(self, table: Table, doc_string: str = "", name: str = "") -> GraphDef:
-        """A graph and the bodies in it; nodes in the order of their indices.
+        """A graph and the bodies in it; nodes in the order of their indices, behind what they need.
 
         Raises:
             OrtModelError: Names or indices contradict each other.
@@ -137,6 +137,7 @@ class OrtGraphReader:
 
     def _read_nodes(self, table: Table) -> tuple[Node, ...]:
         nodes: dict[int, Node] = {}
+        needs: dict[int, tuple[str, ...]] = {}
         tables = list(table.tables(2, "nodes"))
         edges = list(table.tables(4, "node_edges"))
         entries = len(tables) + len(edges)
@@ -152,7 +153,7 @@ class OrtGraphReader:
             if index in nodes:
                 message = f"Duplicate node index {index}. {_SUFFIX}"
                 raise OrtModelError("node.index", str(index), "a new index", message)
-            nodes[index] = self._read_node(entry)
+            nodes[index], needs[index] = self._read_node(entry)
         if nodes and max(nodes) >= table.word(3, "max_node_index"):
             message = (
                 f"Serialized max node index is smaller than the required node slot count. {_SUFFIX}"
@@ -161,9 +162,10 @@ class OrtGraphReader:
             raise OrtModelError("max_node_index", slots, f"{max(nodes) + 1} or more", message)
         for edge in edges:
             _check_edge(edge, nodes)
-        return tuple(nodes[index] for index in sorted(nodes))
+        return tuple(nodes[index] for index in _sort_indices(nodes, needs))
 
-    def _read_node(self, table: Table) -> Node:
+    def _read_node(self, table: Table) -> tuple[Node, tuple[str, ...]]:
+        """A node, and the values that it or a body of it needs."""
         name, op_type = table.text(0, "node.name"), table.text(5, "node.op_type")
         domain = table.text(2, "node.domain")
         domain = "" if domain == "ai.onnx" else domain
@@ -187,7 +189,7 @@ class OrtGraphReader:
         for entry in table.tables(10, "node.attributes"):
             attribute = self._read_attribute(entry)
             attributes[attribute.name] = attribute
-        return Node(
+        node = Node(
             op_type=op_type,
             inputs=inputs,
             outputs=outputs,
@@ -196,6 +198,7 @@ class OrtGraphReader:
             attributes=attributes,
             doc_string=table.text(1, "node.doc_string"),
         )
+        return node, inputs + implicit
 
     def _read_attribute(self, table: Table) -> Attribute:
         name = table.text(0, "attribute.name")
@@ -252,6 +255,30 @@ class OrtGraphReader:
                 message = f"Graph references unknown NodeArg '{name}'. {_SUFFIX}"
                 raise OrtModelError(field, repr(name), "the name of a NodeArg", message)
         return tuple(values[name] for name in names)
+
+
+def _sort_indices(nodes: Mapping[int, Node], needs: Mapping[int, tuple[str, ...]]) -> list[int]:
+    """Indices of nodes, each behind the nodes that it needs; a cycle is left to who runs the graph.
+
+    ONNX Runtime gives the casts that it inserts the highest indices.
+    """
+    ordered = sorted(nodes)
+    position = {index: at for at, index in enumerate(ordered)}
+    makers = {name: index for index in ordered for name in nodes[index].outputs if name}
+    before = {index: [makers[name] for name in needs[index] if name in makers] for index in ordered}
+    if all(position[one] < position[index] for index in ordered for one in before[index]):
+        return ordered
+    found: dict[int, None] = {}
+    entered: set[int] = set()
+    stack = ordered[::-1]
+    while stack:
+        index = stack[-1]
+        if index in entered:  # what it needs lay above it on the stack
+            found[stack.pop()] = None
+        else:
+            entered.add(index)
+            stack += [one for one in reversed(before[index]) if one not in entered]
+    return list(found)
 
 
 def _names(names: tuple[str, ...] | None, field: str) -> tuple[str, ...]:

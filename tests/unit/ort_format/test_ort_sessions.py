@@ -13,6 +13,7 @@ from ort_models import CPU, mixed, run_in_onnxruntime, save_by_onnxruntime, with
 from small_models import feed, mlp, sandwich
 
 import ort_lite as ort
+from ctx_formats.onnx_model import GraphDef
 from ort_lite.model import loader
 from ort_lite.start.ort_conversion import write_ort_file
 
@@ -258,6 +259,35 @@ def test_dimensions_are_fixed_by_name_in_every_version(provider: str, version: s
         require_equal(session.run(None, fed), run_in_onnxruntime(data, fed))
         with pytest.raises(ort.InvalidArgument, match="invalid dimensions"):
             session.run(None, {"x": fed["x"][:2]})
+
+
+def test_nodes_of_bodies_that_onnxruntime_appended_are_read_in_order() -> None:
+    """onnxruntime has no kernel for float16 here, and inserts casts with the highest indices."""
+    proto = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (bool c, float16[2] x) => (float16[2] y)
+        {
+          y = If (c) <
+            then_branch = yes () => (float16[2] a) { s = Sinh (x)  n = Neg (s)  a = Sinh (n) },
+            else_branch = no () => (float16[2] b) { b = Identity (x) }
+          >
+        }
+        """
+    )
+    data = save_by_onnxruntime(proto)
+    fed = {"c": np.ones((), np.bool_), "x": np.array([0.5, -1], np.float16)}
+    expected = run_in_onnxruntime(data, fed)
+    for provider in (*CPU, OPENVINO):
+        with ort.InferenceSession(data, providers=[provider]) as session:
+            np.testing.assert_allclose(session.run(None, fed)[0], expected[0], rtol=1e-3)
+    (node,) = loader.load(data, ort.SessionOptions()).model.graph.nodes
+    known = {"c", "x"}
+    body = node.attributes["then_branch"].value
+    assert isinstance(body, GraphDef)
+    for inner in body.nodes:
+        assert known.issuperset(inner.inputs)
+        known.update(inner.outputs)
 
 
 @pytest.mark.parametrize("version", ["4", "6"])
