@@ -268,17 +268,17 @@ def _sort_indices(nodes: Mapping[int, Node], needs: Mapping[int, tuple[str, ...]
     before = {index: [makers[name] for name in needs[index] if name in makers] for index in ordered}
     if all(position[one] < position[index] for index in ordered for one in before[index]):
         return ordered
-    found: dict[int, None] = {}
+    order: dict[int, None] = {}
     entered: set[int] = set()
     stack = ordered[::-1]
     while stack:
         index = stack[-1]
         if index in entered:  # what it needs lay above it on the stack
-            found[stack.pop()] = None
+            order[stack.pop()] = None
         else:
             entered.add(index)
             stack += [one for one in reversed(before[index]) if one not in entered]
-    return list(found)
+    return list(order)
 
 
 def _names(names: tuple[str, ...] | None, field: str) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+_ARCHIVE_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
 IN_PLACE_KEYS = (
     "session.use_ort_model_bytes_directly",
     "session.use_ort_model_bytes_for_initializers",
@@ -82,12 +83,15 @@ def _find_choice(
 
 
 def _is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether a session's model is a folder with a manifest, or a URL."""
+    """Whether a session's model is a folder with a manifest, an archive by its name, or a URL."""
     if isinstance(source, str) and "://" in source:
         return True
-    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):  # noqa: PTH112 - a start goes without pathlib
+    if not isinstance(source, str | os.PathLike):
         return False
-    return os.path.exists(os.path.join(source, "manifest.json"))  # noqa: PTH110, PTH118 - as above
+    path = os.fspath(source)
+    if isinstance(path, str) and path.lower().endswith(_ARCHIVE_ENDINGS):
+        return os.path.isfile(path)  # noqa: PTH113 - a start goes without pathlib
+    return os.path.isdir(path) and os.path.exists(os.path.join(path, "manifest.json"))  # noqa: PTH110, PTH112, PTH118 - as above
 
 
 def _read_metadata(source: object, options: SessionOptions) -> ModelMetadata:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ component_option = click.option(
 )
 output_option = click.option(
     *("-o", "--output"), type=click.Path(path_type=Path),
-    help="Folder of the new package. Default: PACKAGE, replaced atomically.",
+    help="Folder or archive of the new package. Default: PACKAGE, replaced atomically.",
 )  # fmt: skip
 
 
@@ -44,16 +43,17 @@ output_option = click.option(
 def package() -> None:
     """Build, inspect, verify, prune and sign model packages.
 
-    A package is a folder with a model compiled for several devices, and its source. onnxruntime
-    reads the same format through its C API.
+    A package is a folder, or an archive of it, with a model compiled for several devices, and its
+    source. onnxruntime reads the same format through its C API.
     """
 
 
 @package.command(short_help="Build a package from a model.")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
-    *("-o", "--output"), type=click.Path(path_type=Path), required=True, help="Folder to write."
-)
+    *("-o", "--output"), type=click.Path(path_type=Path), required=True,
+    help="Folder to write, or archive: a name that ends in .zip, .tar, .tar.gz or .tgz.",
+)  # fmt: skip
 @click.option(
     *("-t", "--target", "targets"), multiple=True, metavar="[NAME=]EP[:DEVICE][,KEY=VALUE...]",
     help="Compile for this device, for example openvino:cpu, openvino:npu.4000 or opencl:gpu.",
@@ -136,12 +136,11 @@ def build(  # noqa: PLR0913 - one parameter an option
 @json_option
 def inspect(package: str, *, as_json: bool) -> ExitCode:
     """Show PACKAGE's components and variants. Opens no model and needs no SDK."""
-    from ort_lite.packages.model_package import open_package
+    from ort_lite.packages.model_package import open_package_at
     from ort_lite.packages.package_trust import describe_signers
-    from ort_lite.packages.remote_package import local_path
     from ort_lite.packages.verify_package import asset_uris
 
-    folder = open_package(local_path(package, {}, os.environ))
+    folder, _ = open_package_at(package, {})
     manifest, signers = folder.manifest, describe_signers(folder)
     if as_json:
         fields: dict[str, Any] = {
@@ -178,11 +177,10 @@ def inspect(package: str, *, as_json: bool) -> ExitCode:
 @json_option
 def verify(package: str, *, trust: Sequence[str], as_json: bool) -> ExitCode:
     """Compare PACKAGE's files with the digests that it records; exit code 4 if one differs."""
-    from ort_lite.packages.model_package import open_package
-    from ort_lite.packages.remote_package import local_path
+    from ort_lite.packages.model_package import open_package_at
     from ort_lite.packages.verify_package import find_problems, verify_signature
 
-    folder = open_package(local_path(package, {}, os.environ))
+    folder, _ = open_package_at(package, {}, whole=True)
     key = verify_signature(folder, "\n".join(trust) + "\n") if trust else ""
     problems = find_problems(folder)
     code = ExitCode.INVALID_GRAPH if problems else ExitCode.OK
@@ -236,14 +234,14 @@ def prune(
 
     The package is replaced in one step. Signatures are removed: sign it again.
     """
-    from ort_lite.packages.model_package import open_package
+    from ort_lite.packages.model_package import open_package, open_package_at
     from ort_lite.packages.verify_package import package_size
-    from ort_lite.packaging.build_package import require_replaceable
     from ort_lite.packaging.change_package import prune_package
+    from ort_lite.packaging.package_output import require_replaceable
 
     if bool(drop) == bool(keep):
         raise click.UsageError("name the variants to remove with --drop, or those to --keep")
-    folder = open_package(str(package))
+    folder, _ = open_package_at(str(package), {}, whole=True)
     names = [v.name for one in folder.manifest.components for v in one.variants]
     unknown = sorted(set(keep) - set(names))
     if unknown:
@@ -254,7 +252,7 @@ def prune(
         require_replaceable(output, force=False)
     before, target = package_size(folder), output or package
     left = prune_package(package, target, drop or set(names) - set(keep))
-    after = package_size(open_package(str(target)))
+    after = target.stat().st_size if target.is_file() else package_size(open_package(str(target)))
     if as_json:
         print_json({"package": str(target), "variants": list(left), "bytes": after})
         return ExitCode.OK
@@ -279,8 +277,8 @@ def sign(
     as_json: bool,
 ) -> ExitCode:
     """Sign PACKAGE: each model, and the list of all files. Verifies digests first."""
-    from ort_lite.packaging.build_package import require_replaceable
     from ort_lite.packaging.change_package import sign_package
+    from ort_lite.packaging.package_output import require_replaceable
 
     if output is not None:
         require_replaceable(output, force=False)

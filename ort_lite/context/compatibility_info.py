@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError
+from ctx_formats.errors import FormatError, Reason
 from ctx_formats.model_file import read_model_file
 from ctx_formats.model_reader import read_model
 from ctx_formats.stamped_file import StampedFile
 from ort_lite.ep.interface import (
+    Compatibility,
     CompiledModelCompatibility,
     SupportsEpContext,
     SupportsPayloadIdentity,
@@ -110,22 +111,26 @@ def get_model_compatibility_for_ep_devices(
         raise _invalid_argument(where, f"No valid factory found for execution provider '{name}'.")
     ep = catalog.open_provider(entry, options)
     try:
-        return _judge(ep, compatibility_info)
+        return judge_compatibility_info(ep, compatibility_info).verdict
     finally:
         ep.release()
 
 
-def _judge(ep: ExecutionProvider, info: str) -> CompiledModelCompatibility:
-    """An EP that cannot take its own text apart has said all with it: equal or not."""
+def judge_compatibility_info(ep: ExecutionProvider, info: str) -> Compatibility:
+    """The verdict of an open EP on a compatibility text; EP_NOT_APPLICABLE if it keeps no models.
+
+    An EP that cannot take its own text apart has said all with it: equal or not.
+    """
     if not isinstance(ep, SupportsEpContext):
-        return CompiledModelCompatibility.EP_NOT_APPLICABLE
+        return Compatibility(CompiledModelCompatibility.EP_NOT_APPLICABLE)
     if isinstance(ep, SupportsPayloadIdentity):
         recorded = ep.identity_of_info(info)
         if recorded is not None:
-            return ep.check_compatibility(recorded).verdict
+            return ep.check_compatibility(recorded)
     elif info == ep.compatibility_info():
-        return CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL
-    return CompiledModelCompatibility.EP_UNSUPPORTED
+        return Compatibility(CompiledModelCompatibility.EP_SUPPORTED_OPTIMAL)
+    message = f"{ep.name} says that models compiled with '{info[:200]}' do not run here"
+    return Compatibility(CompiledModelCompatibility.EP_UNSUPPORTED, Reason.VENDOR_REJECTED, message)
 
 
 def _info(data: memoryview, ep_type: str, label: str) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.package_manifest import ASSETS_FOLDER
 from ctx_formats.package_reader import read_package
 from ort_lite.options import SessionOptions
-from ort_lite.packages.remote_package import local_path
+from ort_lite.packages.package_copy import PackageCopy, open_copy
 from ort_lite.packages.variant_verdict import SCORES, VariantJudge, VariantVerdict
 from ort_lite.providers.provider_list import choose_requests, read_requests
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
@@ -17,7 +19,7 @@ from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_formats.package_manifest import PackageComponent
+    from ctx_formats.package_manifest import PackageComponent, PackageVariant
     from ctx_formats.package_reader import PackageFolder
     from ort_lite.model.info import ModelMetadata
     from ort_lite.providers.provider_list import ProviderRequest
@@ -83,11 +85,13 @@ class PackageSelection:
 class ModelPackage:
     """A model package; `InferenceSession(package)` loads the variant that fits this machine.
 
-    The package's folder is only read. The manifest is read once, when this object is created.
+    The package's folder is only read. The manifest is read once, when this object is created. Of
+    a package in an archive or behind a URL, the files of a variant are copied into the cache folder
+    when the variant is judged or loaded.
 
     Attributes:
-        source: The folder or URL as it was named.
-        path: The folder.
+        source: The folder, archive or URL as it was named.
+        path: The folder, or that of the copy.
         folder: The package as it was read.
         component: The component that sessions load.
     """
@@ -102,20 +106,19 @@ class ModelPackage:
         """Read the package's manifest.
 
         Args:
-            path: The package's folder, or a URL that fsspec opens, from which the package is
-                copied into the cache folder.
+            path: The package's folder, a zip or tar archive of it, or a URL that fsspec opens.
             component: Name of the component; "" for the only one.
-            config: Session entries that name the cache folder for a URL.
+            config: Session entries that name the cache folder for copies.
 
         Raises:
             NoSuchFile: There is no such folder, or no manifest in it.
             InvalidGraph: It is not a package, with the reason.
             InvalidArgument: There is no such component, or several and none is named.
-            Fail: The URL cannot be opened or copied.
+            Fail: The URL or archive cannot be opened or copied.
         """
         self.source = os.fspath(path)
-        self.path = local_path(self.source, config or {}, os.environ)
-        self.folder: PackageFolder = open_package(self.path)
+        self.folder, self._copy = open_package_at(self.source, config or {})
+        self.path = self.folder.root if self._copy is not None else self.source
         self.component: PackageComponent = _choose_component(self.folder, component)
 
     def __fspath__(self) -> str:
@@ -154,7 +157,7 @@ class ModelPackage:
         self, options: SessionOptions, requests: Sequence[ProviderRequest]
     ) -> PackageSelection:
         """As `select`, for the providers that `choose_requests` returns."""
-        judge = VariantJudge(options, requests)
+        judge = VariantJudge(options, requests, self._fetch if self._copy is not None else None)
         verdicts = tuple(judge.judge(variant) for variant in self.component.variants)
         order = [request.name for request in requests]
         valid = [verdict for verdict in verdicts if verdict.is_valid]
@@ -165,11 +168,62 @@ class ModelPackage:
             package=self.source, component=self.component.name, verdicts=verdicts, chosen=chosen
         )
 
+    def fetch_variant(self, name: str) -> None:
+        """Copy the files of a variant here, if the package is an archive or behind a URL.
+
+        Raises:
+            Fail: They cannot be copied.
+        """
+        for variant in self.component.variants:
+            if variant.name == name:
+                self._fetch(variant)
+
+    def _fetch(self, variant: PackageVariant) -> None:
+        if self._copy is None:
+            return
+        if not variant.folder:  # its files are among those of other variants
+            self._copy.fetch_all()
+            return
+        named = (variant.folder, variant.model_path, *variant.session_options.values())
+        inside = os.path.join(self.folder.root, "")  # noqa: PTH118 - a path of the reader
+        places = set()
+        for path in named:
+            if path.startswith(inside):
+                parts = Path(path[len(inside) :]).parts
+                places.add("/".join(parts[:2] if parts[0] == ASSETS_FOLDER else parts))
+        self._copy.fetch(places)
+
     def _no_metadata(self) -> ModelMetadata:
         raise InvalidArgument(
             "a delegate selects devices by the metadata of one model, and a package has several: "
             "name providers, or set a policy"
         )
+
+
+def open_package_at(
+    source: str, config: Mapping[str, str], *, whole: bool = False
+) -> tuple[PackageFolder, PackageCopy | None]:
+    """The package in a folder, in an archive or behind a URL, and its copy if it is no folder.
+
+    Args:
+        source: Folder, archive or URL.
+        config: Session entries that name the cache folder for copies.
+        whole: Whether all files of a copy are needed.
+
+    Raises:
+        OrtLiteError: As ModelPackage.
+    """
+    copy = open_copy(source, config, os.environ)
+    if copy is None:
+        return open_package(source), None
+    if whole:
+        copy.fetch_all()
+    try:
+        return open_package(str(copy.folder)), copy
+    except (NoSuchFile, InvalidGraph):  # a large file may describe a component
+        if whole:
+            raise
+    return open_package_at(source, config, whole=True)
 
 
 def open_package(path: str) -> PackageFolder:

@@ -76,7 +76,9 @@ def start_from_package(
     selection = package.select_for(options, requests)
     if selection.chosen is not None:
         return _start_variant(selection.chosen, selection, chosen_options)
-    return _fall_back(mode, selection, chosen_options, named)
+    source_model = _choose_source(mode, selection)
+    package.fetch_variant(source_model.variant)
+    return _fall_back(mode, source_model, selection, chosen_options, named)
 
 
 def _start_variant(
@@ -93,12 +95,8 @@ def _start_variant(
     )
 
 
-def _fall_back(
-    mode: str,
-    selection: PackageSelection,
-    options: SessionOptions,
-    named: Sequence[ProviderRequest],
-) -> PackageStart:
+def _choose_source(mode: str, selection: PackageSelection) -> VariantVerdict:
+    """The source model, where the options allow it."""
     source = next((v for v in selection.verdicts if v.role == SOURCE and v.reason is None), None)
     if source is None:
         raise NoSuitableVariant(selection, "build the package for this machine as well")
@@ -108,6 +106,16 @@ def _fall_back(
             f"set {FALLBACK_KEY} to compile, background or cpu, which use the package's source "
             "model, or build the package for this machine as well",
         )
+    return source
+
+
+def _fall_back(
+    mode: str,
+    source: VariantVerdict,
+    selection: PackageSelection,
+    options: SessionOptions,
+    named: Sequence[ProviderRequest],
+) -> PackageStart:
     options = with_entries(options, source.session_options)
     entries = {} if mode == CPU else {CACHE_KEY: "1"}
     if mode == BACKGROUND:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError, Reason
 from ort_lite.check import NodeVerdict, check_compatibility
+from ort_lite.context.compatibility_info import judge_compatibility_info
 from ort_lite.context.keys import SUBOPTIMAL_KEY
-from ort_lite.ep.interface import CompiledModelCompatibility
+from ort_lite.ep.interface import Compatibility, CompiledModelCompatibility
+from ort_lite.packages.package_copy import PackageUnreachable
 from ort_lite.packages.variant_notes import SOURCE, VariantNotes, read_notes_of
 from ort_lite.providers import catalog
 from ort_lite.status import EPFail, InvalidGraph, OrtLiteError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_formats.package_manifest import PackageVariant
     from ort_lite.options import SessionOptions
@@ -93,14 +95,21 @@ class VariantVerdict:
 class VariantJudge:
     """Judges variants for the execution providers that a session would have."""
 
-    def __init__(self, options: SessionOptions, requests: Sequence[ProviderRequest]) -> None:
+    def __init__(
+        self,
+        options: SessionOptions,
+        requests: Sequence[ProviderRequest],
+        fetch: Callable[[PackageVariant], None] | None = None,
+    ) -> None:
         """Judge nothing yet.
 
         Args:
             options: Of the session.
             requests: Its providers with their options, in order.
+            fetch: Brings the files of a variant here that may run here; None if all are here.
         """
         self._options = options
+        self._fetch = fetch
         self._requests = {request.name: request for request in requests}
         explicit = {request.name for request in requests if request.explicit}
         self._cpu_only = explicit == {catalog.DEFAULT_PROVIDER}
@@ -117,6 +126,8 @@ class VariantJudge:
             return self._judge_model(variant, notes)
         except FormatError as exc:
             return _verdict(variant, notes, refusal=(exc.reason, str(exc), ""))
+        except PackageUnreachable:
+            raise  # says nothing of the variant
         except OrtLiteError as exc:
             reason = exc.reason if isinstance(exc, InvalidGraph) else None
             hint = exc.hint if isinstance(exc, InvalidGraph) else ""
@@ -136,7 +147,7 @@ class VariantJudge:
             return Reason.DEVICE_MISSING, f"the session does not use {variant.ep}", hint
         if not variant.model_path:
             return Reason.FORMAT, "executor_info['ort'] names no model_file", ""
-        if not os.path.isfile(variant.model_path):  # noqa: PTH113 - a path of the reader
+        if self._fetch is None and not os.path.isfile(variant.model_path):  # noqa: PTH113 - a path of the reader
             return Reason.MISSING_PAYLOAD, f"{variant.model_path} does not exist", ""
         catalog.require_present(variant.ep)
         return None
@@ -153,6 +164,12 @@ class VariantJudge:
             message = f"{variant.ep} finds no {kind} on this machine"
             return _verdict(variant, notes, refusal=(Reason.DEVICE_MISSING, message, hint))
         options = {**own, **self._requests[variant.ep].options}
+        if self._fetch is not None:
+            by_info = self._judge_info(variant, options)
+            if by_info.verdict is UNSUPPORTED:
+                refusal = (by_info.reason or Reason.VENDOR_REJECTED, by_info.message, by_info.hint)
+                return _verdict(variant, notes, refusal=refusal, provider_options=options)
+            self._fetch(variant)
         others = [(r.name, r.options) for r in self._requests.values() if r.name != variant.ep]
         nodes = check_compatibility(
             variant.model_path,
@@ -160,6 +177,16 @@ class VariantJudge:
             [(variant.ep, options), *others],
         )
         return self._summarize(variant, notes, nodes, options)
+
+    def _judge_info(self, variant: PackageVariant, options: Mapping[str, str]) -> Compatibility:
+        """The verdict on the manifest's compatibility text, before any file is fetched."""
+        if not variant.compatibility_string:
+            return Compatibility(PLAIN)
+        ep = catalog.open_provider(catalog.entries()[variant.ep], options)
+        try:
+            return judge_compatibility_info(ep, variant.compatibility_string)
+        finally:
+            ep.release()
 
     def _summarize(
         self,

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.atomic_folder import replace_folder
 from ctx_formats.directory_digest import asset_uri
 from ctx_formats.lean_dataclass import dataclass, field, replace
 from ctx_formats.package_manifest import (
@@ -26,6 +25,7 @@ from ctx_formats.temporary_files import temporary_folder
 from ort_lite.model.loader import WEIGHTS_FOLDER
 from ort_lite.options import SessionOptions
 from ort_lite.packages.variant_notes import SOURCE, VariantNotes
+from ort_lite.packaging.package_output import replace_package, require_replaceable
 from ort_lite.packaging.package_source import PackageSource, read_source
 from ort_lite.session import InferenceSession
 from ort_lite.status import Fail, InvalidArgument
@@ -84,7 +84,7 @@ class BuiltPackage:
     """A package that was written.
 
     Attributes:
-        path: Its folder.
+        path: Its folder or archive.
         variants: Names, in the order of the manifest.
         size: Bytes of all files.
         shared: Bytes that variants share and that were written once.
@@ -106,7 +106,7 @@ def build_package(
 
     Args:
         plan: Everything that goes in.
-        output: The package's folder.
+        output: The package's folder, or archive by its name.
         force: Whether an existing package gives way.
         progress: Called with what is going on.
 
@@ -124,24 +124,10 @@ def build_package(
         variants = _name_all(named)
         progress(f"writing {output}")
         try:
-            with replace_folder(output.absolute(), replace=force) as folder:
+            with replace_package(output, replace=force) as folder:
                 return replace(_write(plan, variants, folder), path=output)
         except OSError as exc:
             raise Fail(f"the package {output} cannot be written: {exc}") from exc
-
-
-def require_replaceable(output: Path, *, force: bool) -> None:
-    """Check that a package may be written to `output`.
-
-    Raises:
-        InvalidArgument: Something is there, and it is not a package or must stay.
-    """
-    if not (output.exists() or output.is_symlink()):
-        return
-    if not (output / MANIFEST).is_file():
-        raise InvalidArgument(f"{output} exists and is not a model package: name another folder")
-    if not force:
-        raise InvalidArgument(f"{output} exists already: --force replaces it")
 
 
 def _compile_all(

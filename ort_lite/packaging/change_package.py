@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from ctx_formats.atomic_folder import replace_folder
 from ctx_formats.atomic_write import write_file
 from ctx_formats.directory_digest import digest_file, list_files
 from ctx_formats.errors import FormatError
@@ -26,10 +25,11 @@ from ctx_formats.package_paths import ASSET_URI
 from ctx_formats.package_signature import SIGNATURE_FILE, PackageSignature, encode_signatures
 from ort_lite.context.signing import sign_file
 from ort_lite.options import SessionOptions
-from ort_lite.packages.model_package import open_package
+from ort_lite.packages.model_package import open_package, open_package_at
 from ort_lite.packages.package_trust import sign_file_entry, signable_files
 from ort_lite.packages.variant_notes import read_notes_of
 from ort_lite.packages.verify_package import find_problems
+from ort_lite.packaging.package_output import replace_package
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def prune_package(path: Path, output: Path, drop: Collection[str]) -> tuple[str,
 
     Args:
         path: The package.
-        output: The new package's folder; `path` replaces it in one step.
+        output: The new package's folder or archive; `path` is replaced in one step.
         drop: Names of variants, in any component.
 
     Returns:
@@ -56,7 +56,7 @@ def prune_package(path: Path, output: Path, drop: Collection[str]) -> tuple[str,
             and its files lie elsewhere.
         Fail: The package cannot be written.
     """
-    package = open_package(str(path))
+    package, _ = open_package_at(str(path), {}, whole=True)
     manifest = _require_portable(package)
     names = [v.name for one in manifest.components for v in one.variants]
     unknown = sorted(set(drop) - set(names))
@@ -84,7 +84,7 @@ def sign_package(path: Path, output: Path, signer: Signer) -> PackageSignature:
 
     Args:
         path: The package.
-        output: The signed package's folder; `path` replaces it in one step.
+        output: The signed package's folder or archive; `path` is replaced in one step.
         signer: The key.
 
     Raises:
@@ -92,7 +92,7 @@ def sign_package(path: Path, output: Path, signer: Signer) -> PackageSignature:
         OrtLiteError: A model cannot be signed.
         Fail: The package cannot be written.
     """
-    package = open_package(str(path))
+    package, _ = open_package_at(str(path), {}, whole=True)
     _require_portable(package)
     problems = find_problems(package)
     if problems:
@@ -102,7 +102,7 @@ def sign_package(path: Path, output: Path, signer: Signer) -> PackageSignature:
             reason=first.reason,
         )
     try:
-        with replace_folder(output.absolute(), replace=True) as folder:
+        with replace_package(output, replace=True) as folder:
             _copy_tree(package.root, folder)
             (folder / SIGNATURE_FILE).unlink(missing_ok=True)
             return _sign_copy(folder, signer)
@@ -196,7 +196,7 @@ def _rewrite(
 ) -> None:
     """Write the folders of `variants`, the shared ones of `uris`, and the manifest."""
     try:
-        with replace_folder(output.absolute(), replace=True) as folder:
+        with replace_package(output, replace=True) as folder:
             for variant in variants:
                 if variant.folder:
                     place = Path(variant.folder).relative_to(package.root)

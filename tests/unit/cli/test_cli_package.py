@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from built_packages import NPUS, OPENVINO, npu_contexts, tree
+from signed_models import make_key
 from small_models import mlp
 
 from ort_lite.cli.exit_codes import ExitCode
@@ -161,3 +162,29 @@ def test_rows_of_a_matrix_become_variants(model: Path, invoke: Invoke) -> None:
     assert result.code == ExitCode.OK, result.err
     assert "source" in result.json["variants"]
     assert "openvino-npu-4000" in " ".join(result.json["skipped_rows"])
+
+
+def test_packages_are_built_changed_and_verified_as_archives(
+    model: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORT_LITE_CACHE_DIR", str(model.parent / "cache"))
+    make_key(model.parent, "release")
+    assert invoke("package", "build", model, "-o", "p.zip", "-t", "openvino:cpu").code == 0
+    again = invoke("package", "build", model, "-o", "p.zip", "-t", "openvino:cpu")
+    assert "p.zip exists already: --force replaces it" in again.err
+    assert invoke("package", "sign", "p.zip", "--key", "release.key").code == 0
+    assert "signed by" in invoke("package", "verify", "p.zip", "--trust", "release.pub").out
+    pruned = invoke("package", "prune", "p.zip", "--keep", "openvino-cpu", "-o", "q.tar.gz")
+    assert pruned.out.startswith("q.tar.gz: openvino-cpu;")
+    assert "openvino-cpu" in invoke("package", "inspect", "q.tar.gz").out
+    chosen = invoke("package", "select", "q.tar.gz", "--ep", "openvino")
+    assert chosen.out.startswith("q.tar.gz, component model: openvino-cpu")
+    assert sorted(path.name for path in model.parent.glob("[pq].*")) == ["p.zip", "q.tar.gz"]
+
+
+def test_a_file_that_is_no_package_is_not_replaced(model: Path, invoke: Invoke) -> None:
+    Path("p.zip").write_bytes(b"a diary")
+    result = invoke("package", "build", model, "-o", "p.zip", "--force")
+    assert result.code != 0
+    assert "is not a model package" in result.err
+    assert Path("p.zip").read_bytes() == b"a diary"

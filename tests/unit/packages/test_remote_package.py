@@ -35,7 +35,7 @@ def url(tmp_path: Path) -> str:
 
 
 def copies(cache: Path) -> list[Path]:
-    return sorted((cache / "packages").iterdir())
+    return sorted(path for path in (cache / "packages").iterdir() if path.is_dir())
 
 
 def test_a_package_is_copied_once(url: str, tmp_path: Path) -> None:
