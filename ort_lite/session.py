@@ -82,7 +82,7 @@ def _find_choice(
     return find_choice(source, options, requests, disabled)
 
 
-def _is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
+def is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether a session's model is a folder with a manifest, an archive by its name, or a URL."""
     if isinstance(source, str) and "://" in source:
         return True
@@ -252,7 +252,7 @@ class InferenceSession(RunForms):
         """
         source: object = self._origin
         notes: tuple[str, ...] = ()
-        if _is_package(source):
+        if is_package(source):
             from ort_lite.packages.session_start import start_from_package  # noqa: PLC0415 - lazy: rare
 
             chosen = start_from_package(source, options, named)

@@ -157,9 +157,16 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
 
     Finds damaged, missing and misplaced payloads before any vendor SDK is imported. No payload is
     passed to an SDK, except in a child process if session.ep_context_probe is set: exit code 7 if
-    that process crashes.
+    that process crashes. Of a model package, shows the verdict on each variant, as
+    `ort-lite package select` does.
     """
     from ort_lite.check import check_compatibility
+    from ort_lite.session import is_package
+
+    if is_package(model):
+        from ort_lite.cli.package import report_selection
+
+        return report_selection(str(model), "", choice, as_json=as_json)
 
     with progress(f"checking {model.name}"):
         verdicts = check_compatibility(model, choice.session_options(), choice.providers)

@@ -206,14 +206,7 @@ def select(package: str, *, component: str, choice: SessionChoice, as_json: bool
 
     Judges as `ort-lite check` does: no payload is passed to an SDK.
     """
-    from ort_lite.packages.model_package import ModelPackage
-
-    selection = ModelPackage(package, component).select(choice.session_options(), choice.providers)
-    if as_json:
-        print_json(selection.to_json())
-    else:
-        _print_selection(selection)
-    return ExitCode.OK if selection.chosen is not None else ExitCode.INVALID_GRAPH
+    return report_selection(package, component, choice, as_json=as_json)
 
 
 @package.command(short_help="Remove variants from a package.")
@@ -290,6 +283,20 @@ def sign(
         return ExitCode.OK
     print_line(f"{target}: signed with key {record.key_id}, {count_text(len(files) + 1, 'file')}")
     return ExitCode.OK
+
+
+def report_selection(
+    package: str, component: str, choice: SessionChoice, *, as_json: bool
+) -> ExitCode:
+    """Print the verdicts on a package's variants; INVALID_GRAPH if none may run here."""
+    from ort_lite.packages.model_package import ModelPackage
+
+    selection = ModelPackage(package, component).select(choice.session_options(), choice.providers)
+    if as_json:
+        print_json(selection.to_json())
+    else:
+        _print_selection(selection)
+    return ExitCode.OK if selection.chosen is not None else ExitCode.INVALID_GRAPH
 
 
 def _print_selection(selection: PackageSelection) -> None:

@@ -412,9 +412,14 @@ def _path_of(source: object) -> str | None:
     if not isinstance(path, str):
         raise TypeError(f"Unable to load from type '{type(source)}'")
     if os.path.isdir(path or os.curdir):
-        raise InvalidArgument(
-            f"The model path is a directory: {path}. Give the path of a model file."
+        is_package = os.path.isfile(os.path.join(path, "manifest.json"))
+        advice = (
+            "It is a model package: give the path of one of its models, which ort-lite package "
+            "inspect lists."
+            if is_package
+            else "Give the path of a model file."
         )
+        raise InvalidArgument(f"The model path is a directory: {path}. {advice}")
     return path
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass
 from ctx_formats.package_manifest import ASSETS_FOLDER
 from ctx_formats.package_reader import read_package
 from ort_lite.options import SessionOptions
-from ort_lite.packages.package_copy import PackageCopy, open_copy
+from ort_lite.packages.package_files import is_archive, is_url
 from ort_lite.packages.variant_verdict import SCORES, VariantJudge, VariantVerdict
 from ort_lite.providers.provider_list import choose_requests, read_requests
 from ort_lite.status import Fail, InvalidArgument, InvalidGraph, NoSuchFile
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ctx_formats.package_manifest import PackageComponent, PackageVariant
     from ctx_formats.package_reader import PackageFolder
     from ort_lite.model.info import ModelMetadata
+    from ort_lite.packages.package_copy import PackageCopy
     from ort_lite.providers.provider_list import ProviderRequest
 
 COMPONENT_KEY = "session.package_component"
@@ -213,9 +214,11 @@ def open_package_at(
     Raises:
         OrtLiteError: As ModelPackage.
     """
-    copy = open_copy(source, config, os.environ)
-    if copy is None:
+    if not is_url(source) and not (is_archive(source) and Path(source).is_file()):
         return open_package(source), None
+    from ort_lite.packages.package_copy import open_copy  # noqa: PLC0415 - lazy: rare
+
+    copy = open_copy(source, config, os.environ)
     if whole:
         copy.fetch_all()
     try:

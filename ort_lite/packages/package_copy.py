@@ -23,14 +23,13 @@ from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, FOLDER_KEY
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.packages.package_files import (
     ZIP_ENDING,
+    PackageUnreachable,
     TarFiles,
     UrlFiles,
     ZipFiles,
-    is_archive,
     is_url,
     refuse_damage,
 )
-from ort_lite.status import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -41,10 +40,6 @@ PACKAGES_FOLDER = "packages"
 SMALL_BYTES = 1 << 16
 """Files up to this size are copied at once."""
 _CHUNK = 1 << 20
-
-
-class PackageUnreachable(Fail):
-    """A package's file cannot be fetched from where the package is."""
 
 
 class PackageCopy:
@@ -152,8 +147,8 @@ class PackageCopy:
 
 def open_copy(
     source: str, config: Mapping[str, str], environment: Mapping[str, str]
-) -> PackageCopy | None:
-    """The copy of a package behind a URL or in an archive; None for a folder.
+) -> PackageCopy:
+    """The copy of a package behind a URL or in an archive.
 
     Args:
         source: As a session got it.
@@ -163,8 +158,6 @@ def open_copy(
     Raises:
         OrtLiteError: As PackageCopy.
     """
-    if not is_url(source) and not (is_archive(source) and Path(source).is_file()):
-        return None
     folder = config.get(FOLDER_KEY) or environment.get(CACHE_FOLDER_VARIABLE)
     return PackageCopy(source, Path(folder or user_cache_folder(environment)).absolute())
 

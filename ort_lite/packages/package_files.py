@@ -24,6 +24,10 @@ _MISSING = (
 )
 
 
+class PackageUnreachable(Fail):
+    """A package's file cannot be fetched from where the package is."""
+
+
 class PackageFiles(Protocol):
     """Files by their names relative to the package, with "/" between the parts."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctx_formats.errors import FormatError, Reason
+from ctx_formats.lean_dataclass import dataclass
 from ort_lite.check import NodeVerdict, check_compatibility
 from ort_lite.context.compatibility_info import judge_compatibility_info
 from ort_lite.context.keys import SUBOPTIMAL_KEY
 from ort_lite.ep.interface import Compatibility, CompiledModelCompatibility
-from ort_lite.packages.package_copy import PackageUnreachable
+from ort_lite.packages.package_files import PackageUnreachable
 from ort_lite.packages.variant_notes import SOURCE, VariantNotes, read_notes_of
 from ort_lite.providers import catalog
 from ort_lite.status import EPFail, InvalidGraph, OrtLiteError

@@ -49,7 +49,7 @@ def replace_package(output: Path, *, replace: bool) -> Iterator[Path]:
     with temporary_folder(f".{output.name}.", parent=output.parent) as folder_name:
         yield Path(folder_name)
         with create_sibling_file(output) as (file, temporary):
-            write_archive(folder_name, file, output.name)
+            _write_archive(folder_name, file, output.name)
         publish(temporary, output, replace=replace)
 
 
@@ -67,7 +67,7 @@ def require_replaceable(output: Path, *, force: bool) -> None:
         raise InvalidArgument(f"{output} exists already: --force replaces it")
 
 
-def write_archive(folder: str, file: IO[bytes], name: str) -> None:
+def _write_archive(folder: str, file: IO[bytes], name: str) -> None:
     """Write the files below a folder as an archive of the kind that `name` ends in."""
     files = list_files(folder)
     ordered = {MANIFEST: files[MANIFEST], **dict(sorted(files.items()))}

@@ -188,3 +188,16 @@ def test_a_file_that_is_no_package_is_not_replaced(model: Path, invoke: Invoke) 
     assert result.code != 0
     assert "is not a model package" in result.err
     assert Path("p.zip").read_bytes() == b"a diary"
+
+
+def test_check_judges_a_package_and_other_commands_name_inspect(
+    package: str, invoke: Invoke
+) -> None:
+    checked = invoke("check", package, "--ep", "openvino")
+    selected = invoke("package", "select", package, "--ep", "openvino")
+    assert (checked.code, checked.out) == (selected.code, selected.out)
+    assert checked.code == ExitCode.OK
+    inspected = invoke("inspect", package)
+    assert inspected.code != ExitCode.OK
+    assert "It is a model package" in inspected.err
+    assert "package inspect" in inspected.err
