@@ -72,7 +72,7 @@ _HOMES = {
     "ort_lite.packages.variant_verdict": ("VariantVerdict",),
     "ort_lite.planning.assignment_info": ("OrtEpAssignedNode", "OrtEpAssignedSubgraph"),
     "ort_lite.providers.catalog": ("get_all_providers", "get_available_providers"),
-    "ort_lite.providers.device_policy": ("OrtExecutionProviderDevicePolicy",),
+    "ort_lite.providers.device_policy": ("MeasuredPolicy", "OrtExecutionProviderDevicePolicy"),
     "ort_lite.providers.devices": (
         "OrtEpDevice",
         "OrtHardwareDevice",
@@ -178,6 +178,7 @@ if TYPE_CHECKING:
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph as OrtEpAssignedSubgraph
     from ort_lite.providers.catalog import get_all_providers as get_all_providers
     from ort_lite.providers.catalog import get_available_providers as get_available_providers
+    from ort_lite.providers.device_policy import MeasuredPolicy as MeasuredPolicy
     from ort_lite.providers.device_policy import (
         OrtExecutionProviderDevicePolicy as OrtExecutionProviderDevicePolicy,
     )

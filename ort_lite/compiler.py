@@ -40,7 +40,7 @@ from ort_lite.shortages import shortage_as_status
 from ort_lite.start.load_request import LoadClock, LoadRequest
 from ort_lite.start.optimized_model import optimized_model
 from ort_lite.start.prepare_model import compile_model
-from ort_lite.status import Fail, InvalidGraph, OrtLiteError, load_canceled
+from ort_lite.status import Fail, InvalidArgument, InvalidGraph, OrtLiteError, load_canceled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -266,6 +266,11 @@ class ModelCompiler:
         self, loaded: LoadedModel, target: ContextTarget
     ) -> Iterator[tuple[PreparedModel, Mapping[str, Mapping[str, str]]]]:
         """The compiled model, and the provider options that its EPs were opened with."""
+        if self._options.selects_by_runs and not self._options.has_providers():
+            raise InvalidArgument(
+                "the policy FASTEST measures runs of a session, and ModelCompiler runs nothing: "
+                "name an execution provider, or set another policy"
+            )
         free = not self._options.has_providers() and not self._options.selects_devices
         named = [ProviderRequest(DEFAULT_PROVIDER, {}, explicit=False)] if free else []
         requests = choose_requests(self._options, named, lambda: ModelMetadata.of(loaded.model))

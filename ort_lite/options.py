@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from ort_lite.ep.kernels import KernelDef
     from ort_lite.execution.values import OrtValue
     from ort_lite.model.added_initializers import AddedInitializers, Buffer
-    from ort_lite.providers.device_policy import Delegate, OrtExecutionProviderDevicePolicy
+    from ort_lite.providers.device_policy import (
+        Delegate,
+        MeasuredPolicy,
+        OrtExecutionProviderDevicePolicy,
+    )
     from ort_lite.providers.devices import OrtEpDevice
 
     Progress = Callable[[str, int, int], None]
@@ -131,7 +135,9 @@ class SessionOptions:
     _group: SessionGroup | None = field(default=None, repr=False)
     _progress: Progress | None = field(default=None, repr=False)
     _kernels: list[KernelDef] = field(default_factory=list, repr=False)
-    _policy: OrtExecutionProviderDevicePolicy | None = field(default=None, repr=False)
+    _policy: OrtExecutionProviderDevicePolicy | MeasuredPolicy | None = field(
+        default=None, repr=False
+    )
     _delegate: Delegate | None = field(default=None, repr=False)
     _weights: AddedInitializers | None = field(default=None, repr=False)
 
@@ -199,8 +205,10 @@ class SessionOptions:
         options, argument = provider_options or {}, "add_provider_for_devices"
         self.add_provider(*chosen_provider(ep_devices, options, argument=argument))
 
-    def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy) -> None:
-        """Choose execution providers by their devices, where the user names none."""
+    def set_provider_selection_policy(
+        self, policy: OrtExecutionProviderDevicePolicy | MeasuredPolicy
+    ) -> None:
+        """Choose execution providers by their devices or by runs, where the user names none."""
         self._policy, self._delegate = policy, None
 
     def set_provider_selection_policy_delegate(self, delegate: Delegate) -> None:
@@ -218,9 +226,14 @@ class SessionOptions:
         return self._policy is not None or self._delegate is not None
 
     @property
-    def selection_policy(self) -> OrtExecutionProviderDevicePolicy | None:
+    def selection_policy(self) -> OrtExecutionProviderDevicePolicy | MeasuredPolicy | None:
         """The policy, where one is set."""
         return self._policy
+
+    @property
+    def selects_by_runs(self) -> bool:
+        """Whether the policy is FASTEST: a session compiles for each device and measures."""
+        return self._policy is not None and self._policy.name == "FASTEST"
 
     @property
     def selection_delegate(self) -> Delegate | None:

@@ -43,6 +43,7 @@ def start_on_cpu(
         options.add_session_config_entry(key, "0")
     strict = Fallback(enabled=False)
     again = replace(first, options=options, clock=LoadClock(), fallback=strict, sdks_loaded=True)
+    again = replace(again, measured=False)
     requests = with_threads(read_requests(DEFAULT_PROVIDER, None), options.intra_op_num_threads)
     try:
         state = again.load(path_or_bytes, requests)

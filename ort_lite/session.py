@@ -213,7 +213,8 @@ class InferenceSession(RunForms):
         if chosen_before and source is self._origin:
             choice = _find_choice(source, options, requests, self._disabled)
         loaded = begun
-        if not held and (chosen_before or not named):
+        measured = not named and options.selects_by_runs and not options.has_providers()
+        if not held and (chosen_before or not named) and (choice or not measured):
             loaded = provider_list.begin_all(choice.pick(requests) if choice else requests)
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
@@ -226,6 +227,7 @@ class InferenceSession(RunForms):
             fallback=fallback,
             sdks_loaded=loaded,
             sdks_held=held,
+            measured=measured,
         )
         self._log_scope = scope_of(options)
         try:

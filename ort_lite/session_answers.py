@@ -96,7 +96,9 @@ class SessionAnswers(ABC):
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Options that each provider was opened with."""
-        options = self._state.provider_options
+        model = self._state.model
+        options = model.provider_options if model is not None else None
+        options = options or self._state.provider_options
         return {name: dict(options.get(name, {})) for name in self.get_providers()}
 
     def get_session_options(self) -> SessionOptions:
@@ -109,11 +111,12 @@ class SessionAnswers(ABC):
         from ort_lite.planning import explain  # noqa: PLC0415 - lazy: rare
 
         model, background = self._present(), self.background_compile()
+        compiling = () if background.state == "off" else (str(background),)
         return explain.report(
             model.prepared,
             model=model.loaded.description,
             providers=tuple(self.get_providers()),
-            notes=(*self._state.notes, *(() if background.state == "off" else (str(background),))),
+            notes=(*self._state.notes, *model.notes, *compiling),
             transforms=model.transforms,
             signed_by=describe_signatures(signatures_named(model.loaded)),
         )

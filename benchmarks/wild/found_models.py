@@ -17,7 +17,7 @@ import onnxruntime
 from benchmarks.harness.samples import Sample, make_sample
 from ort_lite.cli.arrays import random_feed
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.shape_guess import guessed_shape
+from ort_lite.model.shape_guess import guessed_shape
 
 # isort: split
 # samples.py puts tests/ on the path.

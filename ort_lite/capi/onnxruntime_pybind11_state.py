@@ -16,6 +16,7 @@ _PACKAGE = import_module(__name__.partition(".")[0])
 _NOT_ITS = {
     "CompiledModelCompatibility",
     "IOBinding",
+    "MeasuredPolicy",
     "ModelPackage",
     "NoSuitableVariant",
     "OrtDeviceVendorId",

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ctx_formats.atomic_write import create_sibling_file, publish
-from ctx_formats.onnx_model import DataType
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.model.tensor_values import numpy_dtype
-from ort_lite.model.type_text import element_text
+from ort_lite.execution.sample_inputs import find_dtype, make_random_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,15 +21,6 @@ if TYPE_CHECKING:
     from ort_lite.model.info import NodeArg
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-RANDOM_BELOW: Mapping[str, int] = {
-    **dict.fromkeys(("bool", "int2", "int32", "int64", "uint32", "uint64"), 2),
-    "uint2": 4,
-    "int4": 8,
-}
-"""Type to the bound of random integers: an index of 0 or 1 is in range of the smallest tables that
-models have (BERT's two kinds of token)."""
-RANDOM_BELOW_ELSE = 10
 
 
 def random_feed(
@@ -58,12 +47,7 @@ def _random_array(
     dtype = dtype_of(arg)
     if shape is None:
         shape = tuple(dim if isinstance(dim, int) else 1 for dim in arg.shape)
-    if dtype.kind == "O":
-        return np.full(shape, "text", dtype=object)
-    if dtype.kind in "iub" or dtype.name in ("int4", "uint4", "int2", "uint2"):
-        limit = RANDOM_BELOW.get(dtype.name, RANDOM_BELOW_ELSE)
-        return np.asarray(random.integers(0, limit, shape)).astype(dtype)
-    return np.asarray(random.standard_normal(shape)).astype(dtype)
+    return make_random_array(dtype, shape, random)
 
 
 def dtype_of(arg: NodeArg) -> np.dtype[Any]:
@@ -72,12 +56,12 @@ def dtype_of(arg: NodeArg) -> np.dtype[Any]:
     Raises:
         CommandError: The input is not a tensor.
     """
-    for data_type in DataType:
-        if arg.type == f"tensor({element_text(data_type)})":
-            return numpy_dtype(data_type)
-    raise CommandError(
-        ExitCode.USAGE, f"input {arg.name} is a {arg.type}; only tensors are supported"
-    )
+    dtype = find_dtype(arg.type)
+    if dtype is None:
+        raise CommandError(
+            ExitCode.USAGE, f"input {arg.name} is a {arg.type}; only tensors are supported"
+        )
+    return dtype
 
 
 def load_feed(path: Path, inputs: Sequence[NodeArg]) -> dict[str, Array]:

@@ -55,7 +55,7 @@ def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object
         CommandError: A file cannot be read or fits no input, or an input is missing.
     """
     from ort_lite.cli.feeds import feed_of_files, guessed_feed
-    from ort_lite.cli.shape_guess import guessed_shape
+    from ort_lite.model.shape_guess import guessed_shape
 
     inputs = session.get_inputs()
     metadata = session.get_modelmeta().custom_metadata_map
@@ -108,7 +108,7 @@ def explain_guesses(session: InferenceSession, choice: FeedChoice) -> Iterator[N
         CommandError: The run failed on guessed shapes.
     """
     from ort_lite.cli.image_input import SUFFIXES
-    from ort_lite.cli.shape_guess import example_shape, is_open
+    from ort_lite.model.shape_guess import example_shape, is_open
 
     try:
         yield

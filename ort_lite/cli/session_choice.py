@@ -16,7 +16,7 @@ from ort_lite.cli.completion import complete_entry, complete_provider
 from ort_lite.cli.device_choice import device_option, with_device
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import print_note
-from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
+from ort_lite.providers.device_policy import POLICY_NAMES, find_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SUFFIX = "ExecutionProvider"
-POLICIES = tuple(policy.name for policy in OrtExecutionProviderDevicePolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,8 @@ class SessionChoice:
         config: Session configuration entries.
         dimensions: Sizes of symbolic dimensions.
         group: The session group to join.
-        policy: Name in OrtExecutionProviderDevicePolicy by which devices are chosen if no
-            provider is named; "" for none.
+        policy: One of POLICY_NAMES, by which devices are chosen if no provider is named; "" for
+            none.
     """
 
     providers: tuple[tuple[str, Mapping[str, str]], ...] | None = None
@@ -61,8 +60,7 @@ class SessionChoice:
         for name, size in self.dimensions.items():
             options.add_free_dimension_override_by_name(name, size)
         if self.policy:
-            chosen = OrtExecutionProviderDevicePolicy[self.policy]
-            options.set_provider_selection_policy(chosen)
+            options.set_provider_selection_policy(find_policy(self.policy))
         return self.group.join(options) if self.group is not None else options
 
     def compile_key(self) -> str:
@@ -94,9 +92,9 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         help="Size of a symbolic dimension of the model.",
     )  # fmt: skip
     @click.option(
-        "--policy", type=click.Choice(POLICIES, case_sensitive=False), metavar="POLICY",
-        help="Choose execution providers by their devices if no --ep is given: "
-        + ", ".join(POLICIES) + ".",
+        "--policy", type=click.Choice(POLICY_NAMES, case_sensitive=False), metavar="POLICY",
+        help="Choose execution providers by their devices, or by measuring runs (FASTEST), if no "
+        "--ep is given: " + ", ".join(POLICY_NAMES) + ".",
     )  # fmt: skip
     @wraps(command)
     def wrapper(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ort_lite.model_cache.source_digest import DigestedSource
     from ort_lite.model_cache.store_entry import EntryOrigin
     from ort_lite.options import SessionOptions
+    from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadClock, LoadRequest
     from ort_lite.start.prepare_model import PreparedModel
@@ -159,19 +160,25 @@ class CachedModel:
         self, model: PreparedModel | None, request: LoadRequest, key: str
     ) -> PreparedModel | None:
         if model is not None:
-            self._keep_choice(model, request)
+            self._choose_used(model, request)
         return self._keep_shapes(model, key)
 
-    def _keep_choice(self, model: PreparedModel, request: LoadRequest) -> bool:
+    def _choose_used(self, model: PreparedModel, request: LoadRequest) -> bool:
         """Have the next start open only the EPs that `model` runs on; whether it will."""
-        if not request.requested or request.choice is not None or self.source is None:
+        if not request.requested or request.choice is not None:
             return False
-        from ort_lite.model_cache.make_choice import keep_choice, make_choice  # noqa: PLC0415 - lazy: rare
+        from ort_lite.model_cache.make_choice import make_choice  # noqa: PLC0415 - lazy: rare
 
         choice = make_choice(model, request)
-        return choice is not None and keep_choice(
-            self.store, choice, request, self.source, self._source
-        )
+        return choice is not None and self.keep_choice(choice, request)
+
+    def keep_choice(self, choice: ProviderChoice, request: LoadRequest) -> bool:
+        """See ModelSource."""
+        if self.source is None:
+            return False
+        from ort_lite.model_cache.make_choice import keep_choice  # noqa: PLC0415 - lazy: rare
+
+        return keep_choice(self.store, choice, request, self.source, self._source)
 
     def _keep_shapes(self, model: PreparedModel | None, key: str) -> PreparedModel | None:
         """Have what `model` compiles for new shapes added to its entry; gives `model` back."""
@@ -258,7 +265,7 @@ class CachedModel:
         self, model: PreparedModel, request: LoadRequest, key: str, why: str, problem: str
     ) -> CacheOutcome:
         """The cache's result for a model that was compiled, and kept unless there is a problem."""
-        kept = self._keep_choice(model, request)
+        kept = self._choose_used(model, request)
         if kept and problem == NO_COMPILED_NODES:
             return CacheOutcome(state="stored", reason=f"{DEFAULT_PROVIDER} runs every node")
         if problem:

@@ -12,6 +12,7 @@ from ort_lite.model.info import ModelMetadata
 from ort_lite.model_cache.cached_model import CachedModel
 from ort_lite.model_cache.entry import key_of
 from ort_lite.model_cache.identity import cache_identity, differences
+from ort_lite.model_cache.kept_choice import find_choice
 from ort_lite.model_cache.miss_reason import miss_reason, nearest_entry
 from ort_lite.model_cache.settings import bypass_reason
 from ort_lite.model_cache.verification import object_problem
@@ -91,14 +92,27 @@ def look_up(
         requests = choose_requests(
             options, named, lambda: ModelMetadata.of(cached.load_plain().model)
         )
+        listed = requests
+        choice = find_choice(model, options, requests, ())
+        if choice is not None and choice.is_default_only:
+            return CacheLookup(hit=True, reason="; ".join(choice.notes[:1]))
+        if choice is None and options.selects_by_runs and not named:
+            return CacheLookup(hit=False, reason="FASTEST has not measured this model here")
+        if choice is not None:
+            requests = choice.pick(requests)
         eps = open_all(requests)
         try:
             if not any(isinstance(ep, SupportsEpContext) for ep in eps):
                 names = ", ".join(ep.name for ep in eps)
                 return CacheLookup(hit=False, reason=f"no compiled model is kept by {names}")
-            provider_options = applied_options(requests, [ep.name for ep in eps])
+            opened = [ep.name for ep in eps] if choice is None else choice.names
+            provider_options = applied_options([*listed, *requests], opened)
             request = LoadRequest(
-                options=options, eps=eps, provider_options=provider_options, clock=LoadClock()
+                options=options,
+                eps=eps,
+                provider_options=provider_options,
+                clock=LoadClock(),
+                choice=choice,
             )
             identity = cache_identity(cached.source.digest, request, settings.secret)
         finally:

@@ -45,6 +45,30 @@ class OrtExecutionProviderDevicePolicy(NamedIntEnum):
     MIN_OVERALL_POWER = 6
 
 
+class MeasuredPolicy(NamedIntEnum):
+    """Policies that ONNX Runtime does not have: the model itself decides, in runs.
+
+    FASTEST compiles a session's model for each device and takes the one with the shortest runs.
+    """
+
+    FASTEST = 100
+
+
+POLICY_NAMES = (*(p.name for p in OrtExecutionProviderDevicePolicy), MeasuredPolicy.FASTEST.name)
+"""Of all policies."""
+
+
+def find_policy(name: str) -> OrtExecutionProviderDevicePolicy | MeasuredPolicy:
+    """The policy of a name in POLICY_NAMES.
+
+    Raises:
+        KeyError: There is none.
+    """
+    if name in MeasuredPolicy.__members__:
+        return MeasuredPolicy[name]
+    return OrtExecutionProviderDevicePolicy[name]
+
+
 _FIRST = {
     OrtExecutionProviderDevicePolicy.PREFER_NPU: NPU,
     OrtExecutionProviderDevicePolicy.PREFER_GPU: GPU,
@@ -55,7 +79,7 @@ _FIRST = {
 
 
 def select_providers(
-    policy: OrtExecutionProviderDevicePolicy | None,
+    policy: OrtExecutionProviderDevicePolicy | MeasuredPolicy | None,
     delegate: Delegate | None,
     metadata: Callable[[], ModelMetadata],
 ) -> list[tuple[str, Mapping[str, str]]]:
@@ -96,9 +120,9 @@ def _rank(device: OrtEpDevice) -> tuple[int, bool, bool]:
 
 
 def _choose_by_policy(
-    devices: Sequence[OrtEpDevice], policy: OrtExecutionProviderDevicePolicy | None
+    devices: Sequence[OrtEpDevice], policy: OrtExecutionProviderDevicePolicy | MeasuredPolicy | None
 ) -> list[OrtEpDevice]:
-    special = _FIRST.get(policy) if policy is not None else None
+    special = _FIRST.get(policy) if isinstance(policy, OrtExecutionProviderDevicePolicy) else None
     kinds = [special, CPU] if special is not None else [CPU]
     firsts = [next((d for d in devices if d.device.type is kind), None) for kind in kinds]
     return [device for device in firsts if device is not None]

@@ -96,7 +96,8 @@ def choose_requests(
         Fail: The delegate failed, or selected wrongly.
         InvalidArgument: As `add_defaults` and `with_threads`.
     """
-    if not named and options.selects_devices and not options.has_providers():
+    chosen = named or options.has_providers() or options.selects_by_runs
+    if not chosen and options.selects_devices:
         from ort_lite.providers.device_policy import select_providers  # noqa: PLC0415 - lazy: rare
 
         policy, delegate = options.selection_policy, options.selection_delegate

@@ -79,7 +79,7 @@ def load_initial(
     loaded, interim = source.load_plain(), interim_request(request)
     if has_context_nodes(loaded.model.graph):
         return source.compile(request), None, "a context model compiles nothing"
-    if len(interim.eps) == len(request.eps):
+    if len(interim.eps) == len(request.eps) and not request.measured:
         return source.compile(request), None, "no execution provider of the session compiles"
     if request.options.flag(ENABLE_KEY):
         session_target(loaded.path, request.options)  # what cannot be written is an error now
@@ -181,7 +181,8 @@ class _CompileTask:
             compiled.prepared.release()
             if compiled.loaded is not first.loaded:
                 compiled.loaded.close()
-        for ep in self.request.eps:
+        chosen = compiled.eps if compiled is not None else ()
+        for ep in dict.fromkeys((*self.request.eps, *chosen)):
             if ep not in first.eps:
                 ep.release()
         if everything:

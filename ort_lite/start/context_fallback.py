@@ -116,7 +116,8 @@ def load_or_fall_back(
         problem = exc.message if isinstance(exc, OrtLiteError) else str(exc)
         raise _without_source(refusal, problem) from exc
     log.info("%s: %s", origin.description, refusal.message)
-    loader = replace(first, options=_with_mode(options, mode), sdks_loaded=True)
+    again = _with_mode(options, mode)
+    loader = replace(first, options=again, sdks_loaded=True, measured=False)
     state = loader.load(path, _requests_again(requests, origin, options, mode))
     is_hit = state.model is not None and state.model.cache.state == "hit"
     note = (

@@ -93,6 +93,8 @@ class LoadRequest:
         requested: The execution providers that the session asked for, where it is of use to note
             which of them the model needs; else empty.
         choice: Which of them it needs, from an earlier start: `eps` has no others.
+        measured: Whether compiling tries every device and takes the fastest; `eps` has the
+            default EP alone.
     """
 
     options: SessionOptions
@@ -105,6 +107,7 @@ class LoadRequest:
     context: bool = False
     requested: Sequence[ProviderRequest] = ()
     choice: ProviderChoice | None = None
+    measured: bool = False
 
     def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, CACHE_KEY
 from ort_lite.model import loader
+from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.providers.provider_list import applied_options, begin_all, open_all
 from ort_lite.start.load_request import BACKGROUND_KEY, LoadRequest
 from ort_lite.start.prepare_model import UncachedModel
@@ -17,7 +18,6 @@ from ort_lite.status import load_canceled
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
     from ort_lite.options import SessionOptions
@@ -65,6 +65,7 @@ class SessionLoader:
         sdks_loaded: Whether the process has loaded the EPs' SDKs: then starting threads would
             cost more than the overlap saves.
         sdks_held: Whether SDKs begin to load only once the model's signature is verified.
+        measured: Whether a plain model is compiled for each device, and the fastest taken.
     """
 
     options: SessionOptions
@@ -74,6 +75,7 @@ class SessionLoader:
     fallback: Fallback
     sdks_loaded: bool = False
     sdks_held: bool = False
+    measured: bool = False
 
     def load(
         self,
@@ -104,12 +106,20 @@ class SessionLoader:
                 self.options.is_canceled()
             ):  # a model that cannot be read says that, as in ONNX Runtime
                 raise load_canceled()
-            needed = providers if choice is None else choice.pick(providers)
+            measured = self.measured and choice is None and not _is_context(source)
+            if measured:
+                source = self._measure(source)
+                needed: Sequence[ProviderRequest] = [
+                    one for one in providers if one.name == DEFAULT_PROVIDER
+                ]
+            else:
+                needed = providers if choice is None else choice.pick(providers)
             loaded = begin_all(needed) if self.sdks_held else self.sdks_loaded
             early = None if loaded else source.examine_early(providers, self.disabled)
             if early is not None:
                 undo.callback(early.close)
-            request = self._make_request(providers, choice, early, undo)
+            request = self._make_request(providers, needed, choice, undo)
+            request = replace(request, early=early, measured=measured)
             with self.services.span("session_initialization"):
                 model, job, no_job = _load_model(source, request, in_background=in_background)
             undo.callback(model.prepared.release)
@@ -123,7 +133,7 @@ class SessionLoader:
             model.loaded.close()  # nothing reads its bytes any more
         return SessionState(
             model=model,
-            provider_options=request.provider_options,
+            provider_options=model.provider_options or request.provider_options,
             signature=signature,
             job=job,
             no_job=no_job,
@@ -134,13 +144,12 @@ class SessionLoader:
     def _make_request(
         self,
         providers: Sequence[ProviderRequest],
+        needed: Sequence[ProviderRequest],
         choice: ProviderChoice | None,
-        early: PayloadChecks | None,
         undo: ExitStack,
     ) -> LoadRequest:
         with self.clock.phase("open providers"):
             kernels = self.options.custom_kernels
-            needed = providers if choice is None else choice.pick(providers)
             eps = open_all(needed, fallback=self.fallback, kernels=kernels)
         for ep in eps:
             undo.callback(ep.release)
@@ -152,10 +161,16 @@ class SessionLoader:
             ),
             clock=self.clock,
             disabled=self.disabled,
-            early=early,
             requested=() if self.fallback.notes else providers,
             choice=choice,
         )
+
+    def _measure(self, source: ModelSource) -> ModelSource:
+        """`source` as a model that is compiled for each device; InvalidArgument if it cannot be."""
+        from ort_lite.start.fastest import FastestModel, check_options  # noqa: PLC0415 - lazy: rare
+
+        check_options(self.options)
+        return FastestModel(source, self.options.intra_op_num_threads)
 
     def _open_source(self, path_or_bytes: object) -> ModelSource:
         """The model, through the model cache where the options ask for it."""
@@ -175,6 +190,13 @@ class SessionLoader:
         with self.clock.phase("read model"), self.services.loading_span(path_or_bytes):
             loaded = loader.load(path_or_bytes, self.options)
         return UncachedModel(loaded, self.options, bypass_reason)
+
+
+def _is_context(source: ModelSource) -> bool:
+    """Whether a model is compiled already, so that nothing is to be chosen."""
+    from ort_lite.context.nodes import has_context_nodes  # noqa: PLC0415 - lazy: reload
+
+    return has_context_nodes(source.load_plain().model.graph)
 
 
 def _load_model(

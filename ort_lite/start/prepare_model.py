@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadRequest
     from ort_lite.transforms.fusions import Fuser
@@ -44,6 +45,8 @@ class PreparedModel:
         cache: Result of the model cache.
         origin: Stamps of the user's model files when they were read or, on a cache hit, digested.
         after_run: Called after each run that it has answered; None if nobody waits for one.
+        notes: Lines for `explain()` about how its execution providers were chosen.
+        provider_options: By EP name, where compiling chose the EPs; None where the session did.
     """
 
     loaded: LoadedModel
@@ -53,6 +56,8 @@ class PreparedModel:
     cache: CacheOutcome = field(default_factory=CacheOutcome)
     origin: tuple[FileStamp, ...] = ()
     after_run: Callable[[], None] | None = None
+    notes: tuple[str, ...] = ()
+    provider_options: Mapping[str, Mapping[str, str]] | None = None
 
     def forget_weights(self) -> PreparedModel:
         """A copy without the weights that no execution provider reads from now on."""
@@ -91,6 +96,10 @@ class ModelSource(Protocol):
 
     def compile(self, request: LoadRequest) -> PreparedModel:
         """The model, compiled where `load_compiled` returned None."""
+        ...
+
+    def keep_choice(self, choice: ProviderChoice, request: LoadRequest) -> bool:
+        """Keep the execution providers that the model runs on for the next start; whether it is."""
         ...
 
     def stamps(self) -> tuple[FileStamp, ...]:
@@ -141,6 +150,14 @@ class UncachedModel:
     def compile(self, request: LoadRequest) -> PreparedModel:
         """See ModelSource."""
         return replace(compile_plain(self.loaded, request), cache=self.cache_outcome())
+
+    def keep_choice(
+        self,
+        choice: ProviderChoice,  # noqa: ARG002 - see ModelSource
+        request: LoadRequest,  # noqa: ARG002 - see ModelSource
+    ) -> bool:
+        """False: there is nowhere to keep it."""
+        return False
 
     def stamps(self) -> tuple[FileStamp, ...]:
         """See ModelSource."""

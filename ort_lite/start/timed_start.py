@@ -32,10 +32,9 @@ def main(request_json: str) -> int:
     for name, size in request["dimensions"].items():
         options.add_free_dimension_override_by_name(name, size)
     if request["policy"]:
-        from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy  # noqa: PLC0415 - lazy: rare
+        from ort_lite.providers.device_policy import find_policy  # noqa: PLC0415 - lazy: rare
 
-        policy = OrtExecutionProviderDevicePolicy[request["policy"]]
-        options.set_provider_selection_policy(policy)
+        options.set_provider_selection_policy(find_policy(request["policy"]))
     made_of = (request["model"], options, request["providers"])
     with InferenceSession(*made_of, enable_fallback=0) as session:
         opened = perf_counter()

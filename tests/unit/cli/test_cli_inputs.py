@@ -16,8 +16,8 @@ from onnx.reference import ReferenceEvaluator
 from ort_lite.cli.arrays import load_arrays
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.format_outputs import value_lines
-from ort_lite.cli.shape_guess import guessed_shape
 from ort_lite.model.info import NodeArg
+from ort_lite.model.shape_guess import guessed_shape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from ort_lite.cli.app import run_command
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import size_text, time_text
-from ort_lite.cli.session_choice import POLICIES, SessionChoice, full_name, session_choice
-from ort_lite.providers.device_policy import OrtExecutionProviderDevicePolicy
+from ort_lite.cli.session_choice import SessionChoice, full_name, session_choice
+from ort_lite.providers.device_policy import POLICY_NAMES, OrtExecutionProviderDevicePolicy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def test_entries_and_dimensions_reach_the_session_options() -> None:
 
 @pytest.mark.parametrize("policy", OrtExecutionProviderDevicePolicy)
 def test_a_policy_is_the_session_s(policy: OrtExecutionProviderDevicePolicy) -> None:
-    assert POLICIES[policy] == policy.name
+    assert POLICY_NAMES[policy] == policy.name
     options = chosen("--policy", policy.name.lower()).session_options()
     assert options.selection_policy is policy
 
