@@ -122,7 +122,7 @@ def test_the_model_cache_compiles_again_for_another_text(tmp_path: Path) -> None
     path.write_bytes(plain())
     config = ort.SessionOptions()
     config.add_session_config_entry("session.ep_context_cache", "1")
-    config.add_session_config_entry("session.ep_context_cache_folder", str(tmp_path / "cache"))
+    config.add_session_config_entry("session.ep_context_cache_dir", str(tmp_path / "cache"))
 
     def first_output(text: str) -> Any:
         session = ort.InferenceSession(path, config, providers=[(OPENCL, {"custom_kernels": text})])
@@ -130,8 +130,10 @@ def test_the_model_cache_compiles_again_for_another_text(tmp_path: Path) -> None
 
     right = first_output(KERNELS)
     np.testing.assert_array_equal(first_output(KERNELS), right)
+    assert len(list((tmp_path / "cache" / "v1" / "entries").iterdir())) == 1
     doubled = first_output(KERNELS.replace(") * by;", ") * by * 2;"))
     np.testing.assert_array_equal(doubled, right * 2)
+    assert len(list((tmp_path / "cache" / "v1" / "entries").iterdir())) == 2
 
 
 @pytest.mark.parametrize(
