@@ -16,6 +16,7 @@ from eps.opencl.cl.constants import CL_KERNEL_WORK_GROUP_SIZE, CL_MEM_READ_WRITE
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
+from eps.opencl.runtime.compiler_binding import compiler_binding
 from eps.opencl.runtime.device_memory import CopyCounter, allocate
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
@@ -118,7 +119,7 @@ class Launch(Owned):
         _require_launched(self._enqueue(*self._call, ctypes.byref(handle)))
         event = Event(handle)
         event.wait()
-        return event.nanoseconds()
+        return compiler_binding().nanoseconds(event)
 
 
 OUT_OF_RANGE = "an index is out of the range of the axis that it picks from"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from eps.opencl.cl.c_api import OpenCLError
 from eps.opencl.cl.program import Program
+from eps.opencl.runtime.compiler_binding import CApi, compiler_binding
 from eps.opencl.runtime.intel_binary import is_intels, with_code_of
 from eps.opencl.runtime.pocl_target import define_of
 from eps.opencl.sdk_errors import opencl_errors, sdk_text
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
     from eps.opencl.cl.objects import Context
+    from eps.opencl.runtime.compiler_binding import CompilerBinding
 
 log = get_logger(__name__)
 
@@ -36,16 +38,19 @@ def build(context: Context, source: str, options: str) -> Program:
     Raises:
         EPFail: The driver refuses it; has the beginning of the build log.
     """
+    binding = compiler_binding()
     waking = _WARM_UPS.get(_platform(context))
     if waking is not None:
         waking.join()
-    return _build_program(context, source, options)
+    return _build_program(context, source, options, binding)
 
 
-def _build_program(context: Context, source: str, options: str) -> Program:
+def _build_program(
+    context: Context, source: str, options: str, binding: CompilerBinding
+) -> Program:
     with opencl_errors("building a program"):
         program = Program.of_source(context, source)
-        program.build(options + define_of(context.device))
+        binding.build(program, options + define_of(context.device))
     return program
 
 
@@ -68,7 +73,7 @@ def _warm_up(context: Context) -> None:
         return
     try:
         with suppress(EPFail):
-            _build_program(context, _SMALL, "")
+            _build_program(context, _SMALL, "", CApi())  # while Python imports PyOpenCL
     finally:
         uncut.__exit__()
 
@@ -103,10 +108,11 @@ def read_binary(context: Context, program: Program, kernels: Sequence[str]) -> b
         EPFail: The driver gives none.
     """
     with opencl_errors("reading a program binary"):
-        binary = program.binary()
+        binding = compiler_binding()
+        binary = binding.read_binary(program)
         if not is_intels(binary):
             return binary
-        small = _build_program(context, _SMALL, "").binary()
+        small = binding.read_binary(_build_program(context, _SMALL, "", binding))
     lean = with_code_of(binary, small)
     return lean if lean is not None and _loads(context, lean, kernels) else binary
 
