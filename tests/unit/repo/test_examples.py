@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.decoders.make_decoder import SHAPES, make_decoder
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,6 +63,18 @@ def test_the_second_start_is_a_hit(
     first, second = run("model_cache.py", model_path("squeezenet_rw")).splitlines()
     assert first.startswith("stored")
     assert second.startswith("hit")
+
+
+def test_tokens_are_continued_greedily_and_by_sampling(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    model = make_decoder(tmp_path / "decoder", SHAPES["tiny"])
+    greedy, again = (run("generate.py", model, "5,17,3", 6) for _ in range(2))
+    assert greedy == again
+    assert greedy.startswith("5,17,3,")
+    tokens = [int(text) for text in run("generate.py", model, "5,17,3", 6, 0.7).split(",")]
+    assert len(tokens) == 9
+    assert max(tokens) < SHAPES["tiny"].vocabulary
 
 
 def test_examples_are_short_and_listed() -> None:
