@@ -308,3 +308,41 @@ class TestSignatures:
         with pytest.raises(ort.InvalidGraph, match="is damaged, and is not signed"):
             sign_package(copy, copy, read_signer(keys / "good.key", None))
         assert tree(copy) == before
+
+
+READ_ONLY = """
+set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+! touch "$1/new" 2>/dev/null
+shift
+exec "$@"
+"""
+IN_NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", READ_ONLY, "sh"]
+LOAD = """
+import sys
+import numpy as np
+import ort_lite as ort
+provider, root, feed_file, out = sys.argv[1:]
+with np.load(feed_file) as feed, ort.InferenceSession(root, providers=[provider]) as session:
+    np.save(out, session.run(None, dict(feed))[0])
+"""
+
+
+def test_a_package_on_a_read_only_mount_is_loaded(package: Path, tmp_path: Path) -> None:
+    root = tmp_path / "mounted"
+    shutil.copytree(package, root)
+    try:
+        subprocess.run([*IN_NAMESPACE, str(root), "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as exc:
+        pytest.skip(f"this system gives no read-only mount in a namespace of a user's: {exc}")
+    np.savez(tmp_path / "feed.npz", **feed(mlp()))
+    arguments = [OPENVINO, str(root), str(tmp_path / "feed.npz"), str(tmp_path / "out.npy")]
+    subprocess.run(
+        [*IN_NAMESPACE, str(root), sys.executable, "-c", LOAD, *arguments],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(Path(ort.__file__).parents[1])},
+    )
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected()[0], rtol=1e-4)
+    assert tree(root) == tree(package)
