@@ -129,6 +129,38 @@ def test_every_replaced_operator_is_measured_and_documented() -> None:
     assert left == UNREPLACED
 
 
+@pytest.mark.parametrize("padding", [{"pads": [1, 1, 1, 1]}, {"auto_pad": "SAME_UPPER"}, {}])
+@pytest.mark.parametrize("value", [np.nan, np.inf, None, 0.5])
+def test_padding_is_multiplied_by_weights_that_are_not_finite(
+    value: float | None, padding: dict[str, Any]
+) -> None:
+    """0 times NaN or infinity is NaN; a weight that a run feeds (None) may be either."""
+    weights = np.full((2, 1, 3, 3), 0.25, np.float32)
+    weights[0, 0, 0, 0] = np.inf if value is None else value
+    shapes = {"x": [1, 1, 4, 4], "w": [2, 1, 3, 3]}
+    inputs = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in shapes.items()
+        if name == "x" or value is None
+    ]
+    constants = [] if value is None else [numpy_helper.from_array(weights, "w")]
+    node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], **padding)
+    outputs = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
+    graph = helper.make_graph([node], "padded", inputs, outputs, constants)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    data = onnx.shape_inference.infer_shapes(made).SerializeToString()
+    feed = {"x": np.ones((1, 1, 4, 4), np.float32)}
+    if value is None:
+        feed["w"] = weights
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    with ort.InferenceSession(data, options, providers=[(OPENVINO, ON)]) as session:
+        (found,) = session.run(None, feed)
+        is_left = bool(padding) and value != 0.5
+        assert [part.ep == OPENVINO for part in session.explain().partitions] == [not is_left]
+    np.testing.assert_allclose(found, onnxruntime_answers(data, feed)[0], rtol=1e-5)
+
+
 @pytest.mark.parametrize("op_type", ["ThresholdedRelu", "Shrink"])
 def test_what_is_not_replaced_goes_to_the_next_provider(op_type: str) -> None:
     node = helper.make_node(op_type, ["x"], ["y"])

@@ -47,11 +47,28 @@ def ieee_problem(facts: NodeFacts) -> str:
         return f"{OPTION}: OpenVINO's {node.op_type} was not tested with NaN"
     if node.op_type in UNREPLACED:
         return f"{OPTION}: OpenVINO's {node.op_type} loses NaN or infinities"
+    if node.op_type == "Conv" and _pads_before_special_weights(facts):
+        return f"{OPTION}: OpenVINO does not multiply padding by weights, which may be NaN"
     if node.op_type in _REPLACEMENTS and facts.opset < OLDEST_OPSET:
         return f"{OPTION}: {node.op_type} can be replaced only from opset {OLDEST_OPSET} on"
     if node.op_type in _REPLACEMENTS and facts.is_output_used(1):
         return f"{OPTION}: {node.op_type} with a second output cannot be replaced"
     return ""
+
+
+def _pads_before_special_weights(facts: NodeFacts) -> bool:
+    """Whether a Conv has padding and weights that may be NaN or infinite, so that 0 * w is NaN."""
+    pads = any(facts.numbers("pads")) or facts.text("auto_pad", "NOTSET").startswith("SAME")
+    if not pads:
+        return False
+    weights = facts.constant(1)
+    if weights is None:
+        return True
+    import numpy as np  # noqa: PLC0415 - lazy: rare
+
+    from ort_lite.ep import to_numpy  # noqa: PLC0415 - lazy: rare
+
+    return not np.isfinite(to_numpy(weights)).all()
 
 
 def keep_special_values(graph: Graph) -> GraphDef:

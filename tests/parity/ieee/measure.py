@@ -66,7 +66,8 @@ def difference(found: Array, right: Array) -> str:
 
 def right_answers(case: PoisonedCase) -> Answers:
     """Special value, and "plain" for none, to the right answers; none where nobody computes it."""
-    runner = onnxruntime_session(case.model) or _reference(case.model)
+    model = case.twin or case.model
+    runner = onnxruntime_session(model) or _reference(model)
     answers: Answers = {}
     for name, value in {"plain": None, **POISONS}.items():
         if runner is None:

@@ -11,6 +11,7 @@ from contrib_operator_cases import CONTRIB_WRITERS
 from device_models import NodeSet
 from operator_cases import WRITERS
 from operator_chance import Chance
+from parity.ieee.written_cases import sum_of, written_cases
 
 from eps.openvino.evidence.cases import suite_cases
 
@@ -32,15 +33,6 @@ EVERY = 5
 """One element in so many is replaced, so that each output of a reduction meets one or none."""
 DRAWS = 3
 """Drawn cases for each operator."""
-CAST_TARGETS = (
-    onnx.TensorProto.FLOAT16,
-    onnx.TensorProto.DOUBLE,
-    onnx.TensorProto.BOOL,
-    onnx.TensorProto.INT8,
-    onnx.TensorProto.UINT8,
-    onnx.TensorProto.INT32,
-    onnx.TensorProto.INT64,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +44,14 @@ class PoisonedCase:
         operator: "Relu", "com.microsoft:Gelu".
         model: With every float input a runtime input, apart from weights of drawn cases.
         feed: Inputs by name, unpoisoned.
+        twin: A model that computes the same with an operator that others know, or empty.
     """
 
     name: str
     operator: str
     model: bytes
     feed: Mapping[str, Array] = field(repr=False)
+    twin: bytes = field(default=b"", repr=False)
 
     def poisoned(self, value: float) -> dict[str, Array]:
         """The inputs with `value` at the first and every fifth place after it of float ones."""
@@ -93,49 +87,19 @@ def _drawn() -> Iterator[PoisonedCase]:
                 write(Chance(nodes, op_type, domain, seed))
                 if len(nodes.model.graph.node) == 1 and _has_floats(nodes.feeds):
                     yield _of_nodes(nodes, f"drawn {op_type} {seed}")
-    for target in CAST_TARGETS:
-        yield _of_nodes(_cast(target), f"drawn Cast to {onnx.TensorProto.DataType.Name(target)}")
-    yield _of_nodes(_non_zero(), "drawn NonZero")
-    yield _of_nodes(_matmul_nbits(), "drawn MatMulNBits")
-
-
-def _cast(target: int) -> NodeSet:
-    nodes = NodeSet()
-    nodes.add("Cast", [np.linspace(0, 20, 12, dtype=np.float32).reshape(3, 4)], to=target)
-    return nodes
-
-
-def _non_zero() -> NodeSet:
-    nodes = NodeSet()
-    nodes.add("NonZero", [np.arange(-6, 6, dtype=np.float32).reshape(3, 4)])
-    return nodes
-
-
-def _matmul_nbits() -> NodeSet:
-    """A [3, 32] times int4 weights [32, 8] in blocks of 16; com.microsoft MatMulNBits."""
-    random = np.random.default_rng(0)
-    nodes = NodeSet()
-    weights = random.integers(0, 256, (8, 2, 8)).astype(np.uint8)
-    scales = random.uniform(0.1, 1, 16).astype(np.float32)
-    a = random.standard_normal((3, 32)).astype(np.float32)
-    nodes.add(
-        "MatMulNBits",
-        [a, weights, scales],
-        fixed=(1, 2),
-        domain="com.microsoft",
-        K=32,
-        N=8,
-        bits=4,
-        block_size=16,
-    )
-    return nodes
+    for name, nodes in written_cases():
+        yield _of_nodes(nodes, f"drawn {name}")
 
 
 def _of_nodes(nodes: NodeSet, name: str) -> PoisonedCase:
     model = onnx.shape_inference.infer_shapes(nodes.model)
     operator = operator_of(model.graph.node[0])
     return PoisonedCase(
-        name=name, operator=operator, model=model.SerializeToString(), feed=nodes.feeds
+        name=name,
+        operator=operator,
+        model=model.SerializeToString(),
+        feed=nodes.feeds,
+        twin=sum_of(nodes) if operator == "com.microsoft:BiasAdd" else b"",
     )
 
 
