@@ -180,6 +180,16 @@ CASES = {
         )
         for name, rows, target in (("", 1, CPU), ("_rows", 16, CPU), ("_groups", 2, GPU))
     },
+    "weight_rows": Case(
+        _node(
+            *("GatherBlockQuantized", _zeros(40, 32, dtype="uint8"), np.zeros(3, np.int64)),
+            _zeros(40, 2),
+            fixed=(0, 2),
+            bits=4,
+            block_size=32,
+            domain="com.microsoft",
+        )
+    ),
     "group_attention": Case(
         _node(
             *("GroupQueryAttention", _zeros(1, 1, 64), None, None, _zeros(1, 1, 8, 16)),

@@ -348,6 +348,14 @@ class BlockMatMul(Op):
     block: int
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class BlockGather(Op):
+    """Rows [..., K] that inputs[0], integers, picks of weights as `BlockMatMul` has them."""
+
+    bits: int
+    block: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePlace:
     """Where the new positions of a cache begin, and how they are rotated.

@@ -15,6 +15,7 @@ from eps.opencl.compile.expression import Arg
 from eps.opencl.compile.ir import (
     EIGHT_BITS,
     Alias,
+    BlockGather,
     BlockMatMul,
     CacheAppend,
     Concat,
@@ -34,7 +35,7 @@ from eps.opencl.compile.ir import (
 from eps.opencl.compile.views import Storage, View, ordered_strides, plain_strides
 
 CHANNELS_LAST = (0, 2, 3, 1)
-ROW_WRITERS = (LayerNorm, BlockMatMul, CacheAppend, GroupAttention, CustomOp)
+ROW_WRITERS = (LayerNorm, BlockGather, BlockMatMul, CacheAppend, GroupAttention, CustomOp)
 """Operations whose kernels write row-major results, rows one after another."""
 Border = tuple[int, int, int, int]
 NO_BORDER: Border = (0, 0, 0, 0)
@@ -219,7 +220,7 @@ class _Layout:
                     inputs[1] = self._with_unit_stride(inputs[1])
                 if op.inputs[0].dtype != "float32":
                     inputs[0] = self._with_unit_stride(inputs[0])
-            elif isinstance(op, LayerNorm | BlockMatMul) and not inputs[0].is_plain:
+            elif isinstance(op, LayerNorm | BlockGather | BlockMatMul) and not inputs[0].is_plain:
                 inputs[0] = self._copy_to_plain(inputs[0])
             elif isinstance(op, CacheAppend | GroupAttention):
                 inputs[0] = self._with_unit_stride(inputs[0])

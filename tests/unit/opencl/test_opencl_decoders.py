@@ -38,7 +38,8 @@ def test_a_decoder_is_one_partition_and_gives_onnxruntimes_numbers(
 
 
 def test_contexts_of_prompts_and_of_tokens_share_their_weights(tmp_path: Path) -> None:
-    """Weights stay of 4 bits in the payload, and are in it once."""
+    """Weights stay of 4 bits in the payload, and are in it once; so does the embedding, which is
+    the output layer's."""
     path, shape = write_decoder(tmp_path, "plain"), VARIANTS["plain"]
     contexts = {tokens: tmp_path / f"decoder_{tokens}.onnx" for tokens in sorted(set(STEPS))}
     with ort.SharedContexts() as group:
@@ -51,7 +52,7 @@ def test_contexts_of_prompts_and_of_tokens_share_their_weights(tmp_path: Path) -
     container = read_container(memoryview(payload.read_bytes()))
     assert len(container.entries) == len(contexts)
     size = path.with_suffix(".onnx.data").stat().st_size
-    assert container.weights["0"].size <= 1.05 * size
+    assert container.weights["0"].size <= 1.02 * size
     right = run_in_onnxruntime(path, shape)
     with ort.SharedContexts() as group:
         sessions = {

@@ -31,7 +31,7 @@ from eps.opencl.compile.views import Storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from eps.opencl.compile.ir import Op
+    from eps.opencl.compile.ir import BlockGather, Op
     from eps.opencl.compile.layout import PlacedOp
     from eps.opencl.target import Target
 
@@ -51,8 +51,8 @@ LABEL = "weights{}bit_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sizes:
-    """Of one product.
+class BlockSizes:
+    """Sizes of one product, and of the panels of its weights.
 
     Attributes:
         rows, depth, width: M, K and N.
@@ -109,13 +109,7 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     """One launch: units of work are panels with all rows or, in groups, with a tile of them."""
     rows, depth = step.inputs[0].shape
     width = step.output.shape[1]
-    vector = target.vector
-    while vector > width:
-        vector //= 2
-    sizes = _Sizes(
-        rows=rows, depth=depth, width=width, vector=vector,
-        vectors=_panel_vectors(width // vector, width % vector), bits=op.bits, block=op.block,
-    )  # fmt: skip
+    sizes = choose_sizes(op, (rows, depth, width), target)
     writer = _Writer(sizes, step, target)
     if target.groups is not None:
         spread = writer.write_for_groups()
@@ -123,10 +117,24 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
         spread = writer.write_few_rows()
     else:
         spread = writer.write_many_rows(max(1, target.accumulators // sizes.vectors))
-    operands = (step.inputs[0].buffer, *_packed_weights(step, sizes), step.output.buffer)
+    operands = (step.inputs[0].buffer, *pack_weights(step, sizes), step.output.buffer)
     return Kernel(
         writer.code.text(), operands, *spread, work=2 * rows * depth * width,
         label=LABEL.format(op.bits),
+    )  # fmt: skip
+
+
+def choose_sizes(
+    op: BlockMatMul | BlockGather, shape: tuple[int, int, int], target: Target
+) -> BlockSizes:
+    """Panels for M, K and N; M does not matter to them."""
+    rows, depth, width = shape
+    vector = target.vector
+    while vector > width:
+        vector //= 2
+    return BlockSizes(
+        rows=rows, depth=depth, width=width, vector=vector,
+        vectors=_panel_vectors(width // vector, width % vector), bits=op.bits, block=op.block,
     )  # fmt: skip
 
 
@@ -136,8 +144,8 @@ def _panel_vectors(whole: int, rest: int) -> int:
     return most if rest else next(n for n in range(most, 0, -1) if whole % n == 0)
 
 
-def _packed_weights(step: PlacedOp, sizes: _Sizes) -> list[Storage]:
-    """Weights, scales and maybe zero points as the module says."""
+def pack_weights(step: PlacedOp, sizes: BlockSizes) -> list[Storage]:
+    """Weights, scales and maybe zero points of inputs 1 to 3, as the module says."""
     starts = [min(p * sizes.panel, sizes.width - sizes.panel) for p in range(sizes.panels)]
     columns = np.add.outer(starts, np.arange(sizes.panel))
     result = []
@@ -155,7 +163,7 @@ def _packed_weights(step: PlacedOp, sizes: _Sizes) -> list[Storage]:
 class _Writer:
     """Writes the kernel: x is p0, the packed weights p1, p2 and maybe p3, the result the last."""
 
-    def __init__(self, sizes: _Sizes, step: PlacedOp, target: Target) -> None:
+    def __init__(self, sizes: BlockSizes, step: PlacedOp, target: Target) -> None:
         self.code, self._sizes, self._target = Code(), sizes, target
         self._x, self._y = step.inputs[0].offset, step.output.offset
         self._zeros = step.inputs[3].buffer.dtype if len(step.inputs) > 3 else ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.codegen import (
+    block_gather,
     block_matmul,
     custom,
     group_attention,
@@ -76,6 +77,7 @@ GENERATORS: Mapping[type[Op], Generator] = {
     GatherND: gather_nd_kernel,
     Fill: fill_kernel,
     Sample: sample_kernel,
+    **block_gather.GENERATORS,
     **block_matmul.GENERATORS,
     **group_attention.GENERATORS,
     **custom.GENERATORS,

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eps.opencl.compile.ir import (
+    BlockGather,
     BlockMatMul,
     CacheAppend,
     CachePlace,
-    Concat,
-    Gather,
     GroupAttention,
     IrTensor,
     Unsupported,
 )
-from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis, number
+from eps.opencl.compile.lower.node import NodeView, call, constant, normal_axis
 from eps.opencl.compile.lower.shape import slice_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from eps.opencl.compile.expression import Expr
     from eps.opencl.compile.lower.node import Array
 
     Result = IrTensor | Sequence[IrTensor]
@@ -92,51 +90,20 @@ def _gather_block_quantized(node: NodeView) -> IrTensor:
         raise Unsupported("rows that are not quantised along the last axis")
     if data.dtype != "uint8" or indices.dtype not in ("int32", "int64"):
         raise Unsupported(f"elements of {data.dtype} picked by {indices.dtype}")
-    node.require_float32(2)
-    steps = _unpack_bits(node, _pick(node, data, indices), bits)
-    factors = _pick(node, scales, indices)
-    if steps.shape[-1] != factors.shape[-1] * block:
-        raise Unsupported(f"{steps.shape[-1]} columns in {factors.shape[-1]} blocks of {block}")
-    operands = [
-        node.reshape(steps, (*factors.shape, block)),
-        node.reshape(factors, (*factors.shape, 1)),
-    ]
+    width, blocks = data.shape[0], scales.shape[-1]
+    weights = node.constant(0, "a table of few bits")
+    factors = node.constant(2, "the scale of a table")
+    if rank != 2 or data.shape[1] * 8 // bits != blocks * block or block * bits % 32:
+        raise Unsupported(f"rows {list(data.shape)} in {blocks} blocks of {block}")
+    if factors.dtype != np.float32 or factors.shape != (width, blocks):
+        raise Unsupported(f"scales {factors.dtype}{list(factors.shape)}")
+    operands = [weights.reshape(width, blocks, -1), factors]
     if node.has(3):
-        zeros = _unpack_bits(node, _pick(node, node.input(3), indices), bits)
-        kept = [slice(None)] * (len(zeros.shape) - 1) + [slice(0, factors.shape[-1])]
-        operands.append(node.reshape(slice_tensor(node, zeros, kept), (*factors.shape, 1)))
-
-    def dequantise(step: Expr, factor: Expr, *zero: Expr) -> Expr:
-        shift = zero[0] if zero else number(float(1 << (bits - 1)), step)
-        return call("mul", call("sub", step, shift), factor)
-
-    return node.reshape(node.pointwise(dequantise, operands), steps.shape)
-
-
-def _pick(node: NodeView, table: IrTensor, indices: IrTensor) -> IrTensor:
-    output = IrTensor((*indices.shape, *table.shape[1:]), table.dtype)
-    node.emit(Gather((table, indices), output, 0))
+        operands.append(_read_zeros(node.constant(3, "a zero point"), (width, blocks), bits))
+    output = IrTensor((*indices.shape, blocks * block), "float32")
+    inputs = (indices, *map(constant, operands))
+    node.emit(BlockGather(inputs=inputs, output=output, bits=bits, block=block))
     return output
-
-
-def _unpack_bits(node: NodeView, x: IrTensor, bits: int) -> IrTensor:
-    """Bytes as the steps that they contain, float32, those in low bits first."""
-
-    def high(byte: Expr) -> Expr:
-        whole = call("cast", byte, dtype="float32")
-        return call("floor", call("mul", whole, number(1 / 16, whole)))
-
-    def low(byte: Expr) -> Expr:
-        whole = call("cast", byte, dtype="float32")
-        return call("sub", whole, call("mul", high(byte), number(16.0, whole)))
-
-    if bits == 8:
-        return node.pointwise(lambda byte: call("cast", byte, dtype="float32"), [x], "float32")
-    halves = [node.pointwise(half, [x], "float32") for half in (low, high)]
-    parts = tuple(node.reshape(half, (*x.shape, 1)) for half in halves)
-    output = IrTensor((*x.shape, 2), "float32")
-    node.emit(Concat(parts, output, len(x.shape)))
-    return node.reshape(output, (*x.shape[:-1], 2 * x.shape[-1]))
 
 
 def _group_query_attention(node: NodeView) -> list[IrTensor]:
