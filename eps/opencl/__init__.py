@@ -10,9 +10,12 @@ from ctx_formats.lean_dataclass import dataclass, field
 from eps.opencl.options import OPTIONS, parse_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from ort_lite.ep import DeviceMemory, ExecutionProvider, Probe
+    import numpy as np
+
+    from ort_lite.ep import DeviceMemory, DeviceTensor, ExecutionProvider, Probe
 
 NAME = "OpenCLExecutionProvider"
 
@@ -58,6 +61,24 @@ class _Factory:
         from eps.opencl.runtime.tensors import find_memory
 
         return find_memory(device_name, device_id, vendor_id)
+
+    def adopt(
+        self, data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None
+    ) -> DeviceTensor | None:
+        """A tensor in the memory of a pyopencl object; see `SupportsForeignTensors`."""
+        if not type(data).__module__.startswith("pyopencl"):
+            return None
+        from eps.opencl.runtime.pyopencl_tensors import adopt
+
+        return adopt(data, shape, dtype)
+
+    def lend(self, tensor: DeviceTensor, queue: object) -> object | None:
+        """A `pyopencl.array.Array` over a tensor's memory; see `SupportsForeignTensors`."""
+        if tensor.memory.place.name != "opencl":
+            return None
+        from eps.opencl.runtime.pyopencl_tensors import lend
+
+        return lend(tensor, queue)
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `platform` and `device` name, the best one without them."""

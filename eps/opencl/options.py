@@ -33,6 +33,8 @@ OPTIONS: Mapping[str, str] = {
     "winograd": "true (default; CPUs, fp32) or false: 3x3 convolutions with fewer products",
     "templates": "auto (default: by the device), cpu, gpu or gpu-registers: how kernels are made",
     "custom_kernels": "operators of your own: a text in OpenCL C (docs/custom_kernels.md)",
+    "context": "a pyopencl.Context, or the handle of one, in which the session runs",
+    "command_queue": "a pyopencl.CommandQueue, or the handle of one, to which runs are enqueued",
     "profiling": "true logs the time of each kernel at DEBUG, and makes runs slower",
 }
 
@@ -61,6 +63,8 @@ class OpenCLOptions:
         tuning_cache: Folder for what was measured; "" for one in the user's cache folder.
         winograd: Whether convolutions may be computed by Winograd's transforms.
         templates: Of `TEMPLATES`.
+        context: Handle of a context of the user's; 0 for that of the process.
+        command_queue: Handle of a command queue of the user's; 0 for queues of the session.
         profiling: Whether the queue records times.
         custom: Operators of the user's own; None for none.
     """
@@ -77,6 +81,8 @@ class OpenCLOptions:
     tuning_cache: str = ""
     winograd: bool = True
     templates: str = "auto"
+    context: int = 0
+    command_queue: int = 0
     profiling: bool = False
     custom: CustomKernels | None = None
 
@@ -102,6 +108,8 @@ def parse_options(options: Mapping[str, str]) -> OpenCLOptions:
         tuning_cache=options.get("tuning_cache", ""),
         winograd=read_flag(options, "winograd", default=True),
         templates=read_choice(options, "templates", TEMPLATES),
+        context=_read_handle(options, "context"),
+        command_queue=_read_handle(options, "command_queue"),
         profiling=read_flag(options, "profiling"),
         custom=_read_custom(options.get("custom_kernels", "")),
     )
@@ -113,6 +121,24 @@ def _read_custom(text: str) -> CustomKernels | None:
     from eps.opencl.custom.declarations import parse_custom_kernels  # noqa: PLC0415 - lazy: rare
 
     return parse_custom_kernels(text)
+
+
+def _read_handle(options: Mapping[str, str], key: str) -> int:
+    """The handle of an OpenCL object; 0 without the option.
+
+    Raises:
+        InvalidArgument: It is no number, or both a context and a queue are given.
+    """
+    text = options.get(key)
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InvalidArgument(
+            f"{key} is '{text}', expected an object of pyopencl or its int_ptr as a number"
+        )
+    if "context" in options and "command_queue" in options:
+        raise InvalidArgument("context and command_queue are both given; a queue has its context")
+    return int(text)
 
 
 def _read_closed(options: Mapping[str, str]) -> bool:

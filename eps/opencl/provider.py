@@ -68,7 +68,12 @@ class OpenCLExecutionProvider(ExecutionProvider):
         """
         self.options = options
         self._has_failed = False
-        self._fitting = fitting_devices(find_devices(), options)
+        devices = find_devices()
+        if options.context or options.command_queue:
+            from eps.opencl.runtime.user_context import devices_of_user  # noqa: PLC0415 - lazy: rare
+
+            devices = tuple(devices_of_user(devices, options))
+        self._fitting = fitting_devices(devices, options)
         self._open(_choose_device(self._fitting))
 
     def _open(self, listed: ListedDevice) -> None:

@@ -54,6 +54,7 @@ _HOMES = {
         "Place",
         "SupportsBoundRuns",
         "SupportsDeviceMemory",
+        "SupportsForeignTensors",
         "SupportsMemoryLookup",
     ),
     "ort_lite.ep.factory": (
@@ -165,6 +166,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.device_tensors import Place as Place
     from ort_lite.ep.device_tensors import SupportsBoundRuns as SupportsBoundRuns
     from ort_lite.ep.device_tensors import SupportsDeviceMemory as SupportsDeviceMemory
+    from ort_lite.ep.device_tensors import SupportsForeignTensors as SupportsForeignTensors
     from ort_lite.ep.device_tensors import SupportsMemoryLookup as SupportsMemoryLookup
     from ort_lite.ep.factory import TRUE_TEXTS as TRUE_TEXTS
     from ort_lite.ep.factory import DeviceInfo as DeviceInfo

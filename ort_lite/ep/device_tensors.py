@@ -116,6 +116,13 @@ class DeviceTensor(ABC):
             EPFail: The device failed, or a tensor was released.
         """
 
+    def wait(self) -> None:  # noqa: B027 - most runs have ended when they return
+        """Wait until everything that was enqueued on the tensor has run.
+
+        Raises:
+            EPFail: The device failed.
+        """
+
     @abstractmethod
     def data_ptr(self) -> int:
         """The SDK's handle of the memory, or its address."""
@@ -173,13 +180,6 @@ class DeviceMemory(ABC):
     def reaches(self, other: DeviceMemory) -> bool:
         """Whether tensors of `other` can be used here without a copy."""
 
-    def wait(self) -> None:  # noqa: B027 - most runs have ended when they return
-        """Wait until everything that was enqueued has run.
-
-        Raises:
-            EPFail: The device failed.
-        """
-
 
 Place = Any
 """A place for an output of a run: None for a new array, an array or a DeviceTensor to write to, or
@@ -236,5 +236,39 @@ class SupportsMemoryLookup(Protocol):
 
         Raises:
             EPFail: The device cannot be opened.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsForeignTensors(Protocol):
+    """A factory whose EP reads and writes tensors of another library, such as pyopencl."""
+
+    def adopt(
+        self, data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None
+    ) -> DeviceTensor | None:
+        """A tensor in memory that `data` owns; None if `data` is of no library that it knows.
+
+        Args:
+            data: Stays alive as long as the tensor.
+            shape: Sizes of dimensions, where `data` does not say.
+            dtype: Type of elements, where `data` does not say.
+
+        Raises:
+            BindingError: It is not contiguous, or too small.
+            EPFail: The SDK failed.
+        """
+        ...
+
+    def lend(self, tensor: DeviceTensor, queue: object) -> object | None:
+        """An array of the library over a tensor's memory; None for a tensor of another EP.
+
+        Args:
+            tensor: Lives as long as the array.
+            queue: The library's, that the array is to use; None for none.
+
+        Raises:
+            BindingError: The queue does not reach the memory, or the library is not there.
+            EPFail: The tensor was released.
         """
         ...

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ort_lite import forks
-from ort_lite.ep.device_tensors import SupportsMemoryLookup
+from ort_lite.ep.device_tensors import SupportsForeignTensors, SupportsMemoryLookup
 from ort_lite.execution.memory_info import KHRONOS, OrtDevice, OrtMemoryInfo, is_host, read_device
 from ort_lite.status import BindingError, EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-    from ort_lite.ep.device_tensors import DeviceMemory, MemoryPlace
+    import numpy as np
+
+    from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor, MemoryPlace
 
 _KINDS = {1: "gpu", 3: "npu"}
 
@@ -48,6 +51,48 @@ def find_memory(
         if _fits(memory.place, device):
             return memory
     return _find_anywhere(device)
+
+
+def adopt(data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -> DeviceTensor:
+    """A tensor in memory that an object of another library owns; see `SupportsForeignTensors`.
+
+    Raises:
+        BindingError: No execution provider knows the library; or as `SupportsForeignTensors.adopt`.
+        EPFail: The SDK failed.
+    """
+    from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
+
+    for entry in entries().values():
+        factory = entry.load()
+        if isinstance(factory, SupportsForeignTensors):
+            tensor = factory.adopt(data, shape, dtype)
+            if tensor is not None:
+                forks.note_started(factory.name)
+                return tensor
+    raise BindingError(
+        f"no execution provider shares memory with a {type(data).__module__}."
+        f"{type(data).__name__}; expected a pyopencl.array.Array or a pyopencl.Buffer"
+    )
+
+
+def lend(tensor: DeviceTensor, queue: object) -> object:
+    """An array of another library over a tensor's memory; see `SupportsForeignTensors`.
+
+    Raises:
+        BindingError: The tensor's memory cannot be shared; or as `SupportsForeignTensors.lend`.
+        EPFail: The tensor was released.
+    """
+    from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
+
+    for entry in entries().values():
+        factory = entry.load()
+        if isinstance(factory, SupportsForeignTensors):
+            array = factory.lend(tensor, queue)
+            if array is not None:
+                return array
+    raise BindingError(
+        f"a value in memory of {tensor.memory.place.name} is not in that of an OpenCL device"
+    )
 
 
 def _fits(place: MemoryPlace, device: OrtDevice) -> bool:

@@ -301,9 +301,9 @@ class SessionIOBinding:
 
 
 def _wait_for(values: Iterable[Value]) -> None:
-    memories = {id(v.memory): v.memory for v in values if isinstance(v, DeviceTensor)}
-    for memory in memories.values():
-        memory.wait()
+    for value in values:
+        if isinstance(value, DeviceTensor):
+            value.wait()
 
 
 def _require_ortvalue(value: object) -> None:

@@ -201,6 +201,48 @@ class OrtValue:
         return cls.holding(from_capsule(capsule, is_bool=is_bool_tensor))
 
     @classmethod
+    def ortvalue_from_opencl(
+        cls,
+        data: object,
+        shape: Sequence[int] | None = None,
+        element_type: Any = None,  # noqa: ANN401 - a numpy type or an ONNX number
+    ) -> Self:
+        """A value in the memory of a pyopencl object, without a copy.
+
+        Args:
+            data: A `pyopencl.array.Array`, or a `pyopencl.Buffer`, which needs the other two.
+            shape: Sizes of dimensions; None for those of the array.
+            element_type: A numpy type or a TensorProto.DataType; None for that of the array.
+
+        Raises:
+            BindingError: It is another object, not contiguous, or too small; a RuntimeError, too.
+            EPFail: The driver failed.
+        """
+        from ort_lite.execution.device_values import adopt  # noqa: PLC0415 - lazy: rare
+
+        dtype = None if element_type is None else element_dtype(element_type)
+        dims = None if shape is None else checked_shape(shape, dtype or np.dtype(np.uint8))
+        return cls.holding(adopt(data, dims, dtype))
+
+    def opencl(self, queue: Any = None) -> Any:  # noqa: ANN401 - objects of pyopencl
+        """The value as a `pyopencl.array.Array` over the same memory, without a copy.
+
+        Args:
+            queue: The `pyopencl.CommandQueue` of the array; None for an array without one.
+
+        Raises:
+            BindingError: The value is not in the memory of an OpenCL device.
+        """
+        from ort_lite.execution.device_values import lend  # noqa: PLC0415 - lazy: rare
+
+        if not isinstance(self._value, DeviceTensor):
+            raise BindingError(
+                f"a value in memory of {self.device_name()} is not in that of an OpenCL device; "
+                "see OrtValue.ortvalue_from_numpy(array, 'opencl', 0)"
+            )
+        return lend(self._value, queue)
+
+    @classmethod
     def of_tensor(cls, tensor: Tensor) -> Self:
         """The value of a constant."""
         return cls.holding(to_numpy(tensor))

@@ -329,5 +329,5 @@ def _request(spec: object) -> ProviderRequest:
 
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Option values as text, as onnxruntime's binding makes them."""
-    return {str(key): str(value) for key, value in options.items()}
+    """Option values as text, as onnxruntime's binding makes them; objects of pyopencl by handle."""
+    return {str(key): str(getattr(value, "int_ptr", value)) for key, value in options.items()}

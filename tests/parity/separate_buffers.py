@@ -13,7 +13,7 @@ from eps.opencl.runtime import builder
 from eps.opencl.runtime.executable import Executable
 
 if TYPE_CHECKING:
-    from eps.opencl.cl.objects import Buffer, Context
+    from eps.opencl.cl.objects import Buffer
     from eps.opencl.program_spec import ArenaSpan, ProgramPort
 
 FOREVER = 1 << 30
@@ -21,10 +21,6 @@ FOREVER = 1 << 30
 
 class SeparatedExecutable(Executable):
     """One buffer for each tensor; inputs and outputs are copied to and from theirs."""
-
-    def __init__(self, context: Context, *arguments: Any, **options: Any) -> None:
-        self._context = context
-        super().__init__(context, *arguments, **options)
 
     def _part(self, place: ArenaSpan) -> Buffer:
         found = self._parts.get(place)

@@ -42,6 +42,14 @@ class Context(Owned):
         handle = create(api().clCreateContext, None, 1, devices, None, None)
         super().__init__(handle, api().clReleaseContext)
 
+    @classmethod
+    def owning(cls, handle: c_void_p, device: Device) -> Context:
+        """One of a handle, with a reference to it that is released with this object."""
+        context = cls.__new__(cls)
+        context.device = device
+        Owned.__init__(context, handle, api().clReleaseContext)
+        return context
+
 
 class Buffer(Owned):
     """An OpenCL buffer or sub-buffer."""
@@ -129,6 +137,13 @@ class Queue(Owned):
         properties = CL_QUEUE_PROFILING_ENABLE if profiling else 0
         handle = create(api().clCreateCommandQueue, context, context.device, properties)
         super().__init__(handle, api().clReleaseCommandQueue)
+
+    @classmethod
+    def owning(cls, handle: c_void_p) -> Queue:
+        """One of a handle, with a reference to it that is released with this object."""
+        queue = cls.__new__(cls)
+        Owned.__init__(queue, handle, api().clReleaseCommandQueue)
+        return queue
 
     def write(self, buffer: Buffer, content: Array, offset: int = 0) -> None:
         """Copy to the device and wait until `content` may change; later commands see the copy.

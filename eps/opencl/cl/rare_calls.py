@@ -14,11 +14,24 @@ if TYPE_CHECKING:
 
     from eps.opencl.cl.c_api import CApi
 
+_INFO = (c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t))
+_WAITS = (c_void_p, c_uint32, c_void_p, POINTER(c_void_p))
 _SLOW: Mapping[str, Sequence[Any]] = {
     "clEnqueueCopyBuffer": (
         *(c_void_p, c_void_p, c_void_p, c_size_t, c_size_t, c_size_t),
         *(c_uint32, c_void_p, POINTER(c_void_p)),
     ),
+}
+_FAST: Mapping[str, Sequence[Any]] = {
+    "clRetainContext": (c_void_p,),
+    "clRetainCommandQueue": (c_void_p,),
+    "clRetainMemObject": (c_void_p,),
+    "clRetainEvent": (c_void_p,),
+    "clGetContextInfo": _INFO,
+    "clGetCommandQueueInfo": _INFO,
+    "clGetMemObjectInfo": _INFO,
+    "clEnqueueMarkerWithWaitList": _WAITS,
+    "clEnqueueBarrierWithWaitList": _WAITS,
 }
 
 
@@ -30,7 +43,7 @@ def rare_calls() -> CApi:
         EPFail: There is no loader.
     """
     library = api()
-    library.declare(_SLOW, {}, c_int32, require_success)
+    library.declare(_SLOW, _FAST, c_int32, require_success)
     return library
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eps.opencl.cl.foreign import mark, wait_on_device
 from eps.opencl.program_spec import ArenaSpan, PortUses
 from eps.opencl.runtime.tensors import OpenCLMemory, OpenCLTensor
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Protocol
 
-    from eps.opencl.cl.objects import Buffer
+    from eps.opencl.cl.objects import Buffer, Queue
     from eps.opencl.program_spec import ProgramPort, ProgramSpec
     from ort_lite.ep import Place, Value
 
@@ -80,6 +81,33 @@ class BoundPorts:
             for port, value in zip(self._inputs, inputs, strict=True)
         ]
 
+    def wait_for_tensors(self, queue: Queue, values: Sequence[Value]) -> None:
+        """Have the queue wait for what other queues still do with tensors.
+
+        Raises:
+            OpenCLError: The driver refuses.
+        """
+        events = [
+            handle
+            for value in values
+            if isinstance(value, OpenCLTensor)
+            for handle in value.event_handles()
+        ]
+        if events:
+            wait_on_device(queue, list(dict.fromkeys(events)))
+
+    def note_use(self, queue: Queue, values: Sequence[Value]) -> None:
+        """Let tensors know the event that ends the run, which goes on after the call.
+
+        Raises:
+            OpenCLError: The driver refuses.
+        """
+        event = mark(queue)
+        queue.flush()
+        for value in values:
+            if isinstance(value, OpenCLTensor):
+                value.note_event(event)
+
     def place_outputs(self, inputs: Sequence[Value], places: Sequence[Place]) -> list[Value]:
         """Have kernels write to the places as far as they can.
 
@@ -106,13 +134,21 @@ class BoundPorts:
         self, number: int, tensor: OpenCLTensor, inputs: Sequence[Value], earlier: Sequence[Value]
     ) -> bool:
         """Whether kernels may write to a tensor that is perhaps an input, too."""
-        handle = tensor.buffer.handle
-        if any(isinstance(v, OpenCLTensor) and v.buffer.handle == handle for v in earlier):
+        base, start, end = region = tensor.region
+
+        def overlaps(value: Value) -> bool:
+            if not isinstance(value, OpenCLTensor):
+                return False
+            other, first, last = value.region
+            return other == base and first < end and start < last
+
+        if any(map(overlaps, earlier)):
             return False
         return all(
-            (i, number) in self._in_place or self._inputs[i].uses is None
+            ((i, number) in self._in_place and value.region == region)
+            or self._inputs[i].uses is None
             for i, value in enumerate(inputs)
-            if isinstance(value, OpenCLTensor) and value.buffer.handle == handle
+            if overlaps(value)
         )
 
     def _set(self, port: _BoundPort, tensor: OpenCLTensor | None) -> bool:

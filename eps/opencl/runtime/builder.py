@@ -61,7 +61,12 @@ class Builder:
         Raises:
             EPFail: The driver does not let it.
         """
-        self.access = DeviceAccess(listed)
+        if options.context or options.command_queue:
+            from eps.opencl.runtime.user_context import open_for_user  # noqa: PLC0415 - lazy: rare
+
+            self.access = open_for_user(listed, options)
+        else:
+            self.access = DeviceAccess(listed)
         self._context = self.access.context
         self._target = target
         self._options = options
@@ -313,12 +318,11 @@ class Builder:
     ) -> Executable:
         profiling = self._options.profiling
         return Executable(
-            self._context,
+            self.access,
             make_program,
             spec,
             weights,
             profiling=profiling,
-            copies=self.access.copies,
         )
 
 

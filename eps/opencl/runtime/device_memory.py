@@ -246,16 +246,25 @@ class DeviceAccess:
 
     Attributes:
         listed: The device.
-        context: Shared with other sessions.
+        context: Shared with other sessions, or the user's.
+        queue: The user's, to which runs are enqueued; None for a queue of each program.
         copies: Copies of tensors that runs make.
     """
 
-    def __init__(self, listed: ListedDevice) -> None:
+    def __init__(
+        self, listed: ListedDevice, context: Context | None = None, queue: Queue | None = None
+    ) -> None:
         """Open the device.
+
+        Args:
+            listed: The device.
+            context: The user's; None for that of the process.
+            queue: The user's, of that context; None for a queue of each program.
 
         Raises:
             EPFail: The driver does not let it.
         """
         self.listed = listed
-        self.context = share_context(listed)
+        self.context = share_context(listed) if context is None else context
+        self.queue = queue
         self.copies = CopyCounter()

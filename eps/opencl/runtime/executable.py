@@ -17,7 +17,7 @@ from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
 from eps.opencl.runtime.compiler_binding import compiler_binding
-from eps.opencl.runtime.device_memory import CopyCounter, allocate
+from eps.opencl.runtime.device_memory import allocate
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eps.opencl.cl.program import Program
     from eps.opencl.program_spec import ArenaSpan, LaunchSpec, ProgramPort, ProgramSpec
     from eps.opencl.runtime.bound_ports import BoundPorts
-    from eps.opencl.runtime.device_memory import DeviceWeights
+    from eps.opencl.runtime.device_memory import DeviceAccess, DeviceWeights
     from ort_lite.ep import Place, Value
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -138,36 +138,35 @@ class Executable:
 
     def __init__(
         self,
-        context: Context,
+        access: DeviceAccess,
         make_program: Callable[[], Program],
         spec: ProgramSpec,
         weights: DeviceWeights,
         *,
         profiling: bool,
-        copies: CopyCounter | None = None,
     ) -> None:
         """Allocate memory, place weights, prepare every launch.
 
         Args:
-            context: Of one device.
+            access: The device.
             make_program: Builds or loads the program, while the driver copies weights.
             spec: What to run.
             weights: Of the partition.
             profiling: Whether runs log the time of each kernel.
-            copies: Counts copies of inputs and outputs; None for a counter of its own.
 
         Raises:
             EPFail: The device has not enough memory, or the program lacks a kernel.
             InvalidGraph: From `make_program`.
         """
         self.spec = spec
-        self._context = context
+        self._context = context = access.context
+        self._waits = access.queue is None
         self.program: Program | None = None
         self._warm = False
         self._lock = threading.Lock()
         self._profiling = profiling
         self._weights = weights
-        self.copies = CopyCounter() if copies is None else copies
+        self.copies = access.copies
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
         held = weights.hold(spec.weights)
@@ -175,7 +174,7 @@ class Executable:
             undo.callback(weights.drop, spec.weights)
             program = make_program()
             with opencl_errors("preparing a program"):
-                self._queue = Queue(context, profiling=profiling)
+                self._queue = access.queue or Queue(context, profiling=profiling)
                 self._arena = self._allocate_zeros(context, spec.arena)
                 for fill in spec.fills:
                     place = fill.place.offset, fill.place.size
@@ -259,29 +258,39 @@ class Executable:
             if self._bound is None:
                 self._bound = BoundPorts(self.spec, self._launches, self._part)
             outputs = self._bound.place_outputs(inputs, places)
-            for port, value, on_device in zip(
-                self.spec.inputs, inputs, self._bound.bind_inputs(inputs), strict=True
-            ):
-                if isinstance(value, np.ndarray):
-                    self._copy(np.ascontiguousarray(value), port, write=True)
-                elif not on_device and port.nbytes:
-                    self._move(value.buffer, self._arena, (0, port.offset), port)
+            self._bound.wait_for_tensors(self._queue, (*inputs, *outputs))
+            self._send(self._bound, inputs)
             if self.spec.checks:
                 self._queue.clear(self._flag, 4)
             self._launch()
-            for port, output, on_device in zip(
-                self.spec.outputs, outputs, self._bound.bound_outputs, strict=True
-            ):
-                if isinstance(output, np.ndarray):
-                    self._copy(output, port, write=False)
-                elif not on_device and port.nbytes:
-                    self._move(self._arena, output.buffer, (port.offset, 0), port)
+            self._fetch(self._bound, outputs)
             wrong = self._read_flag()
-            self._queue.finish()
+            if self._waits:
+                self._queue.finish()
+            else:
+                self._bound.note_use(self._queue, (*inputs, *outputs))
             self._warm = True
         if wrong:
             raise InvalidArgument(OUT_OF_RANGE)
         return outputs
+
+    def _send(self, bound: BoundPorts, inputs: Sequence[Value]) -> None:
+        """Bind tensors, and copy to the arena what cannot be bound."""
+        in_place = bound.bind_inputs(inputs)
+        for port, value, is_bound in zip(self.spec.inputs, inputs, in_place, strict=True):
+            if isinstance(value, np.ndarray):
+                self._copy(np.ascontiguousarray(value), port, write=True)
+            elif not is_bound and port.nbytes:
+                self._move(value.buffer, self._arena, (0, port.offset), port)
+
+    def _fetch(self, bound: BoundPorts, outputs: Sequence[Value]) -> None:
+        """Copy from the arena what kernels did not write to its place."""
+        ports = zip(self.spec.outputs, outputs, bound.bound_outputs, strict=True)
+        for port, output, is_bound in ports:
+            if isinstance(output, np.ndarray):
+                self._copy(output, port, write=False)
+            elif not is_bound and port.nbytes:
+                self._move(self._arena, output.buffer, (port.offset, 0), port)
 
     def _require_program(self) -> None:
         if self.program is None:
@@ -375,6 +384,9 @@ class Executable:
             if self.program is None:
                 return
             self.program = None
+            if not self._waits:  # the last run may go on
+                with opencl_errors("waiting for the last run"):
+                    self._queue.finish()
             for launch in self._launches:
                 launch.release()
             self._launches.clear()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import suppress
+from ctypes import c_void_p
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU, CL_MEM_READ_WRITE
+from eps.opencl.cl.foreign import keep_context
+from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Queue
 from eps.opencl.cl.rare_calls import rare_calls
 from eps.opencl.options import OpenCLOptions
@@ -27,7 +31,7 @@ from ort_lite.ep import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eps.opencl.cl.objects import Buffer, Context
+    from eps.opencl.cl.objects import Buffer, Context, Event
     from eps.opencl.runtime.device import ListedDevice
     from ort_lite.ep import CopyCounts
 
@@ -72,6 +76,15 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     return shared_memory(DeviceAccess(devices[device_id]))
 
 
+def memory_of_context(context: int, listed: ListedDevice) -> OpenCLMemory:
+    """The memory of a context by its handle, which may be the program's own."""
+    with _making:
+        memory = _memories.get(context)
+    if memory is not None and memory.context.handle == context:
+        return memory
+    return shared_memory(DeviceAccess(listed, keep_context(context, listed.device)))
+
+
 def shared_memory(access: DeviceAccess) -> OpenCLMemory:
     """The memory of a device, one for all who use its context.
 
@@ -81,7 +94,7 @@ def shared_memory(access: DeviceAccess) -> OpenCLMemory:
     context = access.context
     with _making:
         memory = _memories.get(context.handle)
-        if memory is None or memory.context is not context:
+        if memory is None or memory.context.handle != context.handle:
             handles = [one.device.handle for one in ranked_devices()]
             number = handles.index(access.listed.device.handle)
             memory = _memories[context.handle] = OpenCLMemory(context, number)
@@ -185,12 +198,6 @@ class OpenCLMemory(DeviceMemory):
         """See DeviceMemory."""
         return isinstance(other, OpenCLMemory) and other.context.handle == self.context.handle
 
-    def wait(self) -> None:
-        """See DeviceMemory."""
-        self.require_process()
-        with opencl_errors("waiting for copies"):
-            self.queue.finish()
-
 
 class OpenCLTensor(DeviceTensor):
     """A tensor in an OpenCL buffer."""
@@ -204,11 +211,12 @@ class OpenCLTensor(DeviceTensor):
         self.dtype = dtype
         self._buffer: Buffer | None = None
         self._size = 0
+        self._event: Event | None = None
 
-    def own(self, buffer: Buffer) -> None:
-        """Take over a buffer, which counts as memory of the device."""
+    def own(self, buffer: Buffer, *, counted: bool = True) -> None:
+        """Take over a buffer, which counts as memory of the device unless it is the program's."""
         self._buffer = buffer
-        self._size = max(self.nbytes, 1)
+        self._size = max(self.nbytes, 1) if counted else 0
         self.memory.note_bytes(self._size)
 
     @property
@@ -223,6 +231,27 @@ class OpenCLTensor(DeviceTensor):
         self.memory.require_process()
         return self._buffer
 
+    @property
+    def region(self) -> tuple[int, int, int]:
+        """Handle of the buffer that has the memory, and where it begins and ends in bytes."""
+        return self.buffer.handle, 0, self.nbytes
+
+    def event_handles(self) -> Sequence[int]:
+        """Events that end what other queues still do with the memory."""
+        return () if self._event is None else (self._event.handle,)
+
+    def note_event(self, event: Event) -> None:
+        """Take note of the event that ends the last use of the memory."""
+        self._event = event
+
+    def wait(self) -> None:
+        """See DeviceTensor."""
+        handles = self.event_handles()
+        if handles:
+            with opencl_errors("waiting for a tensor"):
+                api().clWaitForEvents(len(handles), (c_void_p * len(handles))(*handles))
+        self._event = None
+
     def numpy(self) -> Array:
         """See DeviceTensor."""
         array = np.empty(self.shape, self.dtype)
@@ -236,6 +265,7 @@ class OpenCLTensor(DeviceTensor):
             EPFail: The device failed, or the tensor was released.
         """
         buffer = self.buffer
+        self.wait()
         if array.nbytes:
             with opencl_errors("copying a tensor to the host"):
                 self.memory.queue.read(_bytes_of(array), buffer)
@@ -244,6 +274,7 @@ class OpenCLTensor(DeviceTensor):
     def write(self, array: Array) -> None:
         """See DeviceTensor."""
         buffer = self.buffer
+        self.wait()
         if array.nbytes:
             with opencl_errors("copying a tensor to the device"):
                 self.memory.queue.write(buffer, _bytes_of(array))
@@ -257,6 +288,8 @@ class OpenCLTensor(DeviceTensor):
         assert isinstance(source, OpenCLTensor), "the caller asks `reaches`"
         if source is self or not self.nbytes:
             return
+        self.wait()
+        source.wait()
         with opencl_errors("copying a tensor on the device"):
             copy_buffer(self.memory.queue, source.buffer, self.buffer, self.nbytes)
             self.memory.queue.finish()
@@ -273,6 +306,8 @@ class OpenCLTensor(DeviceTensor):
             return
         self.memory.note_bytes(-self._size)
         if os.getpid() == self.memory._process:  # noqa: SLF001 - of the same module
+            with suppress(EPFail):  # of a lost device, which uses nothing any more
+                self.wait()
             buffer.release()
         else:
             _left_alone.append(buffer)
