@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +21,6 @@ from ort_lite.model.info import NodeArg
 from ort_lite.model.shape_guess import guessed_shape
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PIL import Image
 else:
     Image = pytest.importorskip("PIL.Image", reason="Pillow is the extra `image`")
@@ -165,6 +164,20 @@ def test_a_fifo_is_refused_at_once(invoke, model: Path, tmp_path: Path, name: st
     result = invoke("run", model, *given, "-e", "cpu")
     assert (result.code, result.out) == (ExitCode.USAGE, "")
     assert f"{name} is not a regular file" in result.err
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="the system has no /dev/zero")
+@pytest.mark.parametrize("name", ["x.npz", "x.npy", "x.json", "x.png", "labels.txt", "m.onnx"])
+def test_a_device_that_never_ends_is_refused_at_once(
+    invoke, model: Path, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/zero")
+    given = (model, "--labels", path) if name == "labels.txt" else (model, path)
+    result = invoke("run", *((path,) if name == "m.onnx" else given), "-e", "cpu")
+    assert (result.code, result.out) == (ExitCode.USAGE, "")
+    assert "regular file" in result.err
 
 
 def test_a_file_too_many_is_refused(invoke, model: Path, tmp_path: Path) -> None:
