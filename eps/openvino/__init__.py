@@ -30,7 +30,7 @@ class _Factory:
 
         if package_folders(PACKAGE):
             return ""
-        return "the openvino package is not installed: pip install 'ort-lite[openvino]'"
+        return 'the openvino package is not installed: pip install "ort-lite[openvino]"'
 
     def probe(self) -> Probe:
         """Devices that OpenVINO sees, and why an NPU or GPU is not among them."""

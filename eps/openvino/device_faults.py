@@ -39,6 +39,11 @@ def is_busy(text: str) -> bool:
     return any(code in text for code in BUSY)
 
 
+def is_device_fault(text: str) -> bool:
+    """Whether OpenVINO's text is of a device that is lost or busy, not of a model."""
+    return any(code in text for code in (*LOSSES, *BUSY))
+
+
 def wait(name: str, text: str, seconds: float) -> None:
     """Pause before another attempt at the inference of a partition, and log why."""
     log.info("%s: the device is busy, trying again in %g s: %s", name, seconds, text)

@@ -83,7 +83,7 @@ def full_name(name: str, origin: str) -> str:
             return known
     raise ValueError(
         f"{origin}: no execution provider {name!r} is installed; expected one of "
-        f"{', '.join(installed)}. pip install 'ort-lite[all]' installs those of ort_lite"
+        f'{", ".join(installed)}. pip install "ort-lite[all]" installs those of ort_lite'
     )
 
 

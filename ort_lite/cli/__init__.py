@@ -29,7 +29,7 @@ def _run(arguments: Sequence[str]) -> int:
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         sys.stderr.write(
-            f"error: ort-lite needs {' and '.join(missing)}; pip install 'ort-lite[cli]'\n"
+            f'error: ort-lite needs {" and ".join(missing)}; pip install "ort-lite[cli]"\n'
         )
         return 2
     from ort_lite.cli.app import run_command

@@ -117,7 +117,7 @@ def _package(name: str, extra: str) -> Check:
         name=name,
         state=State.ABSENT if extra else State.BROKEN,
         found="not installed",
-        fix=f"pip install 'ort-lite[{extra}]'" if extra else "pip install ort-lite",
+        fix=f'pip install "ort-lite[{extra}]"' if extra else "pip install ort-lite",
     )
 
 

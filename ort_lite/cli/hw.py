@@ -115,7 +115,7 @@ def hw() -> None:
         raise CommandError(
             ExitCode.USAGE,
             f"ort-lite hw needs {' and '.join(missing)}",
-            hint="pip install 'ort-lite[cli]'",
+            hint='pip install "ort-lite[cli]"',
         )
 
 

@@ -43,7 +43,7 @@ def load_image(
         from PIL import Image, UnidentifiedImageError
     except ImportError as exc:
         raise CommandError(
-            ExitCode.USAGE, f"reading {path} needs Pillow", hint="pip install 'ort-lite[image]'"
+            ExitCode.USAGE, f"reading {path} needs Pillow", hint='pip install "ort-lite[image]"'
         ) from exc
     channels, height, width = _layout(arg, shape, path)
     try:

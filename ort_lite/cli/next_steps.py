@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import shlex
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from ctx_formats.errors import FormatError
 from ctx_formats.file_kind import kind_of
 from ctx_formats.long_path import explain_length
+from ort_lite.context.hints import quote_argument
 from ort_lite.status import InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _explain_content(path: Path, cause: FormatError) -> tuple[str, str]:
 
 def _hint_for(kind: str, path: Path) -> str:
     if any(word in kind for word in _INPUTS):
-        return f"ort-lite run MODEL {shlex.quote(str(path))} runs a model on it"
+        return f"ort-lite run MODEL {quote_argument(str(path))} runs a model on it"
     hints = (hint for word, hint in _OTHER_MODELS.items() if word in kind)
     return next(hints, "give the path of an ONNX model (.onnx)")
 

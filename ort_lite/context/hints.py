@@ -22,12 +22,25 @@ def recompile_hint(onnx_model_filename: str) -> str:
         onnx_model_filename: As an EPContext node records it; "" for none. It is not trusted: a
             name that could hide in a terminal or pass for an option is left out.
     """
-    import shlex  # noqa: PLC0415 - lazy: rare
-
     name = onnx_model_filename
     shown = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
-    model = shlex.quote(name) if shown else UNKNOWN_MODEL
+    model = quote_argument(name) if shown else UNKNOWN_MODEL
     return f"compile the model again on this machine: ort-lite compile {model}"
+
+
+def quote_argument(text: str) -> str:
+    """`text` as one argument of a command, in this system's shells.
+
+    In double quotes, which cmd, PowerShell and POSIX shells read alike, where they suffice.
+    """
+    import os  # noqa: PLC0415 - lazy: rare
+    import shlex  # noqa: PLC0415 - lazy: rare
+
+    special = set('"$`%') if os.name == "nt" else set('"$`\\!')
+    needs_none = shlex.quote(text.replace("\\", "/") if os.name == "nt" else text)
+    if needs_none[:1] != "'" and not set(text) & set(",%@"):
+        return text
+    return shlex.quote(text) if special & set(text) else f'"{text}"'
 
 
 def refusal_of(

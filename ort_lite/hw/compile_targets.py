@@ -106,7 +106,7 @@ def target_options(row: ExpandedRow, openvino: str) -> tuple[dict[str, str], str
     if len(platform) != PLATFORM_DIGITS or not (platform.isascii() and platform.isdigit()):
         return {}, "the row requires no NPU platform as its architecture, such as '4000'"
     if not openvino:
-        return {}, "the openvino package is not installed: pip install 'ort-lite[openvino]'"
+        return {}, 'the openvino package is not installed: pip install "ort-lite[openvino]"'
     required = next((r.sdk for r in row.requires if r.sdk), "")
     if required and not is_within(openvino, required):
         return {}, f"needs OpenVINO {required}, found {openvino}"

@@ -134,7 +134,7 @@ def _connect(address: str) -> Any:  # noqa: ANN401 - Dask's client
     try:
         from distributed import Client  # noqa: PLC0415 - lazy: rare
     except ImportError as exc:
-        raise MatrixError("--scheduler needs Dask: pip install 'ort-lite[fleet]'") from exc
+        raise MatrixError('--scheduler needs Dask: pip install "ort-lite[fleet]"') from exc
     host = address.removeprefix(PREFIX)
     if not address.startswith(PREFIX) or not host:
         raise MatrixError(f"--scheduler {address}: expected {PREFIX}HOST:PORT")

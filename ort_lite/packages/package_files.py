@@ -20,7 +20,7 @@ ARCHIVE_ENDINGS = (ZIP_ENDING, *TAR_ENDINGS)
 MAX_FILES = 100_000
 _MISSING = (
     "a package behind a URL needs the package fsspec, which cannot be imported ({}): "
-    "pip install 'ort-lite[remote]'"
+    'pip install "ort-lite[remote]"'
 )
 
 

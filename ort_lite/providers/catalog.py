@@ -127,7 +127,7 @@ def require_installed(name: str, installed: Mapping[str, ProviderEntry]) -> Prov
     if name not in installed:
         raise UnknownProvider(
             f"Unknown Provider Type: {name}. Installed: {list(installed)}. "
-            "pip install 'ort-lite[all]' installs those of ort_lite."
+            'pip install "ort-lite[all]" installs those of ort_lite.'
         )
     return installed[name]
 

@@ -14,7 +14,7 @@ SPKI = bytes.fromhex("302a300506032b6570032100")
 KEY_BYTES = 32
 MISSING = (
     "signatures need the package cryptography, which cannot be imported ({}): "
-    "pip install 'ort-lite[sign]'"
+    'pip install "ort-lite[sign]"'
 )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eps.cpu.arrays import Array
     from ort_lite.ep import KernelFn, KernelInfo
 
-MISSING = "ImageDecoder needs the pillow package: pip install 'ort-lite[image]'"
+MISSING = 'ImageDecoder needs the pillow package: pip install "ort-lite[image]"'
 
 _MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 """Pillow's mode for each pixel_format."""

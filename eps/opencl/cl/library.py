@@ -9,7 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from ort_lite.ep import package_folders
 
 PACKAGE = "pyopencl"
-MISSING = "the pyopencl package is not installed: pip install 'ort-lite[opencl]'"
+MISSING = 'the pyopencl package is not installed: pip install "ort-lite[opencl]"'
 
 
 def package_folder() -> str | None:

@@ -83,7 +83,7 @@ def show_intel_runtime(
         return f"{chosen[0]}={environ[chosen[0]]} decides which drivers are seen"
     library = _library_in(prefix)
     if not os.path.isfile(library):
-        return f"{library} is not there: pip install 'ort-lite[opencl-intel]'"
+        return f'{library} is not there: pip install "ort-lite[opencl-intel]"'
     try:
         _load(library, folder)
     except OSError as exc:

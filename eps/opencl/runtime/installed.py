@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     PathLike = str | os.PathLike[str]
 
-NO_DRIVER = "no OpenCL driver is installed: pip install 'ort-lite[opencl-intel]' brings Intel's"
+NO_DRIVER = 'no OpenCL driver is installed: pip install "ort-lite[opencl-intel]" brings Intel\'s'
 
 
 VARIABLES = (

@@ -111,7 +111,7 @@ def _explain_problem(device: ListedDevice, problem: str) -> str:
     if device.platform.name == POCL:
         remedy = (
             "install Intel's runtime, which runs on AMD's CPUs, too (pip install "
-            "'ort-lite[opencl-intel]'), or a newer PoCL, whose environment variable "
+            '"ort-lite[opencl-intel]"), or a newer PoCL, whose environment variable '
             "POCL_LLVM_CPU_NAME names the CPU that it compiles for"
         )
     return f"{device.label} fails a trial: {problem}. To fix this: {remedy}"

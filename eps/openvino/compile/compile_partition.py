@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.offline import OfflinePartition
+from eps.openvino.compile.refused_nodes import find_refused
+from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import compile_config
 from eps.openvino.partition import OpenVINOPartition
 from eps.openvino.payload.identity import requirements_of
@@ -18,12 +20,15 @@ from ort_lite.ep import (
     EPFail,
     OrtLiteError,
     PortError,
+    get_logger,
     port_order,
     remedy_of,
     uncut,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import openvino
 
     from ctx_formats.onnx_model import ValueType
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.payload.verdict import Verdicts
     from ort_lite.ep import CompiledPartition, FusedNode, Graph
+
+log = get_logger(__name__)
 
 _NO_RULE = re.compile(r"No conversion rule found for operations: ([^\n]*)")
 MAX_TRIES = 64
@@ -80,14 +87,16 @@ def _compile(
         try:
             compiled = core.compile_model(model, options.device, compile_config(options))
         except SDK_ERRORS as exc:
-            if options.kind != "CPU":
-                dynamic = _dynamic_nodes(model, graph) if options.needs_static_shapes else {}
-                if dynamic:
-                    raise CompileRefused(name, sdk_text(exc), dynamic) from exc
-                raise EPFail(
-                    f"OpenVINO cannot compile {name} for {options.device}: {sdk_text(exc)}"
-                ) from exc
-            raise ConversionError(sdk_text(exc)) from exc
+            text = sdk_text(exc)
+            if options.kind == "CPU":
+                raise ConversionError(text) from exc
+            dynamic = _dynamic_nodes(model, graph) if options.needs_static_shapes else {}
+            if dynamic:
+                raise CompileRefused(name, text, dynamic) from exc
+            if options.device == "NPU" and not (is_device_fault(text) or remedy_of(exc)):
+                refused = _find_refused(core, graph, options, known, text)
+                raise CompileRefused(name, text, refused) from exc
+            raise EPFail(f"OpenVINO cannot compile {name} for {options.device}: {text}") from exc
     made = BindingModel(compiled)
     verdicts.learn(requirements_of(compiled, options))
     if options.npu_platform:
@@ -97,6 +106,28 @@ def _compile(
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
     return OpenVINOPartition(made, name, order, source=graph)
+
+
+def _find_refused(
+    core: openvino.Core, graph: Graph, options: OpenVINOOptions, known: KnownShapes, text: str
+) -> dict[int, str]:
+    """Indices of the nodes that the NPU's compiler refuses, with its words."""
+
+    def refusal(indices: Sequence[int]) -> str:
+        part = graph.extract(list(indices), "part")
+        try:
+            with read_model(core, part, ieee=options.ieee) as model:
+                fix_shapes(model, part, options, known)
+                core.compile_model(model, options.device, compile_config(options))
+        except ConversionError:  # without its neighbours a part may lack types
+            return ""
+        except SDK_ERRORS as exc:
+            return sdk_text(exc)
+        return ""
+
+    log.info("the NPU's compiler refuses %d nodes, and parts are tried: %s", len(graph.nodes), text)
+    refused = find_refused(len(graph.nodes), text, refusal)
+    return {i: f"Intel's NPU compiler refuses it: {why[:300]}" for i, why in refused.items()}
 
 
 def find_culprits(core: openvino.Core, graph: Graph, text: str) -> dict[int, str]:

@@ -54,7 +54,7 @@ def test_without_click_the_error_names_the_extra() -> None:
     )
     done = call(sys.executable, "-c", hide + code)
     assert done.returncode == 2
-    assert done.stderr == "error: ort-lite needs click; pip install 'ort-lite[cli]'\n"
+    assert done.stderr == 'error: ort-lite needs click; pip install "ort-lite[cli]"\n'
 
 
 def test_colours_stay_away_when_nobody_sees_them(model: Path) -> None:

@@ -25,7 +25,7 @@ def missing(folder: Path, environ: dict[str, str] | None = None) -> str:
 
 def test_without_pyopencl_the_package_is_named(tmp_path: Path) -> None:
     text = missing_part({}, package=None, prefix=tmp_path, system=tmp_path)
-    assert "pip install 'ort-lite[opencl]'" in text
+    assert 'pip install "ort-lite[opencl]"' in text
 
 
 def test_without_any_driver_there_is_none(tmp_path: Path) -> None:

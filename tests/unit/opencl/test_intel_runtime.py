@@ -197,7 +197,7 @@ def test_what_the_user_chose_is_left_alone(tmp_path: Path, key: str) -> None:
 
 def test_without_the_runtime_it_is_said_how_to_get_it(tmp_path: Path) -> None:
     environ: dict[str, str] = {}
-    assert "pip install 'ort-lite[opencl-intel]'" in show_intel_runtime(
+    assert 'pip install "ort-lite[opencl-intel]"' in show_intel_runtime(
         environ, tmp_path, prefix=tmp_path
     )
     assert environ == {}

@@ -97,7 +97,7 @@ def test_a_driver_that_builds_nothing_is_offered_to_nobody(tmp_path: Path) -> No
     assert (found["ep"], found["y"]) == ("CPUExecutionProvider", [0, 0, 1, 2])
     reason = found["refusals"][OPENCL]
     assert "Invalid build option: -nonsense" in reason
-    assert "pip install 'ort-lite[opencl-intel]'" in reason
+    assert 'pip install "ort-lite[opencl-intel]"' in reason
     (record,) = records(tmp_path)
     assert record.name.endswith(".failed.json")
 

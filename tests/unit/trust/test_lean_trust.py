@@ -98,4 +98,4 @@ def test_without_the_library_the_error_names_what_to_install(tmp_path: Path, key
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 5
-    assert "pip install 'ort-lite[sign]'" in done.stderr
+    assert 'pip install "ort-lite[sign]"' in done.stderr
