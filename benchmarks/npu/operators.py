@@ -27,7 +27,7 @@ from eps.openvino.support.npu_table import FORMAT
 from eps.openvino.support.offer import TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 SHAPED_BY_VALUE = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow")
@@ -187,12 +187,45 @@ def write_table(log: Path, target: Path) -> None:
         if name in models and _has_offered_types(models[name]):
             counts[op][platform][0] += compiled
             counts[op][platform][1] += 1
+    types = _refused_types(outcomes, models)
     release = ov.get_version().partition("-")[0]
     head = {"format": FORMAT, "openvino": release, "onnx": onnx.__version__}
     lines = [f"  {json.dumps(op)}: {json.dumps(counts[op])}" for op in sorted(counts)]
     operators = ",\n".join(lines)
     start = json.dumps(head).removesuffix("}")
-    target.write_text(f'{start}, "operators": {{\n{operators}\n}}}}\n', encoding="utf-8")
+    named = ",\n".join(f"  {json.dumps(op)}: {json.dumps(types[op])}" for op in sorted(types))
+    text = f'{start}, "operators": {{\n{operators}\n}},\n"refused_types": {{\n{named}\n}}}}\n'
+    target.write_text(text, encoding="utf-8")
+
+
+def _refused_types(
+    outcomes: Mapping[tuple[str, str, str], bool], models: Mapping[str, onnx.ModelProto]
+) -> dict[str, dict[str, list[str]]]:
+    """By operator and platform, element types of inputs of which no case compiled.
+
+    Only where a case with as many inputs of other types compiled: the types are the reason then.
+    """
+    compiled: dict[tuple[str, str], dict[tuple[str, ...], bool]] = defaultdict(dict)
+    for (op, name, platform), is_good in outcomes.items():
+        if name in models and _has_offered_types(models[name]):
+            seen = compiled[op, platform]
+            types = _input_types(models[name])
+            seen[types] = seen.get(types, False) or is_good
+    refused: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for (op, platform), seen in sorted(compiled.items()):
+        arities = {len(types) for types, is_good in seen.items() if is_good}
+        bad = [t for t, is_good in seen.items() if not is_good and len(t) in arities]
+        if bad:
+            refused[op][platform] = sorted(",".join(types) for types in bad)
+    return refused
+
+
+def _input_types(model: onnx.ModelProto) -> tuple[str, ...]:
+    graph = model.graph
+    types = {info.name: info.type.tensor_type.elem_type for info in graph.input}
+    types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    names = graph.node[0].input
+    return tuple(onnx.TensorProto.DataType.Name(types[n]) if n else "" for n in names)
 
 
 def _has_offered_types(model: onnx.ModelProto) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
-from ctx_formats.onnx_model import TensorType
+from ctx_formats.onnx_model import DataType, TensorType
 
 if TYPE_CHECKING:
     from ctx_formats.onnx_model import Dim, Node, Tensor
@@ -63,6 +63,11 @@ class NodeFacts:
             return value_type.elem_type
         constant = self.constant(position)
         return constant.data_type if constant is not None else None
+
+    def input_types(self) -> str:
+        """Names of the inputs' element types, such as "FLOAT,INT64"; "" for an unknown one."""
+        types = map(self.elem_type, range(len(self.node.inputs)))
+        return ",".join("" if one is None else DataType(one).name for one in types)
 
     def shape(self, position: int) -> tuple[Dim, ...] | None:
         """Shape of an input; None if its rank is unknown."""

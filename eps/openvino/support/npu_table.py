@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.lean_dataclass import dataclass
+from ctx_formats.lean_dataclass import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 FORMAT = 1
 """Version of the tables' format; a table of another version is ignored."""
@@ -28,14 +28,25 @@ class NpuTable:
         platform: As the NPU's DEVICE_ARCHITECTURE, e.g. "4000".
         counts: Operator ("Add", "com.microsoft:Gelu") to the number of cases that compiled, and
             of all cases that OpenVINO converted. An operator that was never asked is absent.
+        refused_types: Operator to element types of its inputs ("INT16,INT16") of which no case
+            compiled, where one with as many inputs of other types did.
     """
 
     platform: str
     counts: Mapping[str, tuple[int, int]]
+    refused_types: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    def problem(self, domain: str, op_type: str) -> str:
-        """Why a node of this operator is not offered; "" if it is."""
+    def problem(self, domain: str, op_type: str, types: str = "") -> str:
+        """Why a node of this operator is not offered; "" if it is.
+
+        Args:
+            domain: Of the operator.
+            op_type: Of the operator.
+            types: Names of its inputs' element types, separated by commas.
+        """
         key = op_type if domain == "" else f"{domain}:{op_type}"
+        if types in self.refused_types.get(key, ()):
+            return f"Intel's NPU compiler refuses {key} of {types} for NPU {self.platform}"
         compiled, total = self.counts.get(key, (0, 0))
         if compiled or not total:
             return ""
@@ -62,4 +73,9 @@ def load_npu_table(openvino: str, platform: str) -> NpuTable:
         for name, platforms in content["operators"].items()
         if platform in platforms
     }
-    return NpuTable(platform, counts)
+    refused_types = {
+        name: frozenset(platforms[platform])
+        for name, platforms in content.get("refused_types", {}).items()
+        if platform in platforms
+    }
+    return NpuTable(platform, counts, refused_types)

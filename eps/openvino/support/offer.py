@@ -99,7 +99,7 @@ def _npu_problem(facts: NodeFacts, table: NpuTable) -> str:
     node = facts.node
     position = NPU_CONSTANTS.get(node.op_type) if node.domain == "" else None
     if position is None or not facts.is_runtime(position):
-        return table.problem(node.domain, node.op_type)
+        return table.problem(node.domain, node.op_type, facts.input_types())
     return f"'{node.inputs[position]}' is not constant, which ends the NPU's compiler"
 
 

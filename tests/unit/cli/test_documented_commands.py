@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from system_limits import UNDER_WINE
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -118,12 +119,14 @@ def test_what_powershell_reads_otherwise_is_found(command: str) -> None:
 @pytest.mark.parametrize("shell", ["cmd", "powershell"])
 def test_the_shells_of_windows_split_commands_so(shell: str, tmp_path: Path) -> None:
     program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not here, as under Wine")
+    if program is None or (UNDER_WINE and shell == "powershell"):
+        pytest.skip(f"{shell} is not here; Wine's PowerShell does nothing")
+    # Each command starts Python, which takes a second and more under Wine.
+    chosen = [command for page, command in COMMANDS if page == "README.md" or not UNDER_WINE]
     echo = tmp_path / "echo_arguments.py"
     echo.write_text(ECHO, encoding="utf-8")
     call = f'& "{sys.executable}"' if shell == "powershell" else f'@"{sys.executable}"'
-    lines = [f'{call} "{echo}" {command}' for _, command in COMMANDS]
+    lines = [f'{call} -I -S "{echo}" {command}' for command in chosen]
     script = tmp_path / ("commands.ps1" if shell == "powershell" else "commands.bat")
     script.write_text("\r\n".join(lines) + "\r\n", encoding="ascii")
     options = ["-ExecutionPolicy", "Bypass", "-File"] if shell == "powershell" else ["/d", "/c"]
@@ -131,4 +134,4 @@ def test_the_shells_of_windows_split_commands_so(shell: str, tmp_path: Path) -> 
         [program, *options, str(script)], capture_output=True, text=True, timeout=500, check=False
     )
     shown = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
-    assert shown == [shlex.split(command) for _, command in COMMANDS], done.stderr
+    assert shown == [shlex.split(command) for command in chosen], done.stderr

@@ -60,3 +60,33 @@ def test_a_refused_operator_goes_to_the_next_provider(monkeypatch: pytest.Monkey
     with ort.InferenceSession(proto, options, providers=npu_providers("4000")) as made:
         assert "RNN x1: Intel's NPU compiler refuses all 6 cases of RNN" in str(made.explain())
         assert made.explain().node_counts() == {OPENVINO: 1, "CPUExecutionProvider": 1}
+
+
+def test_element_types_of_which_no_case_compiled_are_refused() -> None:
+    table = NpuTable("4000", {"Add": (2, 3)}, {"Add": {"INT16,INT16"}})
+    assert "refuses Add of INT16,INT16 for NPU 4000" in table.problem("", "Add", "INT16,INT16")
+    assert not table.problem("", "Add", "FLOAT,FLOAT")
+    for platform in PLATFORMS:
+        recorded = load_npu_table("2026.4.1", platform)
+        assert recorded.problem("", "Add", "INT16,INT16")
+        assert not recorded.problem("", "Add", "FLOAT,FLOAT")
+
+
+def test_a_node_of_refused_types_goes_to_the_next_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ov, "Core", CoreWithCompiler)
+    table = NpuTable("4000", {"Relu": (1, 2)}, {"Relu": {"FLOAT"}})
+    monkeypatch.setattr("eps.openvino.support.npu_table.load_npu_table", lambda *_: table)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"], name="refused"),
+        helper.make_node("Sigmoid", ["r"], ["y"], name="taken"),
+    ]
+    proto = model(nodes, [("x", [2, 3])], [("y", None)], {}).SerializeToString()
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.placement", "all")
+    with ort.InferenceSession(proto, options, providers=npu_providers("4000")) as made:
+        found = {n.name: n for part in made.explain().partitions for n in part.nodes}
+    assert found["taken"].ep == OPENVINO
+    assert found["refused"].ep != OPENVINO
+    assert found["refused"].refusals[OPENVINO].endswith("refuses Relu of FLOAT for NPU 4000")
