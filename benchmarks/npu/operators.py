@@ -208,13 +208,13 @@ def _refused_types(
     compiled: dict[tuple[str, str], dict[tuple[str, ...], bool]] = defaultdict(dict)
     for (op, name, platform), is_good in outcomes.items():
         if name in models and _has_offered_types(models[name]):
-            seen = compiled[op, platform]
+            outcome_of = compiled[op, platform]
             types = _input_types(models[name])
-            seen[types] = seen.get(types, False) or is_good
+            outcome_of[types] = outcome_of.get(types, False) or is_good
     refused: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    for (op, platform), seen in sorted(compiled.items()):
-        arities = {len(types) for types, is_good in seen.items() if is_good}
-        bad = [t for t, is_good in seen.items() if not is_good and len(t) in arities]
+    for (op, platform), outcome_of in sorted(compiled.items()):
+        arities = {len(types) for types, is_good in outcome_of.items() if is_good}
+        bad = [t for t, is_good in outcome_of.items() if not is_good and len(t) in arities]
         if bad:
             refused[op][platform] = sorted(",".join(types) for types in bad)
     return refused
