@@ -116,11 +116,12 @@ def build_package(
         Fail: The package cannot be written.
     """
     require_replaceable(output, force=force)
+    source = _read_plain(plan.model)
+    contexts = [(name, _read_context(path, source)) for name, path in plan.contexts]
     with temporary_folder("ort_lite_package.") as work:
-        named = list(_compile_all(plan, Path(work), progress))
-        named += [(name, _read_context(path)) for name, path in plan.contexts]
+        named = [*_compile_all(plan, Path(work), progress), *contexts]
         if plan.includes_source:
-            named.append((SOURCE, _read_plain(plan.model)))
+            named.append((SOURCE, source))
         variants = _name_all(named)
         progress(f"writing {output}")
         try:
@@ -162,11 +163,24 @@ def _read_plain(path: Path) -> PackageSource:
     return source
 
 
-def _read_context(path: Path) -> PackageSource:
-    source = read_source(path)
-    if source.role == SOURCE:
+def _read_context(path: Path, source: PackageSource) -> PackageSource:
+    context = read_source(path)
+    if context.role == SOURCE:
         raise InvalidArgument(f"{path} has no EPContext node: it is not a compiled model")
-    return source
+    for kind in ("inputs", "outputs"):
+        mine, right = getattr(context, kind), getattr(source, kind)
+        if mine.keys() != right.keys() or any(
+            mine[name] != right[name] for name in mine if mine[name] and right[name]
+        ):
+            raise InvalidArgument(
+                f"{path} has the {kind} {_list_types(mine)}, and {source.model} has "
+                f"{_list_types(right)}: it was compiled from another model"
+            )
+    return context
+
+
+def _list_types(types: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {kind}" for name, kind in list(types.items())[:8])
 
 
 def _name_all(named: Sequence[tuple[str, PackageSource]]) -> list[tuple[str, PackageSource]]:

@@ -21,15 +21,16 @@ from ort_lite.context.payload_checks import recorded_identity
 from ort_lite.context.signing import all_tensors
 from ort_lite.model.bodies import walk_nodes
 from ort_lite.model.loader import load
+from ort_lite.model.type_text import type_text
 from ort_lite.options import SessionOptions
 from ort_lite.packages.variant_notes import COMPILED, SOURCE
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from ctx_formats.onnx_model import Model
+    from ctx_formats.onnx_model import Model, ValueInfo
 
 LEFT_OPTIONS = ("npu_platform", "cache_dir")
 """Options of a compile that say nothing about the device that a payload needs."""
@@ -51,6 +52,7 @@ class PackageSource:
         architecture: As recorded; "" if it is not.
         provider_options: Open the device that it was compiled for.
         compatibility: The compatibility text of its metadata; None if there is none.
+        inputs, outputs: Type without its shape by name, as ONNX spells it; "" if it is not known.
     """
 
     model: str
@@ -62,6 +64,8 @@ class PackageSource:
     architecture: str
     provider_options: Mapping[str, str]
     compatibility: str | None
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
 
     @property
     def role(self) -> str:
@@ -134,7 +138,15 @@ def _source_of(
         architecture=architecture,
         provider_options=options,
         compatibility=model.metadata_props.get(METADATA_PREFIX + ep),
+        inputs=_spell_types(
+            info for info in model.graph.inputs if info.name not in model.graph.initializers
+        ),
+        outputs=_spell_types(model.graph.outputs),
     )
+
+
+def _spell_types(infos: Iterable[ValueInfo]) -> dict[str, str]:
+    return {info.name: type_text(info.type) for info in infos}
 
 
 def _plain(location: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx.parser
 import pytest
 from built_packages import CPU, NPUS, OPENCL, OPENVINO, build_mlp, expected, npu_contexts, tree
 from onnx import helper
@@ -28,8 +29,6 @@ from ort_lite.trust.private_keys import read_signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import onnx
 
 TRUST = "session.ep_context_trust"
 
@@ -346,3 +345,17 @@ def test_a_package_on_a_read_only_mount_is_loaded(package: Path, tmp_path: Path)
     )
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected()[0], rtol=1e-4)
     assert tree(root) == tree(package)
+
+
+def test_a_context_of_another_model_is_refused(tmp_path: Path) -> None:
+    other = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] a) => (float[2] b) { b = Neg (a) }
+        """
+    )
+    (tmp_path / "m.onnx").write_bytes(other.SerializeToString())
+    plan = BuildPlan(model=tmp_path / "m.onnx", contexts=npu_contexts(tmp_path))
+    with pytest.raises(ort.InvalidArgument, match="it was compiled from another model"):
+        build_package(plan, tmp_path / "p", force=False, progress=quiet)
+    assert not (tmp_path / "p").exists()
