@@ -186,13 +186,15 @@ def refuse_damage(label: str) -> Iterator[None]:
     Raises:
         InvalidGraph: Reason integrity; what zipfile, tarfile and their decompressors raise.
     """
+    import struct  # noqa: PLC0415 - lazy: rare
     import tarfile  # noqa: PLC0415 - lazy: rare
     import zipfile  # noqa: PLC0415 - lazy: rare
     import zlib  # noqa: PLC0415 - lazy: rare
 
+    damage = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, struct.error)
     try:
         yield
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as exc:
+    except (*damage, NotImplementedError, OverflowError, RecursionError) as exc:
         raise _damage_error(label, exc) from exc
 
 

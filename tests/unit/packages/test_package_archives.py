@@ -200,13 +200,26 @@ def test_links_in_an_archive_are_refused(tmp_path: Path) -> None:
         ort.InferenceSession(archive)
 
 
-def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("places", "value", "message"),
+    [
+        ({b"PK\3\4": 6, b"PK\1\2": 8}, 1, "encrypted"),
+        ({b"PK\1\2": 6}, 99, "zip file version"),
+        ({b"PK\3\4": 8, b"PK\1\2": 10}, 99, "compression method"),
+    ],
+    ids=["encrypted", "newer version", "other compression"],
+)
+def test_an_archive_that_cannot_be_read_is_refused(
+    places: dict[bytes, int], value: int, message: str, tmp_path: Path
+) -> None:
+    """Fields at a distance from the local and the central header: APPNOTE.TXT, 4.3.7 and 4.3.12."""
     archive = tmp_path / "p.zip"
     with zipfile.ZipFile(archive, "w") as out:
         out.writestr("manifest.json", "{}")
     data = bytearray(archive.read_bytes())
-    for header, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        data[data.index(header) + flags] |= 1
+    for header, distance in places.items():
+        data[data.index(header) + distance] = value
     archive.write_bytes(data)
-    with pytest.raises(ort.InvalidGraph, match="encrypted"):
+    with pytest.raises(ort.InvalidGraph, match=message) as error:
         ort.InferenceSession(archive)
+    assert error.value.reason is Reason.INTEGRITY
