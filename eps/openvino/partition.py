@@ -35,6 +35,7 @@ class OpenVINOPartition(CompiledPartition):
         name: str,
         order: tuple[Sequence[int], Sequence[int]],
         source: Graph | None = None,
+        rewritings: tuple[str, ...] = (),
     ) -> None:
         """Make the first request.
 
@@ -43,7 +44,9 @@ class OpenVINOPartition(CompiledPartition):
             name: For messages.
             order: Port index of each input and of each output, in the partition's order.
             source: What was compiled, where it was compiled here.
+            rewritings: Notes about operators that were written out for OpenVINO.
         """
+        self._rewritings = rewritings
         self.source = source
         self.model: RuntimeModel | None = model
         self.name = name
@@ -98,10 +101,10 @@ class OpenVINOPartition(CompiledPartition):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The devices that OpenVINO runs it on, which AUTO and HETERO choose themselves."""
+        """The devices that it runs on, which AUTO and HETERO choose themselves; its rewritings."""
         if self.model is None:
             return ()
-        retry = (self._last_retry,) if self._last_retry else ()
+        retry = (*self._rewritings, *((self._last_retry,) if self._last_retry else ()))
         try:
             devices = str(self.model.property("EXECUTION_DEVICES"))
         except SDK_ERRORS:  # a device without that property

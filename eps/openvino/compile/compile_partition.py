@@ -9,6 +9,7 @@ from ctx_formats.onnx_model import TensorType
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.offline import OfflinePartition
 from eps.openvino.compile.refused_nodes import find_refused
+from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import compile_config
 from eps.openvino.partition import OpenVINOPartition
@@ -79,7 +80,8 @@ def _compile(
     known: KnownShapes,
 ) -> CompiledPartition:
     graph, name = fused.graph, fused.name
-    with read_model(core, graph, ieee=options.ieee) as model:
+    rewritten = rewrite_partition(graph, ieee=options.ieee)
+    with read_model(core, graph, rewritten) as model:
         fix_shapes(model, graph, options, known)
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
             reason = "NPU needs static shapes"
@@ -105,7 +107,7 @@ def _compile(
         order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
-    return OpenVINOPartition(made, name, order, source=graph)
+    return OpenVINOPartition(made, name, order, graph, rewritten.notes)
 
 
 def _find_refused(
@@ -116,7 +118,7 @@ def _find_refused(
     def refusal(indices: Sequence[int]) -> str:
         part = graph.extract(list(indices), "part")
         try:
-            with read_model(core, part, ieee=options.ieee) as model:
+            with read_model(core, part, rewrite_partition(part, ieee=options.ieee)) as model:
                 fix_shapes(model, part, options, known)
                 core.compile_model(model, options.device, compile_config(options))
         except ConversionError:  # without its neighbours a part may lack types

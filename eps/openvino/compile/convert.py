@@ -13,6 +13,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.temporary_files import temporary_folder
+from eps.openvino.compile.rewrite import QUANTIZATION, rewrite_partition
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import EPFail, InvalidArgument, get_logger
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     import openvino
 
-    from ctx_formats.onnx_model import Tensor, ValueInfo
+    from ctx_formats.onnx_model import GraphDef, Tensor, ValueInfo
     from eps.openvino.compile.known_shapes import KnownShapes
+    from eps.openvino.compile.rewrite import Rewritten
     from eps.openvino.options import OpenVINOOptions
     from ort_lite.ep import Graph
 
@@ -41,11 +43,7 @@ EXTERNAL_TYPES = frozenset(
     )
 )
 """Element types of weights that a file holds; others are rare and small and stay in the model."""
-WRITTEN_OUT = "DynamicQuantizeLinear"
-"""Operator in whose place OpenVINO gets what the specification makes it of."""
-GROUP_ATTENTION = "GroupQueryAttention"
-"""Of com.microsoft; likewise written out."""
-REDUCING = (WRITTEN_OUT, "Einsum", "Global", "Reduce")
+REDUCING = (QUANTIZATION, "Einsum", "Global", "Reduce")
 """Prefixes of the operators that OpenVINO's front end converts to reductions."""
 MAPS_WHAT_IS_REMOVED = os.name == "posix"
 
@@ -56,16 +54,11 @@ class ConversionError(Exception):
     """OpenVINO cannot convert these nodes; the text says why."""
 
 
-def partition_model(graph: Graph, *, ieee: bool = False) -> Model:
-    """The partition as an ONNX model of its own; with `ieee` one that keeps NaN and infinities.
+def partition_model(graph: Graph, definition: GraphDef) -> Model:
+    """A partition as an ONNX model of its own, with `definition` as its graph.
 
     Negative sizes, by which some exporters mean "unknown", become unknown: OpenVINO knows only -1.
     """
-    definition = graph.definition
-    if ieee:
-        from eps.openvino.compile.ieee import keep_special_values  # noqa: PLC0415 - lazy: rare
-
-        definition = keep_special_values(graph)
     definition = replace(definition, inputs=tuple(map(_drop_negative_sizes, definition.inputs)))
     return Model(graph=definition, ir_version=IR_VERSION, opset_imports=graph.opset_imports)
 
@@ -79,31 +72,25 @@ def _drop_negative_sizes(info: ValueInfo) -> ValueInfo:
 
 @contextmanager
 def read_model(
-    core: openvino.Core, graph: Graph, *, ieee: bool = False
+    core: openvino.Core, graph: Graph, rewritten: Rewritten | None = None
 ) -> Iterator[openvino.Model]:
     """Convert a partition, to be compiled before the context ends.
 
-    With `ieee` the model keeps NaN and infinities.
+    Args:
+        core: OpenVINO's.
+        graph: The partition.
+        rewritten: What becomes of it first; None for the rewritings that every partition gets.
 
     Raises:
         ConversionError: OpenVINO's front end refuses it.
     """
+    rewritten = rewritten or rewrite_partition(graph)
     with ExitStack() as files:
-        model, quotients = partition_model(graph, ieee=ieee), frozenset[str]()
-        if any(node.op_type == WRITTEN_OUT for node in graph.nodes):
-            from eps.openvino.compile.exact_quotients import write_out_quantization  # noqa: PLC0415 - lazy: rare
-
-            definition, quotients = write_out_quantization(model.graph)
-            model = replace(model, graph=definition)
-        if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
-            from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare
-
-            model = replace(model, graph=write_out_attention(model.graph, graph))
-        converted = _convert(core, model, graph, files)
-        if quotients:
+        converted = _convert(core, partition_model(graph, rewritten.definition), graph, files)
+        if rewritten.quotients:
             from eps.openvino.compile.exact_quotients import keep_quotients  # noqa: PLC0415 - lazy: rare
 
-            keep_quotients(converted, quotients)
+            keep_quotients(converted, rewritten.quotients)
         yield converted
 
 

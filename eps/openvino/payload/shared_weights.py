@@ -24,6 +24,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.temporary_files import temporary_folder
 from eps.openvino.compile.convert import ConversionError, fix_shapes, read_model
 from eps.openvino.compile.known_shapes import KnownShapes
+from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.options import compile_config, weightless_config
 from eps.openvino.payload.blob_header import constants_of
 from eps.openvino.sdk.binding import ov
@@ -69,7 +70,7 @@ def weightless_blob(
         restore the constants exactly.
     """
     try:
-        with read_model(core, graph, ieee=options.ieee) as model:
+        with read_model(core, graph, rewrite_partition(graph, ieee=options.ieee)) as model:
             fix_shapes(model, graph, options, KnownShapes())
             # Folds what the plug-in would fold later. Accepts only the package's Model.
             apply_moc_transformations(openvino.Model(model), cf=True)

@@ -1,0 +1,78 @@
+"""Rewrites a partition for OpenVINO: operators that it computes wrongly, written in others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from ctx_formats.onnx_model import GraphDef
+    from ort_lite.ep import Graph
+
+QUANTIZATION = "DynamicQuantizeLinear"
+GROUP_ATTENTION = "GroupQueryAttention"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A partition as OpenVINO gets it.
+
+    Attributes:
+        definition: Its graph.
+        quotients: Names of values that OpenVINO has to compute by division.
+        notes: For `explain()`: which operators became which, and why.
+    """
+
+    definition: GraphDef
+    quotients: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def rewrite_partition(graph: Graph, *, ieee: bool = False) -> Rewritten:
+    """Write out what OpenVINO does not compute as ONNX has it; with `ieee` NaN and infinities stay.
+
+    Args:
+        graph: The partition.
+        ieee: Whether the provider option `ieee_semantics` is set.
+    """
+    definition, quotients = graph.definition, frozenset[str]()
+    notes: list[str] = []
+    if ieee:
+        from eps.openvino.compile.ieee import keep_special_values  # noqa: PLC0415 - lazy: rare
+
+        kept = keep_special_values(graph)
+        notes += describe_rewriting(definition, kept, "OpenVINO loses NaN or infinities in it")
+        definition = kept
+    if any(node.op_type == QUANTIZATION for node in graph.nodes):
+        from eps.openvino.compile.exact_quotients import write_out_quantization  # noqa: PLC0415 - lazy: rare
+
+        written, quotients = write_out_quantization(definition)
+        notes += describe_rewriting(definition, written, "OpenVINO rounds to other steps")
+        definition = written
+    if any(node.op_type == GROUP_ATTENTION for node in graph.nodes):
+        from eps.openvino.compile.group_attention import write_out_attention  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_attention(definition, graph)
+        notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
+        definition = written
+    return Rewritten(definition, quotients, tuple(notes))
+
+
+def describe_rewriting(before: GraphDef, after: GraphDef, reason: str) -> list[str]:
+    """One line with the operators that went and those that came; none where nothing changed.
+
+    A replacement may end with other nodes of the same operator: its outputs tell it apart.
+    """
+    kept = {(node.op_type, node.outputs) for node in after.nodes}
+    gone = Counter(n.op_type for n in before.nodes if (n.op_type, n.outputs) not in kept)
+    come = Counter(node.op_type for node in after.nodes)
+    come -= Counter(node.op_type for node in before.nodes)
+    if not come:
+        return []
+    return [f"{_count(gone)} written out as {_count(come)}: {reason}"]
+
+
+def _count(operators: Counter[str]) -> str:
+    return ", ".join(f"{operator} x{count}" for operator, count in sorted(operators.items()))
