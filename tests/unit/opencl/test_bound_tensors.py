@@ -18,10 +18,7 @@ from ort_lite.ep import CopyCounts, SupportsBoundRuns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = [
-    pytest.mark.hw("opencl"),
-    pytest.mark.skipif(bool(FACTORY.missing()), reason="no OpenCL here"),
-]
+pytestmark = pytest.mark.skipif(bool(FACTORY.missing()), reason="no OpenCL here")
 OPENCL = ["OpenCLExecutionProvider"]
 SHAPE = [24, 24]
 X = np.random.default_rng(7).standard_normal(SHAPE).astype(np.float32)
@@ -267,7 +264,7 @@ def test_partitions_of_one_provider_hand_on_what_they_make() -> None:
 
 def test_inputs_of_any_size_are_bound() -> None:
     made = session(model([node("Relu", "x", "r"), node("MatMul", "r w", "y")], ["y"], rows="n"))
-    for rows in (3, 5, *[3] * 30):
+    for rows in (3, 5, *[3] * 20):
         binding = made.io_binding()
         binding.bind_ortvalue_input("x", on_device(X[:rows]))
         binding.bind_output("y", "opencl", 0)

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 cl = pytest.importorskip("pyopencl")
 cl_array = pytest.importorskip("pyopencl.array")
-pytestmark = [
-    pytest.mark.hw("opencl"),
-    pytest.mark.skipif(bool(FACTORY.missing()), reason="no OpenCL here"),
-]
+pytestmark = pytest.mark.skipif(bool(FACTORY.missing()), reason="no OpenCL here")
 NAME = "OpenCLExecutionProvider"
 SHAPE = [24, 24]
 X = np.random.default_rng(7).standard_normal(SHAPE).astype(np.float32)
