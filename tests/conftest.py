@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -133,6 +134,7 @@ def working_pocl() -> None:
         pytest.skip(reason)
 
 
+@cache
 def _unmet(wanted: str) -> str:
     """What this machine lacks for every row whose id is, or starts with, `wanted`; or ""."""
     rows = expand(read_matrix(ROOT / "hw_matrix.yaml")).values()
