@@ -14,6 +14,7 @@ from ctx_formats.model_writer import encode_model, model_bytes
 from ctx_formats.onnx_model import DataType, ExternalData, Model, TensorType
 from ctx_formats.temporary_files import temporary_folder
 from eps.openvino.compile.rewrite import QUANTIZATION, rewrite_partition
+from eps.openvino.compile.rotations import keep_rotations, may_rotate
 from eps.openvino.sdk.binding import ov
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
 from ort_lite.ep import EPFail, InvalidArgument, get_logger
@@ -107,6 +108,8 @@ def _convert(core: openvino.Core, model: Model, graph: Graph, files: ExitStack) 
         from eps.openvino.compile.reductions import keep_apart  # noqa: PLC0415 - lazy: rare
 
         keep_apart(converted)
+    if may_rotate(graph):
+        keep_rotations(converted)
     return converted
 
 

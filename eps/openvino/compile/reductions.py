@@ -87,9 +87,14 @@ def _replace(node: openvino.Node) -> None:
     keeps = node.get_attributes()["keep_dims"]
     reduced = reduce(wide, opset.floor_mod(axes, rank), keeps)
     narrow = opset.squeeze(reduced, np.array([-1], np.int64))
-    narrow.set_friendly_name(node.get_friendly_name())
+    put_in_place(node, narrow)
+
+
+def put_in_place(node: openvino.Node, other: openvino.Node) -> None:
+    """Give `other` the name, the users and the names of the output of `node`."""
+    other.set_friendly_name(node.get_friendly_name())
     names = node.output(0).get_names()
     for target in node.output(0).get_target_inputs():
-        target.replace_source_output(narrow.output(0))
+        target.replace_source_output(other.output(0))
     node.output(0).set_names(set())
-    narrow.output(0).set_names(names)
+    other.output(0).set_names(names)
