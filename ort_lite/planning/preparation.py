@@ -383,13 +383,20 @@ def may_be_empty(graph: Graph) -> bool:
     )
 
 
+WITH_PARTITIONED_BODIES = frozenset(("If", "Loop", "Scan", "SequenceMap"))
+"""Operators whose bodies are partitioned among the EPs. Those of others, such as FlexAttention,
+become part of the function that the operator stands for, which cannot contain EPContext nodes."""
+
+
 def _bodies(
     ep: ExecutionProvider, subgraph: Graph, rules: PreparationRules, runs: float
 ) -> dict[tuple[int, str], PreparedGraph]:
     named_bodies: dict[tuple[int, str], PreparedGraph] = {}
     if not ep.runs_bodies_through_session:
         return named_bodies
-    for i in range(len(subgraph.nodes)):
+    for i, node in enumerate(subgraph.nodes):
+        if node.op_type not in WITH_PARTITIONED_BODIES:
+            continue
         for key, body in subgraph.bodies(i).items():
             from ort_lite.planning.expected_runs import expected_runs  # noqa: PLC0415 - lazy: rare
 

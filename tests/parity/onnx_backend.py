@@ -39,7 +39,9 @@ WHOLE_SUITE = "ORT_LITE_WHOLE_SUITE"
 """Environment variable: run all cases also where a module takes a part of them."""
 
 
-class _Prepared(BackendRep):
+class PreparedModel(BackendRep):
+    """A session as the suite runs it."""
+
     def __init__(self, session: ort.InferenceSession) -> None:
         self._session = session
 
@@ -64,12 +66,12 @@ class CpuBackend(Backend):
     providers: ClassVar[list[str]] = ["CPUExecutionProvider"]
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> _Prepared:
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> PreparedModel:
         data = model.SerializeToString()
         options = ort.SessionOptions()
         # A model of a few nodes pays on no device; here each EP is to compute what it can.
         options.add_session_config_entry("session.placement", "all")
-        return _Prepared(ort.InferenceSession(data, options, providers=cls.providers))
+        return PreparedModel(ort.InferenceSession(data, options, providers=cls.providers))
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -89,11 +91,12 @@ class OpenClBackend(CpuBackend):
 
 
 def suite(
-    backend: type[CpuBackend], module: str, *, every: int = 1
+    backend: type[CpuBackend], module: str, *, every: int = 1, always: tuple[str, ...] = ()
 ) -> dict[str, type[unittest.TestCase]]:
     """The suite's test classes without the exempt cases and those of other devices.
 
-    `every` above 1 takes one case in so many, by name, unless ORT_LITE_WHOLE_SUITE is set.
+    `every` above 1 takes one case in so many, by name, unless ORT_LITE_WHOLE_SUITE is set, and
+    those whose names begin with one of `always`.
     """
     os.environ["ONNX_MODELS"] = tempfile.mkdtemp(prefix="ort_lite_onnx_models_")
     with warnings.catch_warnings():
@@ -108,7 +111,8 @@ def suite(
         ).test_cases
     for made in classes.values():
         for name in [n for n in dir(made) if n.startswith("test_")]:
-            if not name.endswith("_cpu") or name.startswith(EXEMPT) or not _drawn(name, every):
+            drawn = name.startswith(always) or _drawn(name, every)
+            if not name.endswith("_cpu") or name.startswith(EXEMPT) or not drawn:
                 delattr(made, name)
             elif name == EQUAL_SUMS:
                 setattr(made, name, lambda _: check_equal_sums(backend.prepare))
