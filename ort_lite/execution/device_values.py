@@ -38,8 +38,10 @@ def find_memory(
         BindingError: No execution provider that is installed has such a device.
         EPFail: The device cannot be opened.
     """
+    problem = "Can't allocate memory on the device"
     if isinstance(device_type, OrtMemoryInfo):
         place = device_type
+        problem = f"No shared allocator found for: {place}"  # onnxruntime's text
         device = OrtDevice(
             *(place.device_type(), 0, place.device_vendor_id, place.device_id)  # as in OrtDevice
         )
@@ -50,7 +52,7 @@ def find_memory(
     for memory in known:
         if _fits(memory.place, device):
             return memory
-    return _find_anywhere(device)
+    return _find_anywhere(device, problem)
 
 
 def adopt(data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -> DeviceTensor:
@@ -103,7 +105,7 @@ def _fits(place: MemoryPlace, device: OrtDevice) -> bool:
     )
 
 
-def _find_anywhere(device: OrtDevice) -> DeviceMemory:
+def _find_anywhere(device: OrtDevice, problem: str) -> DeviceMemory:
     from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
 
     vendor = device.device_vendor_id()
@@ -124,7 +126,7 @@ def _find_anywhere(device: OrtDevice) -> DeviceMemory:
             return memory
     why = f": {'; '.join(problems)}" if problems else ""
     raise BindingError(
-        f"Can't allocate memory on the device (type {device.device_type()}, vendor {vendor:#x}, "
-        f"id {device.device_id()}) using this package: no execution provider that is installed "
-        f"has tensors there{why}. ort_lite.get_ep_devices() lists the devices that are here."
+        f"{problem} (type {device.device_type()}, vendor {vendor:#x}, id {device.device_id()}) "
+        "using this package: no execution provider that is installed has tensors there"
+        f"{why}. ort_lite.get_ep_devices() lists the devices that are here."
     )

@@ -201,7 +201,7 @@ def test_the_error_names_both_sides_and_the_way_out(made: ContextModel) -> None:
     ("name", "told"),
     [
         ("m.onnx", "ort-lite compile m.onnx"),
-        ("my model.onnx", "ort-lite compile 'my model.onnx'"),
+        ("my model.onnx", 'ort-lite compile "my model.onnx"'),
         ("", "ort-lite compile <the original model>"),
         ("-o", "ort-lite compile <the original model>"),
         ("m\x1b[31m.onnx", "ort-lite compile <the original model>"),

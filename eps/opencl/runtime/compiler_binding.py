@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from ort_lite.ep import get_logger
+from ort_lite.ep import get_logger, uncut
 
 if TYPE_CHECKING:
     from eps.opencl.cl.objects import Event
@@ -66,7 +66,8 @@ class CApi:
 def compiler_binding() -> CompilerBinding:
     """PyOpenCL; the C API with a warning where the package is broken."""
     try:
-        from eps.opencl.runtime.pyopencl_binding import PyOpenCL  # noqa: PLC0415 - lazy: reload
+        with uncut:  # Python's exit waits for the extension module to be ready
+            from eps.opencl.runtime.pyopencl_binding import PyOpenCL  # noqa: PLC0415 - lazy: reload
     except ImportError as exc:
         log.warning("PyOpenCL cannot be imported (%s); programs are built through the C API", exc)
         return CApi()

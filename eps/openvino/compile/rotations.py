@@ -33,7 +33,7 @@ def keep_rotations(model: openvino.Model) -> None:
             continue
         values = list(node.input_values())
         for first, second in (values, values[::-1])[: 1 if kind == "Subtract" else 2]:
-            product = second if kind == "Subtract" else _negated(second)
+            product = second if kind == "Subtract" else _without_sign(second)
             if product is not None and _is_product(first) and _is_product(product):
                 _replace(node, first, product)
                 break
@@ -43,7 +43,7 @@ def _is_product(value: openvino.Output) -> bool:
     return bool(value.get_node().get_type_name() == "Multiply")
 
 
-def _negated(value: openvino.Output) -> openvino.Output | None:
+def _without_sign(value: openvino.Output) -> openvino.Output | None:
     """What a value is the negative of; None if it is no negative."""
     node = value.get_node()
     if node.get_type_name() == "Negative":

@@ -12,8 +12,7 @@ from endurance.exits import CODES, ROOT, ended
 COMPILING = """
 import atexit, threading, time
 import ort_lite as ort
-from eps.opencl.cl import c_api
-from eps.opencl.cl.loader import api
+from eps.opencl.runtime import pyopencl_binding as binding
 from small_models import mlp
 
 ending, begun = [], threading.Event()
@@ -29,8 +28,8 @@ atexit.register(ending.append, True)
 model, eps = mlp().SerializeToString(), ["OpenCLExecutionProvider"]
 load = lambda: ort.InferenceSession(model, providers=eps, enable_fallback=0)
 load().close()
-build = api().clBuildProgram.__wrapped__
-api().clBuildProgram = c_api._uncut(build_until_the_end)
+build = binding._build
+binding._build = build_until_the_end
 threading.Thread(target=load, daemon=True).start()
 begun.wait()
 """
