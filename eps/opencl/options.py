@@ -127,7 +127,7 @@ def _read_handle(options: Mapping[str, str], key: str) -> int:
     """The handle of an OpenCL object; 0 without the option.
 
     Raises:
-        InvalidArgument: It is no number, or both a context and a queue are given.
+        InvalidArgument: It is not a number, or both a context and a queue are given.
     """
     text = options.get(key)
     if text is None:

@@ -116,7 +116,7 @@ class IOBinding:
         """Ask for an output, in new memory of a device or at `buffer_ptr`, which the caller owns.
 
         Raises:
-            BindingError: There is no such device, an unknown output, text, or an address that is
+            BindingError: An unknown device, an unknown output, text, or an address that is
                 not the host's.
             ValueError: A pointer without type or shape, as in onnxruntime.
             EPFail: The device cannot be opened.

@@ -234,7 +234,7 @@ def read_device(
     """The place under the name or object that the user gave for it.
 
     Raises:
-        BindingError: There is no such name.
+        BindingError: The name is unknown.
     """
     if isinstance(device_type, OrtDevice):
         return device_type

@@ -40,7 +40,7 @@ def rare_calls() -> CApi:
     """The loader with these functions, declared when they are first needed.
 
     Raises:
-        EPFail: There is no loader.
+        EPFail: No loader was found.
     """
     library = api()
     library.declare(_SLOW, _FAST, c_int32, require_success)

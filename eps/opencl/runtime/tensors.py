@@ -59,7 +59,7 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     """The memory of a device; see `SupportsMemoryLookup`.
 
     Raises:
-        EPFail: There is no such device, or it cannot be opened.
+        EPFail: The device does not exist, or it cannot be opened.
     """
     if device_name not in ("opencl", "gpu"):
         return None

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 ROTATION = "RotaryEmbedding"
-DIFFERENCES = frozenset(("Sub", "Neg"))
 
 
 def may_rotate(graph: Graph) -> bool:
     """Whether a partition has operators that OpenVINO could fuse so."""
     types = {node.op_type for node in graph.nodes}
-    return ROTATION in types or ("Concat" in types and "Mul" in types and bool(types & DIFFERENCES))
+    return ROTATION in types or {"Concat", "Mul"} <= types
 
 
 def keep_rotations(model: openvino.Model) -> None:
@@ -44,7 +43,7 @@ def _is_product(value: openvino.Output) -> bool:
 
 
 def _without_sign(value: openvino.Output) -> openvino.Output | None:
-    """What a value is the negative of; None if it is no negative."""
+    """The value whose negative this is; None if this is not a negative."""
     node = value.get_node()
     if node.get_type_name() == "Negative":
         return node.input_value(0)

@@ -36,6 +36,12 @@ ROTATIONS = {
     "difference": "left = Sub (a, b) y = Concat <axis = 3> (left, right)",
     "negated product": "n = Neg (b) left = Add (a, n) y = Concat <axis = 3> (left, right)",
     "negated first": "n = Neg (b) left = Add (n, a) y = Concat <axis = 3> (left, right)",
+    "product with -1": """
+      m = Constant <value = float {-1.0}> ()
+      n = Mul (b, m)
+      left = Add (a, n)
+      y = Concat <axis = 3> (left, right)
+    """,
     "other axis": "left = Sub (a, b) y = Concat <axis = 2> (left, right)",
 }
 
