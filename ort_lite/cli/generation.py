@@ -115,7 +115,7 @@ class Decoder:
         if new.size % step:
             raise CommandError(
                 ExitCode.USAGE,
-                f"{new.size} tokens are no multiple of the model's fixed length of {step}",
+                f"{new.size} tokens, which is not a multiple of the model's fixed length of {step}",
                 hint="use a model for runs of one token, or of free length",
             )
         return [new[at : at + step] for at in range(0, new.size, step)]

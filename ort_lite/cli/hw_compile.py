@@ -49,13 +49,14 @@ def compile_rows(
     """
     from ort_lite.hw.compile_targets import write_fleet
     from ort_lite.hw.fleet_markdown import fleet_markdown
+    from ort_lite.hw.report_file import write_report_file
 
     project = read_project(file, outdated=True)
     models = _models(project, names)
     result = _compile_all(project, rows, models, out)
     out.mkdir(parents=True, exist_ok=True)
     write_fleet(result, out)
-    (out / "fleet.md").write_text(fleet_markdown(result), encoding="utf-8")
+    write_report_file(out / "fleet.md", fleet_markdown(result).encode())
     code = _exit_code(result)
     if as_json:
         import msgspec

@@ -57,6 +57,7 @@ def report(
     from ort_lite.hw.junit import junit_xml
     from ort_lite.hw.report import REPORT_FILE, make_report
     from ort_lite.hw.report_changes import counts_of_kinds
+    from ort_lite.hw.report_file import write_report_file
     from ort_lite.hw.report_html import html_page
     from ort_lite.hw.report_markdown import markdown
     from ort_lite.hw.result import logs_of
@@ -80,7 +81,7 @@ def report(
         for row, link in links.items():
             copyfile(logs[row], out / link)
         for name, data in files.items():
-            (out / name).write_bytes(data)
+            write_report_file(out / name, data)
     except OSError as exc:
         raise CommandError(ExitCode.USAGE, f"cannot write {out}: {exc}") from exc
     now = content.history[-1]

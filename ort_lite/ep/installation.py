@@ -1,4 +1,4 @@
-"""What is installed, told from files alone: texts that change when a driver or an SDK does."""
+"""What is installed, read from files only: texts that change when a driver or an SDK does."""
 
 from __future__ import annotations
 

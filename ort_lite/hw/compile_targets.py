@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ort_lite.hw.patterns import is_within
+from ort_lite.hw.report_file import write_report_file
 from ort_lite.options import SessionOptions
 from ort_lite.providers.catalog import entries, open_provider
 from ort_lite.session import InferenceSession
@@ -153,8 +154,12 @@ def compile_row(
 
 
 def write_fleet(result: FleetResult, out: Path) -> None:
-    """Write fleet.json."""
-    (out / FLEET_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1))
+    """Write fleet.json.
+
+    Raises:
+        Fail: It cannot be written; an earlier fleet.json stays.
+    """
+    write_report_file(out / FLEET_FILE, msgspec.json.format(msgspec.json.encode(result), indent=1))
 
 
 def _compile(

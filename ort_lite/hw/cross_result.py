@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.patterns import fits
+from ort_lite.hw.report_file import write_report_file
 from ort_lite.hw.result import require_version
 
 if TYPE_CHECKING:
@@ -94,9 +94,13 @@ def judge(cell: CrossCell, expectations: Iterable[CrossExpectation]) -> CrossCel
 
 
 def write_cross(result: CrossResult, folder: Path) -> None:
-    """Write the table to crossload.json in `folder`."""
+    """Write the table to crossload.json in `folder`.
+
+    Raises:
+        Fail: It cannot be written; an earlier crossload.json stays.
+    """
     text = msgspec.json.format(msgspec.json.encode(result), indent=1)
-    write_file(folder / CROSS_FILE, text, replace=True)
+    write_report_file(folder / CROSS_FILE, text)
 
 
 def read_cross(folders: Iterable[Path]) -> CrossResult | None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ctx_formats.atomic_write import write_file
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.patterns import fits
-from ort_lite.shortages import write_error
+from ort_lite.hw.report_file import write_report_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,11 +134,8 @@ def write_result(result: RowResult, folder: Path) -> None:
     Raises:
         Fail: It cannot be written; an earlier result.json stays.
     """
-    text, path = msgspec.json.format(msgspec.json.encode(result), indent=1), folder / RESULT_FILE
-    try:
-        write_file(path, text, replace=True)
-    except OSError as exc:
-        raise write_error(exc, f"the result {path} cannot be written") from exc
+    text = msgspec.json.format(msgspec.json.encode(result), indent=1)
+    write_report_file(folder / RESULT_FILE, text)
 
 
 def read_results(folders: Iterable[Path]) -> tuple[RowResult, ...]:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ctx_formats.atomic_write import write_file
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.hw.errors import EnvironmentFailed
 from ort_lite.hw.junit import junit_xml
+from ort_lite.hw.report_file import write_report_file
 from ort_lite.hw.requirements import device_lacks, machine_lacks
 from ort_lite.hw.result import LOG_FILE, RowResult, apply_expectations, write_result
 from ort_lite.hw.row_setup import prepare_environment
 from ort_lite.hw.rows import row_digest
 from ort_lite.hw.suites import child_failure, run_suite
+from ort_lite.shortages import shortage_as_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 GIT_TIMEOUT_S = 30
 
 
+@shortage_as_status("a row cannot be run")
 def run_row(
     row: ExpandedRow, run_env: RunEnvironment, suites: Sequence[str], progress: Progress
 ) -> RowResult:
@@ -44,6 +46,9 @@ def run_row(
         run_env: Where.
         suites: Of the row's; those it does not have are left out.
         progress: Called with what is going on, one short line.
+
+    Raises:
+        Fail: Its results cannot be written.
     """
     began = monotonic()
     result = _new_result(row, run_env, tuple(name for name in row.suites if name in suites))
@@ -57,7 +62,7 @@ def run_row(
         result = _with_environment(row, run_env, result, progress)
     result = msgspec.structs.replace(result, seconds=monotonic() - began)
     write_result(result, folder)
-    write_file(folder / "junit.xml", junit_xml([result]), replace=True)
+    write_report_file(folder / "junit.xml", junit_xml([result]))
     return result
 
 

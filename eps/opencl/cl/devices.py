@@ -87,7 +87,7 @@ def platforms() -> list[Platform]:
 
     Raises:
         OpenCLError: There is none.
-        EPFail: There is no loader.
+        EPFail: No loader was found.
     """
     return [Platform(handle) for handle in platform_handles()]
 

@@ -46,7 +46,7 @@ def api() -> CApi:
     """The loader's functions, after it and the drivers have looked around, once in a process.
 
     Raises:
-        EPFail: There is no loader.
+        EPFail: No loader was found.
     """
     return _open_loader().api
 
@@ -55,7 +55,7 @@ def loader_note() -> str:
     """Note on the drivers that were shown to the loader; "" if there is nothing to say.
 
     Raises:
-        EPFail: There is no loader.
+        EPFail: No loader was found.
     """
     return _open_loader().note
 
@@ -64,8 +64,8 @@ def platform_handles() -> tuple[int, ...]:
     """Of every driver.
 
     Raises:
-        OpenCLError: There is no driver.
-        EPFail: There is no loader.
+        OpenCLError: No driver was found.
+        EPFail: No loader was found.
     """
     opened = _open_loader()
     if opened.problem is not None and not opened.platforms:

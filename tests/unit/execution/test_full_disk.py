@@ -24,6 +24,7 @@ from eps.opencl.compile.tilings import Problem, Tile, Tiling
 from eps.opencl.tuning.cache import TuningCache
 from ctx_formats.identity import HardwareIdentity
 from ort_lite.context.signing import sign_file
+from ort_lite.hw.cross_result import CrossCell, CrossResult, write_cross
 from ort_lite.hw.result import CaseResult, RowResult, write_result
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.model_cache.transfer import export_entries, import_entries
@@ -72,6 +73,10 @@ def write_hw_result():
     )
     write_result(result, full / "hw")
 
+def write_hw_table():
+    cell = CrossCell(builder="a", loader="b", model="dense", verdict="optimal", as_expected=True)
+    write_cross(CrossResult(started="2026", rows=(), cells=(cell,) * 60), full / "hw")
+
 def files():
     return {
         str(path.relative_to(full)): path.read_bytes()
@@ -103,6 +108,7 @@ WRITERS = {
     "import": lambda: import_entries(CacheStore(full / "cache"), Path("seed.tar"), 1 << 30),
     "tuning": tune,
     "hw result": write_hw_result,
+    "hw table": write_hw_table,
 }
 WORKS_WITHOUT = {"cache", "tuning"}  # what they keep saves time alone
 for free in (0, 4096, 65536):
@@ -181,10 +187,11 @@ def test_a_full_or_read_only_disk_is_a_typed_error_and_leaves_nothing_half_writt
     )
     assert done.returncode == 0, done.stderr
     cases = [line.split("|")[1:] for line in done.stdout.splitlines() if line.startswith("case|")]
-    assert len(cases) == 36
+    assert len(cases) == 40
     for disk in ("0", "read-only"):
         refused = {
             writer for kind, writer, outcome in cases if (kind, outcome) == (disk, "refused")
         }
-        writers = {"external", "embedded", "signed", "sign", "archive", "import", "hw result"}
+        results = {"hw result", "hw table"}
+        writers = {"external", "embedded", "signed", "sign", "archive", "import", *results}
         assert refused == writers, disk
