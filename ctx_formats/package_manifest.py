@@ -59,10 +59,10 @@ class PackageVariant:
             name stands in for it.
         ep: Name of the execution provider; "" if none is declared.
         device: "cpu", "gpu", "npu" or "".
-        compatibility_string: The execution provider's; None if there is none.
+        compatibility_string: The execution provider's; None if absent.
         ort: What ONNX Runtime reads; None without executor_info["ort"].
         executor_info: All of it by namespace, "ort" included, as JSON objects.
-        metadata: additional_metadata; None if there is none.
+        metadata: additional_metadata; None if absent.
         folder: Absolute path that the reader found; "" if the default one does not exist.
         model_path: Absolute path that model_file resolves to, which may not exist; "" without
             model_file.
@@ -102,7 +102,7 @@ class PackageComponent:
 
     Attributes:
         variants: In the order of the manifest, which breaks ties.
-        metadata: additional_metadata; None if there is none.
+        metadata: additional_metadata; None if absent.
         folder: Absolute path that variants' directories are relative to; "" for a value that was
             not read from a package.
     """
@@ -113,7 +113,7 @@ class PackageComponent:
     folder: str = ""
 
     def variant(self, name: str) -> PackageVariant | None:
-        """The variant of this name; None if there is none."""
+        """The variant of this name; None if absent."""
         return next((one for one in self.variants if one.name == name), None)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -132,11 +132,11 @@ class PackageManifest:
 
     Attributes:
         schema_version: "<major>.<minor>".
-        name: package_name, "" if there is none; like `version` and `description`.
+        name: package_name, "" if absent; like `version` and `description`.
         layout: "portable" or "installed".
         components: In the order of the manifest.
         shared_assets: By `sha256:` URI the path that overrides the default one.
-        metadata: additional_metadata; None if there is none.
+        metadata: additional_metadata; None if absent.
     """
 
     schema_version: str = SCHEMA_VERSION
@@ -149,7 +149,7 @@ class PackageManifest:
     metadata: JsonValue = None
 
     def component(self, name: str) -> PackageComponent | None:
-        """The component of this name; None if there is none."""
+        """The component of this name; None if absent."""
         return next((one for one in self.components if one.name == name), None)
 
 

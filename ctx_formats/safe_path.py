@@ -84,7 +84,7 @@ def _text_problem(name: str, *, colons: bool) -> str:
 
 
 def parts_problem(parts: Sequence[str], *, colons: bool) -> str:
-    """Problem of the parts of a relative path on some system; "" if there is none.
+    """Problem of the parts of a relative path on some system; "" if they are valid.
 
     Args:
         parts: None of them empty or ".".

@@ -253,8 +253,8 @@ def take_lease(memory: mmap.mmap, descriptor: int) -> WriteLease | None:
         descriptor: The file, open for reading only.
 
     Returns:
-        The lease; None if there is none: for files of other users, for file systems without
-        leases, for a process without another thread to be had.
+        The lease; None where the system grants none: for files of other users, for file systems
+        without leases, for a process that cannot start another thread.
 
     Raises:
         HasWriterError: Somebody has the file open for writing already.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def function_graph(
     op: OpIdentifier, info: KernelInfo, opset_imports: Mapping[str, int]
 ) -> Graph | None:
-    """The node's body as a graph; None if there is none for its attributes and types.
+    """The node's body as a graph; None if it has none for its attributes and types.
 
     Inputs are i0, i1, ... and outputs o0, o1, ..., the omitted ones left out.
     """

@@ -49,7 +49,7 @@ class SchemaTable:
     operators: Mapping[str, Mapping[str, list[Any]]]
 
     def find(self, domain: str, op_type: str, opset: int) -> Schema | None:
-        """The newest version not newer than `opset`; None if there is none."""
+        """The newest version not newer than `opset`; None if absent."""
         rows = self.operators.get(domain, {}).get(op_type, ())
         row = next((row for row in reversed(rows) if row[0] <= opset), None)
         return schema_of(row) if row is not None else None

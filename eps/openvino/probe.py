@@ -20,7 +20,7 @@ _RENDER = Path("/dev/dri")
 
 
 def probe_devices() -> Probe:
-    """Every device, with its identity; why there is no GPU or NPU."""
+    """Every device, with its identity; why a GPU or NPU is missing."""
     try:
         core = ov.Core()
         runtime = BindingRuntime(core)

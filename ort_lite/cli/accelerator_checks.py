@@ -37,7 +37,7 @@ def check_npu(root: Path, openvino: str = "") -> tuple[Check, ...]:
 
     Args:
         root: Of the file system, "/" but in tests.
-        openvino: Version of the installed OpenVINO; "" if there is none.
+        openvino: Version of the installed OpenVINO; "" if absent.
     """
     chips = _pci_devices(root, PCI_ACCELERATOR)
     nodes = sorted((root / "dev/accel").glob("accel*"))

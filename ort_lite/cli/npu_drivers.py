@@ -104,7 +104,7 @@ def compiler_note(driver: str, openvino: str) -> str:
 
     Args:
         driver: Version of a Linux driver; "" or another form says nothing.
-        openvino: Version of the OpenVINO that compiles; "" if there is none.
+        openvino: Version of the OpenVINO that compiles; "" if absent.
     """
     version, compiler = parse_version(driver), parse_version(openvino)
     needed = next((r for r in RELEASES if parse_version(r.openvino) >= compiler), None)

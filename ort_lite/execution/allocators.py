@@ -136,7 +136,7 @@ class OrtSyncStream:
         raise TypeError(f"{cls.__name__}: No constructor defined!")
 
     def get_handle(self) -> NoReturn:
-        """The address of the queue, of which there is none.
+        """The address of the queue; this class has no queue.
 
         Raises:
             BindingError: Always.

@@ -195,7 +195,7 @@ class OrtDevice:
         return self._id
 
     def device_vendor_id(self) -> int:
-        """PCI id of the vendor; 0 if there is none."""
+        """PCI id of the vendor; 0 if absent."""
         return self._vendor
 
     def device_mem_type(self) -> int:
@@ -360,7 +360,7 @@ class OrtMemoryInfo:
 
     @property
     def device_vendor_id(self) -> int:
-        """PCI id of the device's vendor; 0 if there is none."""
+        """PCI id of the device's vendor; 0 if absent."""
         return self._facts.vendor_id
 
     def device_type(self) -> int:

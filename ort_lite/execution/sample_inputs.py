@@ -26,7 +26,7 @@ RANDOM_BELOW_ELSE = 10
 
 
 def find_dtype(type_name: str) -> np.dtype[Any] | None:
-    """Element type of "tensor(float)" and the like; None for what is no tensor."""
+    """Element type of "tensor(float)" and the like; None for other types."""
     for data_type in DataType:
         if type_name == f"tensor({element_text(data_type)})":
             return numpy_dtype(data_type)

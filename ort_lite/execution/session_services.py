@@ -81,7 +81,7 @@ class SessionServices:
         return self.span(f"model_loading_{'array' if held else 'uri'}")
 
     def end_profiling(self) -> str:
-        """Write the profile; "" where there is none, as onnxruntime gives."""
+        """Write the profile; "" if profiling is off, as in onnxruntime."""
         profiler, self.profiler = self.profiler, None
         return profiler.end() if profiler is not None else ""
 

@@ -35,7 +35,7 @@ class OrtValueVector:
         """The value at `index`, from 0.
 
         Raises:
-            IndexError: There is none, as there is none before the first.
+            IndexError: No value has that index.
         """
         if not 0 <= index < len(self._values):
             raise IndexError(f"index {index} of a vector of {len(self._values)} values")

@@ -34,7 +34,7 @@ _VERDICTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A built context's path, or why there is none."""
+    """A built context's path, or why it is missing."""
 
     row: str
     model: str

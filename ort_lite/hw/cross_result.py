@@ -104,7 +104,7 @@ def write_cross(result: CrossResult, folder: Path) -> None:
 
 
 def read_cross(folders: Iterable[Path]) -> CrossResult | None:
-    """The cells of every crossload.json in or under the folders; None if there is none.
+    """The cells of every crossload.json in or under the folders; None if no folder has one.
 
     Raises:
         MatrixError: One that is not a result.

@@ -28,7 +28,7 @@ _MAY_HOLD_TENSORS = frozenset(
 
 
 class Variable:
-    """A value that is no constant."""
+    """A value that is not a constant."""
 
     __slots__ = ()
 

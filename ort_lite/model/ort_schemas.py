@@ -129,7 +129,7 @@ def _onnx_schema(op_schema: Any) -> OrtSchema:  # noqa: ANN401 - the extension h
 
 
 def _decode_default(encoded: bytes) -> Attribute | None:
-    """The default in an AttributeProto's bytes; None if there is none."""
+    """The default in an AttributeProto's bytes; None if absent."""
     if not encoded:
         return None
     view = memoryview(encoded)

@@ -24,7 +24,7 @@ FOLDER = os.path.join("v1", "choices")
 def find_choice_file(
     source: object, config: Mapping[str, str], environment: Mapping[str, str]
 ) -> str:
-    """Path of the model's file; "" where there is none, or the session has no cache."""
+    """Path of the model's file; "" for models without a file and sessions without a cache."""
     folder = config.get(FOLDER_KEY) or environment.get(CACHE_FOLDER_VARIABLE)
     if config.get(CACHE_KEY, "1" if environment.get(CACHE_FOLDER_VARIABLE) else "0") != "1":
         return ""

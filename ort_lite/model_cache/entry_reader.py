@@ -92,7 +92,7 @@ class EntryReader:
         self._model = model
 
     def find(self, key: str, request: LoadRequest) -> PreparedModel | None:
-        """The model of that key, ready to run; None if there is none of use."""
+        """The model of that key, ready to run; None if absent or unusable."""
         try:
             entry = self.open(key, request.clock)
         except OSError as exc:

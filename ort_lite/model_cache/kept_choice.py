@@ -129,7 +129,7 @@ class ChoiceFile:
         self._secret = secret
 
     def find(self, key: str) -> ProviderChoice | None:
-        """The choice of that key; None where there is none, or the file is damaged or forged."""
+        """The choice of that key; None if it is absent, or the file is damaged or forged."""
         content = self._read()
         kept = content.get("choices")
         try:

@@ -181,7 +181,7 @@ class SourceStamps:
 
 
 def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> DigestedSource | None:
-    """A remembered digest and its files; None if there is none, or a damaged or forged one."""
+    """A remembered digest and its files; None if absent, damaged or forged."""
     try:
         data = stamp.read_bytes() if stamp.stat().st_size <= MAX_BYTES else b""
         content = json.loads(data)

@@ -106,7 +106,7 @@ class CacheStore:
         return ""
 
     def entry(self, key: str) -> CacheEntry | None:
-        """The entry of that key; None if there is none.
+        """The entry of that key; None if absent.
 
         Raises:
             FormatError: It is damaged.
@@ -179,7 +179,7 @@ class CacheStore:
             )
 
     def guess(self, request: str) -> str:
-        """The key of the entry that `request` led to last; "" where there is none.
+        """The key of the entry that `request` led to last; "" if absent.
 
         Which entry is right is known once the execution providers are open. Until then this
         one can be read ahead of need.

@@ -51,7 +51,7 @@ class PackageSelection:
         package: Path of the package.
         component: Name of the component.
         verdicts: On every variant, in the order of the manifest.
-        chosen: The one to load; None if there is none.
+        chosen: The one to load; None if absent.
     """
 
     package: str
@@ -204,7 +204,7 @@ class ModelPackage:
 def open_package_at(
     source: str, config: Mapping[str, str], *, whole: bool = False
 ) -> tuple[PackageFolder, PackageCopy | None]:
-    """The package in a folder, in an archive or behind a URL, and its copy if it is no folder.
+    """The package in a folder, in an archive or behind a URL, and its copy if it is not a folder.
 
     Args:
         source: Folder, archive or URL.

@@ -1,4 +1,4 @@
-"""The local copy of a package that is no folder here, of which only what is needed is fetched.
+"""The local copy of a package that is not a folder here, of which only what is needed is fetched.
 
 The cache folder has, for each package, a folder `packages/<digest>` and next to it the list of its
 files, `<digest>.json`. The folder begins with the package's folders and its small files, among

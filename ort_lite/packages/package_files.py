@@ -1,4 +1,4 @@
-"""Files of a model package that is no folder here: behind a URL, or in a zip or tar archive."""
+"""Files of a model package that is not a folder here: behind a URL, or in a zip or tar archive."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class VariantVerdict:
         reason: Of the closed list; None if it runs here.
         message: For a person; "" when optimal.
         hint: What fixes it, or "".
-        model_path: Absolute path of its model; "" if there is none.
+        model_path: Absolute path of its model; "" if absent.
         provider_options: Options that its execution provider is opened with.
         session_options: Entries of the variant, paths made absolute.
         nodes: Verdicts on its EPContext nodes.

@@ -51,7 +51,7 @@ class PackageSource:
             is not recorded.
         architecture: As recorded; "" if it is not.
         provider_options: Open the device that it was compiled for.
-        compatibility: The compatibility text of its metadata; None if there is none.
+        compatibility: The compatibility text of its metadata; None if absent.
         inputs, outputs: Type without its shape by name, as ONNX spells it; "" if it is not known.
     """
 

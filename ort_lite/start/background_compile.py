@@ -68,7 +68,7 @@ def load_initial(
     nothing that works without it fails with it.
 
     Returns:
-        The model to run first, the background compile, and why there is none.
+        The model to run first, the background compile, and the reason if it is missing.
 
     Raises:
         OrtLiteError: As a session.

@@ -77,7 +77,7 @@ class Candidate:
     """A compiled form of the model.
 
     Attributes:
-        request: Of the execution provider beside the default one; None for that alone.
+        request: Of the execution provider next to the default one; None to measure only that one.
         model: Ready to run.
     """
 
@@ -108,7 +108,7 @@ class FastestModel:
             inner: The model, taken over.
             threads: `SessionOptions.intra_op_num_threads`.
             timer: Gives seconds; called before and after each timed run.
-            candidates: What is tried beside the default EP; None for every device that is here.
+            candidates: What is tried besides the default EP; None for every device that was found.
         """
         self._inner = inner
         self._threads = threads
@@ -275,7 +275,7 @@ def sample_feed(model: PreparedModel) -> list[Value]:
     """Random inputs of guessed sizes for a prepared graph, in its order.
 
     Raises:
-        InvalidArgument: An input is no tensor, so that nothing can be measured.
+        InvalidArgument: An input is not a tensor, so that nothing can be measured.
     """
     weights = model.loaded.model.graph.initializers
     signature = model.prepared.signature(weights)

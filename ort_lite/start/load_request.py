@@ -86,7 +86,7 @@ class LoadRequest:
         clock: Times the phases.
         disabled: Names of transformations that must not run.
         early: The examination of the context model's payloads that began before the EPs were
-            created; None if there is none.
+            created; None if absent.
         given_up: Whether the caller no longer wants the result, apart from the options'
             cancellation flag.
         context: Whether a context model is written that the options do not ask for.

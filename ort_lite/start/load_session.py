@@ -37,7 +37,7 @@ class SessionState:
         provider_options: By EP name, the options that it was created with; includes EPs that
             compile in the background.
         signature: Inputs and outputs.
-        job: The background compile; None if there is none.
+        job: The background compile; None if absent.
         no_job: Why there is no background compile although the options ask for one.
         notes: Lines for `explain()` about providers that the session goes on without.
         choice: Its execution providers, where an earlier start found that it needs but some.
@@ -202,7 +202,7 @@ def _is_context(source: ModelSource) -> bool:
 def _load_model(
     source: ModelSource, request: LoadRequest, *, in_background: bool
 ) -> tuple[PreparedModel, BackgroundJob | None, str]:
-    """The model to run first, the compile to run in the background, and why there is none."""
+    """The model to run first, the compile to run in the background, and why it is missing."""
     if in_background:
         from ort_lite.start.background_compile import load_initial  # noqa: PLC0415 - lazy: rare
 

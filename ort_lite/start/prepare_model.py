@@ -91,7 +91,7 @@ class ModelSource(Protocol):
         ...
 
     def load_compiled(self, request: LoadRequest) -> PreparedModel | None:
-        """The model from its compiled form; None if there is none that fits."""
+        """The model from its compiled form; None if none of its forms fits."""
         ...
 
     def compile(self, request: LoadRequest) -> PreparedModel:

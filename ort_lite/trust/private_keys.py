@@ -57,7 +57,7 @@ def read_signer(path: Path, passphrase: bytes | None) -> Signer:
 
     Args:
         path: PEM, PKCS #8.
-        passphrase: For an encrypted one; None if there is none.
+        passphrase: For an encrypted one; None if absent.
 
     Raises:
         InvalidArgument: It cannot be read, is not a private key of Ed25519, or the passphrase is

@@ -12,7 +12,7 @@ SMALLEST = 1e-2
 
 
 def difference(expected: Any, found: Any, where: str = "answer") -> str:
-    """The first place where the answers are not the same, with both values; "" if there is none.
+    """The first place where the answers are not the same, with both values; "" if they are equal.
 
     Numbers with a fraction are the same up to `RELATIVE`, all others when they are equal.
     """

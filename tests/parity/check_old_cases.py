@@ -52,7 +52,7 @@ class Miss:
 
     @property
     def is_ours(self) -> bool:
-        """Whether another engine passes it and nothing explains why that is no fault of ours."""
+        """Whether another engine passes it and nothing explains why ours does not."""
         return bool(self.passed_by) and not self.reason
 
 

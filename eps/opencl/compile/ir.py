@@ -297,7 +297,7 @@ class Recurrence(Op):
         kind: "LSTM", "GRU" or "RNN".
         reverse: For each direction, whether it runs from the end.
         activations: Their names, the same for each direction.
-        initial_h, initial_c: Index of the input [D, B, H], 0 if there is none.
+        initial_h, initial_c: Index of the input [D, B, H], 0 if absent.
         peepholes: Index of the input [D, 3 * H] for the input, output and forget gates, or 0.
         hidden_bias: GRU with `linear_before_reset`: index of the bias [D, H] that is inside
             of the reset, or 0.

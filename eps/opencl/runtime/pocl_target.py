@@ -113,7 +113,7 @@ def _set_cpu_name(device: int, guess: str, name: str) -> bool:
 
 
 def _read(address: int, size: int) -> bytes | None:
-    """This process's memory; None if there is none, which ctypes would die of."""
+    """This process's memory; None if absent, which ctypes would die of."""
     if sys.platform == "win32":
         return None
     try:

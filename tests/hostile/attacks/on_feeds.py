@@ -125,7 +125,7 @@ def names(name: str, wrong: Any) -> None:
 names("no inputs", {})
 names("unknown input", {"x": X, "z": X})
 names("only an unknown input", {"z": X})
-names("a name that is no string", {0: X})
+names("a name that is not a string", {0: X})
 names("no dictionary", [("x", X)])
 names("None for the feed", None)
 names("an initializer of IR 8 that is no input", {"x": X, "b": B})

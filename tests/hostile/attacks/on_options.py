@@ -117,7 +117,7 @@ refused(
 refused(
     "entry with a value of 9,000", lambda e: e.options().add_session_config_entry("k", "v" * 9000)
 )
-refused("entry that is no text", lambda e: e.options().add_session_config_entry("k", 1))
+refused("entry that is not text", lambda e: e.options().add_session_config_entry("k", 1))
 refused("entry of None", lambda e: e.options().add_session_config_entry("k", None))
 harmless("entry nobody knows", lambda _, o: o.add_session_config_entry("no.such", "1"))
 harmless(

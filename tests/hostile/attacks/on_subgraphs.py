@@ -126,7 +126,7 @@ case(
     ),
 )
 case(
-    "condition is no bool",
+    "condition is not a bool",
     lambda: model(
         [
             helper.make_node(

@@ -1,4 +1,4 @@
-"""A file that is no model is called what it looks like."""
+"""A file that is not a model is called what it looks like."""
 
 from __future__ import annotations
 

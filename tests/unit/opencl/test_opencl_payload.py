@@ -131,7 +131,7 @@ FORGERIES: dict[str, Callable[[Header], object]] = {
     "no variants": lambda h: h.update(variants=[]),
     "two variants": lambda h: h.update(variants=h["variants"] * 2),
     "variants of no kind": lambda h: h.update(variants=7),
-    "a variant that is no object": lambda h: h.update(variants=[[]]),
+    "a variant that is not an object": lambda h: h.update(variants=[[]]),
     "no identity": lambda h: h.pop("identity"),
     "an identity of numbers": lambda h: h.update(identity={"device": 5}),
     "no arena": lambda h: table(h).update(arena=0),
