@@ -25,6 +25,7 @@ from ort_lite.cli.output import (
 )
 from ort_lite.cli.session_choice import open_session, session_choice
 from ort_lite.cli.signing import passphrase_option, signing_entries
+from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +149,7 @@ def _compile(
                 ExitCode.COMPILE_FAILED,
                 f"no execution provider that supports contexts compiled a node of {model}, "
                 f"so {target} was not written",
-                hint=f"run ort-lite explain {model} to see why",
+                hint=f"run ort-lite explain {quote_argument(str(model))} to see why",
             )
     return _Written([target, *_payload_files(target)], report, perf_counter() - began)
 
@@ -191,7 +192,8 @@ def _refuse_compiled(model: Path, choice: SessionChoice) -> None:
             raise CommandError(
                 ExitCode.INVALID_GRAPH,
                 f"{model} is compiled already: {exc.message}",
-                hint=f"run ort-lite check {model} to see whether it may run here",
+                hint=f"run ort-lite check {quote_argument(str(model))} to see whether it may "
+                "run here",
             ) from exc
 
 

@@ -12,6 +12,7 @@ from ort_lite.cli.arrays import dtype_of, load_array, load_feed, random_feed, re
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.image_input import SUFFIXES, load_image
 from ort_lite.cli.output import print_note
+from ort_lite.context.hints import quote_argument
 from ort_lite.model.shape_guess import guessed_shape, is_open
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def guessed_feed(
     }
     feed = random_feed(inputs, {**guessed, **shapes}, seed)
     if guessed:
-        text = " ".join(f"--shape {n}={'x'.join(map(str, dims))}" for n, dims in guessed.items())
+        sizes = (f"{name}={'x'.join(map(str, dims))}" for name, dims in guessed.items())
+        text = " ".join(f"--shape {quote_argument(size)}" for size in sizes)
         print_note(f"note: the model has dynamic sizes; random inputs use {text}")
     return feed
 

@@ -13,7 +13,7 @@ from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_compile import compile_rows
 from ort_lite.cli.hw_crossload import crossload
 from ort_lite.cli.hw_plan import plan, probe, schema
-from ort_lite.cli.hw_project import file_option, read_project, usage_errors
+from ort_lite.cli.hw_project import file_option, next_command, read_project, usage_errors
 from ort_lite.cli.hw_report import report
 from ort_lite.cli.hw_run import run
 from ort_lite.cli.output import count_text, json_option, print_json, print_line
@@ -75,7 +75,7 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
             raise CommandError(ExitCode.USAGE, f"{path} is a folder", hint=hint)
         _require_model(path)
     folder = file.resolve().parent
-    paths = [Path(os.path.relpath(path.resolve(), folder)) for path in models]
+    paths = [_path_from(folder, path.resolve()) for path in models]
     text = starter(project or folder.name, paths, installation_source())
     try:
         write_file(file, text.encode(), replace=False)
@@ -91,8 +91,16 @@ def init(models: Sequence[Path], *, file: Path, project: str, as_json: bool) -> 
     else:
         rows = count_text(len(matrix.rows), "row")
         listed = count_text(len(matrix.models), "model")
-        print_line(f"{file}: {rows}, {listed}; next: ort-lite hw plan")
+        print_line(f"{file}: {rows}, {listed}; next: {next_command('plan', file)}")
     return ExitCode.OK
+
+
+def _path_from(folder: Path, path: Path) -> Path:
+    """`path` relative to `folder`; as it is if it is on another drive."""
+    try:
+        return Path(os.path.relpath(path, folder))
+    except ValueError:
+        return path
 
 
 def _require_model(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from ort_lite.hw.rows import ExpandedRow
     from ort_lite.hw.schema import Matrix
 
+MATRIX_FILE = Path("hw_matrix.yaml")
+RESULTS_FOLDER = Path("hw-results")
+"""Where `hw run` writes results, and `hw report` looks for them."""
 file_option = click.option(
-    *("-f", "--file", "file"), type=click.Path(path_type=Path), default=Path("hw_matrix.yaml"),
+    *("-f", "--file", "file"), type=click.Path(path_type=Path), default=MATRIX_FILE,
     show_default=True, help="The matrix file.",
 )  # fmt: skip
 
@@ -47,6 +51,13 @@ class Project:
         with usage_errors():
             chosen = select(self.rows, names)
         return tuple(row for row in chosen if not lane or row.lane == lane)
+
+
+def next_command(name: str, file: Path, results: Path = RESULTS_FOLDER) -> str:
+    """`ort-lite hw <name>` for the same matrix and folder of results, as a shell takes it."""
+    words = [quote_argument(str(results))] if results != RESULTS_FOLDER else []
+    words += ["--file", quote_argument(str(file))] if file != MATRIX_FILE else []
+    return " ".join(("ort-lite hw", name, *words))
 
 
 @contextmanager
@@ -79,7 +90,9 @@ def read_project(file: Path, *, outdated: bool = False) -> Project:
 
     if not file.is_file():
         raise CommandError(
-            ExitCode.USAGE, f"{file} does not exist", hint="run ort-lite hw init to create one"
+            ExitCode.USAGE,
+            f"{file} does not exist",
+            hint="run ort-lite hw init MODEL to create one, or name another with --file",
         )
     with usage_errors():
         matrix = read_matrix(file, outdated=outdated)

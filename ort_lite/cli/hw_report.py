@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.hw_project import file_option, read_project, usage_errors
+from ort_lite.cli.hw_project import RESULTS_FOLDER, file_option, read_project, usage_errors
 from ort_lite.cli.output import json_option, print_json, print_line, print_note
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def report(
     from ort_lite.hw.result import logs_of
 
     project = read_project(file, outdated=True)
-    folders = _present(results or [Path("hw-results")])
+    folders = _present(results or [RESULTS_FOLDER])
     previous = previous or _last_report(out)
     with usage_errors():
         logs = logs_of(folders)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
-from ort_lite.cli.hw_project import file_option, read_project, usage_errors
+from ort_lite.cli.hw_project import (
+    RESULTS_FOLDER,
+    file_option,
+    next_command,
+    read_project,
+    usage_errors,
+)
 from ort_lite.cli.output import (
     json_option,
     print_json,
@@ -40,7 +46,7 @@ CODES = {
 """Exit code by row status; the first status that any row has decides."""
 
 out_option = click.option(
-    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-results"),
+    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=RESULTS_FOLDER,
     show_default=True, help="Folder of the results.",
 )  # fmt: skip
 cache_option = click.option(
@@ -116,7 +122,7 @@ def run(  # noqa: PLR0913 - one parameter an option
         raise CommandError(ExitCode.USAGE, exc.message) from exc
     except OSError as exc:
         raise CommandError(ExitCode.USAGE, f"cannot write the results: {exc}") from exc
-    show_results(results, out, as_json=as_json)
+    show_results(results, out, file, as_json=as_json)
     return exit_code(results)
 
 
@@ -212,8 +218,8 @@ def one_line(result: RowResult) -> str:
     return f"{result.row}: {status} in {time_text(result.seconds)} ({summary[:300]})"
 
 
-def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> None:
-    """The results as a table with what failed below it, or as JSON."""
+def show_results(results: Sequence[RowResult], out: Path, file: Path, *, as_json: bool) -> None:
+    """Print the results as a table with the failures below it, or as JSON."""
     import msgspec
 
     from ort_lite.hw.report import causes
@@ -231,7 +237,7 @@ def show_results(results: Sequence[RowResult], out: Path, *, as_json: bool) -> N
     for cause in causes(results):
         count = f"{len(cause.places)} times: " if len(cause.places) > 1 else ""
         print_line(f"{count}{cause.message}\n  {cause.where()}")
-    print_line(f"results: {out}; next: ort-lite hw report")
+    print_line(f"results: {out}; next: {next_command('report', file, out)}")
 
 
 def exit_code(results: Sequence[RowResult]) -> ExitCode:

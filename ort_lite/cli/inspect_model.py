@@ -20,6 +20,7 @@ from ort_lite.cli.output import (
     wrapped_lines,
 )
 from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
         return code
     if not verdicts:
         print_line(f"{model}: no EPContext nodes; this is not a compiled model")
-        print_note(f"hint: ort-lite compile {model} compiles it")
+        print_note(f"hint: ort-lite compile {quote_argument(str(model))} compiles it")
     for verdict in verdicts:
         _print(verdict)
     return code

@@ -11,6 +11,7 @@ import click
 from ort_lite.cli.exit_codes import CommandError, ExitCode, exit_code_of
 from ort_lite.cli.pixel_form import PixelForm
 from ort_lite.cli.session_choice import key_value
+from ort_lite.context.hints import quote_argument
 from ort_lite.status import OrtLiteError
 
 if TYPE_CHECKING:
@@ -120,5 +121,5 @@ def explain_guesses(session: InferenceSession, choice: FeedChoice) -> Iterator[N
             exit_code_of(exc),
             exc.message,
             hint="dynamic sizes were guessed; name the sizes that the model expects, "
-            f"for example --shape {example_shape(guessed[0])}",
+            f"for example --shape {quote_argument(example_shape(guessed[0]))}",
         ) from exc

@@ -23,6 +23,7 @@ from ort_lite.cli.output import (
 from ort_lite.cli.pixel_form import pixel_options
 from ort_lite.cli.run_inputs import FeedChoice, explain_guesses, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.context.hints import quote_argument
 from ort_lite.status import NotImplemented as NotImplementedByAny
 
 if TYPE_CHECKING:
@@ -151,10 +152,9 @@ def _model_and_inputs(paths: Sequence[str], named: Path | None) -> tuple[Path, S
         raise click.UsageError("Missing argument 'MODEL'.")
     models = [text for text in paths[1:] if text.endswith(MODEL_SUFFIXES)]
     if models and not paths[0].endswith(MODEL_SUFFIXES):
-        others = " ".join(text for text in paths if text != models[0])
-        raise click.UsageError(
-            f"{paths[0]} is not a model; name the model first: ort-lite run {models[0]} {others}"
-        )
+        others = [text for text in paths if text != models[0]]
+        command = " ".join(("ort-lite run", *map(quote_argument, (models[0], *others))))
+        raise click.UsageError(f"{paths[0]} is not a model; name the model first: {command}")
     return Path(paths[0]), paths[1:]
 
 
@@ -171,7 +171,8 @@ def _reference_outputs(compare: str, model: Path, feed: Mapping[str, object]) ->
             raise CommandError(
                 ExitCode.NO_HARDWARE,
                 f"{model} is compiled, and {compare} cannot run compiled nodes",
-                hint=f"--reference {_source_of(model)} compares with the plain model",
+                hint=f"--reference {quote_argument(_source_of(model))} compares with the plain "
+                "model",
             ) from exc
     return {**load_arrays(Path(compare))}
 

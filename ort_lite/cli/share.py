@@ -13,6 +13,7 @@ from ort_lite.cli.device_lines import summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, size_text
 from ort_lite.cli.session_choice import open_session, session_choice
+from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +53,9 @@ def share(
     after the first model. The files appear together or not at all. Existing context models are
     replaced only with --force, once all new ones are complete.
     """
-    paths = [Path(name) for text in models for name in text.split(",") if name]
+    # A name with a comma is a file's or a list.
+    lists = [[text] if Path(text).is_file() else text.split(",") for text in models]
+    paths = [Path(name) for names in lists for name in names if name]
     if not paths:
         raise click.UsageError("no model named")
     chosen = _merge_options(choice, provider_pairs, config_pairs)
@@ -99,7 +102,7 @@ def _compile_group(
                 ExitCode.COMPILE_FAILED,
                 f"no execution provider that supports contexts compiled a node of "
                 f"{', '.join(map(str, missing))}; nothing was written",
-                hint=f"run ort-lite explain {missing[0]} to see why",
+                hint=f"run ort-lite explain {quote_argument(str(missing[0]))} to see why",
             )
     return [_target(path) for path in paths], reports
 

@@ -31,16 +31,19 @@ def recompile_hint(onnx_model_filename: str) -> str:
 def quote_argument(text: str) -> str:
     """`text` as one argument of a command, in this system's shells.
 
-    In double quotes, which cmd, PowerShell and POSIX shells read alike, where they suffice.
+    In double quotes, which cmd, PowerShell and POSIX shells read alike, where they suffice. On
+    Windows, a `$` or a backtick leaves PowerShell's single quotes, which cmd does not know.
     """
     import os  # noqa: PLC0415 - lazy: rare
+    import re  # noqa: PLC0415 - lazy: rare
     import shlex  # noqa: PLC0415 - lazy: rare
 
-    special = set('"$`%') if os.name == "nt" else set('"$`\\!')
-    needs_none = shlex.quote(text.replace("\\", "/") if os.name == "nt" else text)
-    if needs_none[:1] != "'" and not set(text) & set(",%@"):
+    on_windows = os.name == "nt"
+    if re.fullmatch(r"[\w+=:./\\-]+" if on_windows else r"[\w+=:./-]+", text, re.ASCII):
         return text
-    return shlex.quote(text) if special & set(text) else f'"{text}"'
+    if not set(text) & set('"$`' if on_windows else '"$`\\!'):
+        return f'"{text}"'
+    return "'" + text.replace("'", "''") + "'" if on_windows else shlex.quote(text)
 
 
 def refusal_of(

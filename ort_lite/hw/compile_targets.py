@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ort_lite.context.hints import quote_argument
 from ort_lite.hw.patterns import is_within
 from ort_lite.hw.report_file import write_report_file
 from ort_lite.options import SessionOptions
@@ -95,13 +96,13 @@ def target_options(row: ExpandedRow, openvino: str) -> tuple[dict[str, str], str
     if row.ep != OPENVINO:
         return {}, (
             f"{row.ep} gets its programs from the driver of the device: compile on such a machine "
-            f"(ort-lite hw crossload --build-only '{row.id}')"
+            f"(ort-lite hw crossload --build-only {quote_argument(row.id)})"
         )
     if row.device != "NPU":
         which = "the CPU that it runs on" if row.device == "CPU" else f"a {row.device} at hand"
         return {}, (
             f"OpenVINO compiles for {which} alone: compile on such a machine "
-            f"(ort-lite hw crossload --build-only '{row.id}')"
+            f"(ort-lite hw crossload --build-only {quote_argument(row.id)})"
         )
     platform = next((r.architecture for r in row.requires if r.architecture), "")
     if len(platform) != PLATFORM_DIGITS or not (platform.isascii() and platform.isdigit()):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ort_lite.context.hints import quote_argument
 from ort_lite.hw.errors import MatrixError
 from ort_lite.hw.requirements import machine_lacks
 from ort_lite.hw.rows import state_of
@@ -180,7 +180,7 @@ def _azure_pool(planned: PlannedRow) -> dict[str, Any]:
 
 
 def _commands(planned: PlannedRow) -> list[str]:
-    return [*planned.setup, f"ort-lite hw run {shlex.quote(planned.row.id)} --out {OUT}"]
+    return [*planned.setup, f"ort-lite hw run {quote_argument(planned.row.id)} --out {OUT}"]
 
 
 def _yaml(value: Mapping[str, Any]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ort_lite.context.hints import quote_argument
 from ort_lite.version import VERSION
 
 if TYPE_CHECKING:
@@ -107,13 +107,13 @@ def starter(project: str, models: Sequence[Path], source: Path | str) -> str:
     if isinstance(source, str):
         packages.insert(0, source)
         named = source.startswith("ort-lite")
-        requirement = shlex.quote(
+        requirement = quote_argument(
             source.replace("ort-lite", "ort-lite[cli]", 1) if named else source
         )
-        requirement += "" if named else " 'ort-lite[cli]'"
+        requirement += "" if named else ' "ort-lite[cli]"'
     else:
         packages += ["numpy", "onnx", "ml_dtypes", "blake3"]
-        requirement = f"--editable {shlex.quote(f'{source}[cli]')}"
+        requirement = f"--editable {quote_argument(f'{source}[cli]')}"
     setup = json.dumps([f"python -m pip install {requirement}"])
     install = f"  install: {json.dumps(['-e', str(source)])}\n" if isinstance(source, Path) else ""
     head = HEAD.format(

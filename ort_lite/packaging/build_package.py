@@ -22,6 +22,7 @@ from ctx_formats.package_manifest import (
     encode_manifest,
 )
 from ctx_formats.temporary_files import temporary_folder
+from ort_lite.context.hints import quote_argument
 from ort_lite.model.loader import WEIGHTS_FOLDER
 from ort_lite.options import SessionOptions
 from ort_lite.packages.variant_notes import SOURCE, VariantNotes
@@ -150,7 +151,8 @@ def _compile_all(
             pass
         if not path.is_file():
             raise Fail(
-                f"{target.ep} compiled no node of {plan.model}: ort-lite explain {plan.model} "
+                f"{target.ep} compiled no node of {plan.model}: ort-lite explain "
+                f"{quote_argument(str(plan.model))} "
                 "shows why"
             )
         yield target.name, read_source(path)

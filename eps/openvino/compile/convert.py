@@ -238,7 +238,7 @@ def _require_static(
         raise EPFail(
             f"{options.device} needs static shapes and these inputs have free dimensions: "
             f"{', '.join(free)}. Fix them with provider option reshape_input, for example "
-            f"reshape_input='{','.join(ready)}', or with "
+            f'"reshape_input={",".join(ready)}", or with '
             "SessionOptions.add_free_dimension_override_by_name"
         )
     if unknown:

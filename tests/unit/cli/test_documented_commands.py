@@ -69,7 +69,7 @@ def split_like_powershell(command: str) -> list[str]:
             raise ValueError(f"PowerShell does not read {special[0]} as text in {word}")
         if any("$" in quoted or "`" in quoted for quoted in re.findall(r'"[^"]*"', word)):
             raise ValueError(f"PowerShell replaces variables in {word}")
-        words.append(re.sub("[\"']", "", word))
+        words.append(re.sub(r"\"([^\"]*)\"|'([^']*)'", r"\1\2", word))
     return words
 
 

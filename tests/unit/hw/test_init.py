@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shlex
+from pathlib import Path
 
 import pytest
 from unit.cli.conftest import write_dense
+from unit.cli.test_documented_commands import split_like_cmd, split_like_powershell
 
 from ort_lite.cli.app import run_command
+from ort_lite.cli.hw_project import next_command
 from ort_lite.hw.read_matrix import read_matrix
 from ort_lite.hw.starter_matrix import installation_source, starter
 from ort_lite.version import VERSION
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_project_of_one_s_own_begins_with_one_command(
@@ -50,7 +50,7 @@ def test_models_of_one_name_are_told_apart_and_come_from_the_index(tmp_path: Pat
     assert list(matrix.models) == ["net", "net-2"]
     assert matrix.defaults.packages[0].startswith("ort-lite==")
     assert matrix.defaults.install == ()
-    assert matrix.defaults.setup == ("python -m pip install 'ort-lite[cli]==" + VERSION + "'",)
+    assert matrix.defaults.setup == (f'python -m pip install "ort-lite[cli]=={VERSION}"',)
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,39 @@ def test_rows_install_what_init_was_installed_from(
     path.write_text(starter("p", [tmp_path / "net.onnx"], requirement), encoding="utf-8")
     defaults = read_matrix(path).defaults
     assert defaults.packages[0] == requirement
-    assert "ort-lite[cli]" in defaults.setup[0]
+    (command,) = defaults.setup
+    assert "ort-lite[cli]" in command
+    words = shlex.split(command)
+    assert split_like_cmd(command) == words
+    assert split_like_powershell(command) == words
+
+
+def test_the_next_command_names_the_matrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_dense(tmp_path / "dense.onnx")
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["hw", "init", "dense.onnx"]) == 0
+    assert capsys.readouterr().out.endswith("; next: ort-lite hw plan\n")
+    assert run_command(["hw", "init", "dense.onnx", "--file", "my matrix.yaml"]) == 0
+    shown = capsys.readouterr().out.strip()
+    assert shown.endswith('; next: ort-lite hw plan --file "my matrix.yaml"')
+    assert run_command(shlex.split(shown.partition("; next: ort-lite ")[2])) == 0
+    assert next_command("report", Path("m.yaml"), Path("a b")) == (
+        'ort-lite hw report "a b" --file m.yaml'
+    )
+    assert run_command(["hw", "plan", "--file", "none.yaml"]) == 2
+    assert "ort-lite hw init MODEL" in capsys.readouterr().err
+
+
+def test_a_model_on_another_drive_keeps_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_another_drive(path: Path, start: Path) -> str:
+        raise ValueError(f"path is on mount {path!s}, start on mount {start!s}")
+
+    model = write_dense(tmp_path / "dense.onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ort_lite.cli.hw.os.path.relpath", on_another_drive)
+    assert run_command(["hw", "init", "dense.onnx"]) == 0
+    assert read_matrix(tmp_path / "hw_matrix.yaml").models["dense"].path == model.as_posix()
