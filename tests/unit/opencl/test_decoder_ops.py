@@ -95,6 +95,17 @@ def test_products_with_weights_of_few_bits_agree_with_onnxruntime(options: dict[
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_products_of_many_rows_in_parts_of_their_depth_agree_with_onnxruntime(
+    options: dict[str, str],
+) -> None:
+    nodes = NodeSet()
+    add_product(nodes, (17, 1100, 192), zeros=True)  # three parts, three or six panels
+    add_product(nodes, (13, 1041, 64), bits=8, block=128, bias=True)  # an odd depth
+    add_product(nodes, (6, 512, 8), block=256)
+    check(nodes, options)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_attention_to_a_cache_agrees_with_onnxruntime(options: dict[str, str]) -> None:
     nodes, valid = NodeSet(), {}
     fields: dict[str, Any]

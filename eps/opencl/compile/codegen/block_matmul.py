@@ -12,7 +12,7 @@ multiplied with an input that was divided by its place: exact, because both are 
 zero point of a block is subtracted from the sum of the block, times the sum of its inputs.
 
 For few rows a work-item keeps a vector of sums for each vector of a panel. For many, on CPUs, it
-writes some of a panel's depth as floats to private memory, and multiplies all rows by them.
+writes some of the depth of two panels as floats to private memory, and multiplies all rows by them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.compile.codegen.kernel import Code, Kernel, floats, load, store
+from eps.opencl.compile.codegen.prefetch import LINE, SECOND, fetch
 from eps.opencl.compile.codegen.spread import SMALLEST_TASK, open_units
 from eps.opencl.compile.expression import vector_type
 from eps.opencl.compile.ir import BlockMatMul
@@ -43,8 +44,14 @@ FEW_ROWS = 4
 """Rows up to which unpacking for each of them costs less than keeping floats."""
 GROUP_ROWS = 8
 """Rows of an item's tile where items work in groups."""
-DEPTH = 128
-"""Of the floats in private memory: a panel of them stays in the first cache."""
+DEPTH = 512
+"""Largest depth of the floats in private memory."""
+PANELS = 2
+"""Of those floats: they stay in the second cache, and inputs are read once for all of them."""
+STRIP = 2
+"""Vectors of a panel that a tile of rows is multiplied by at a time, so that few are loaded."""
+UNROLLS = (4, 2, 1)
+"""Steps of the depth in a loop: compilers copy registers around without."""
 WORD = 32
 LABEL = "weights{}bit_"
 """Label of such a kernel."""
@@ -73,6 +80,17 @@ class BlockSizes:
     def panel(self) -> int:
         """Columns of a panel."""
         return self.vector * self.vectors
+
+    @property
+    def strip(self) -> int:
+        """Vectors of a strip of a panel."""
+        return STRIP if self.vectors % STRIP == 0 else self.vectors
+
+    @property
+    def part(self) -> int:
+        """Depth of the floats in private memory: whole blocks, in parts of about one size."""
+        parts = -(-self.depth // max(self.block, DEPTH))
+        return -(-self.blocks // parts) * self.block
 
     @property
     def overlaps(self) -> bool:
@@ -116,7 +134,7 @@ def block_matmul_kernel(op: BlockMatMul, step: PlacedOp, target: Target) -> Kern
     elif rows <= FEW_ROWS or sizes.overlaps:  # panels that overlap may not add to their results
         spread = writer.write_few_rows()
     else:
-        spread = writer.write_many_rows(max(1, target.accumulators // sizes.vectors))
+        spread = writer.write_many_rows()
     operands = (step.inputs[0].buffer, *pack_weights(step, sizes), step.output.buffer)
     return Kernel(
         writer.code.text(), operands, *spread, work=2 * rows * depth * width,
@@ -250,33 +268,38 @@ class _Writer:
         code.close()
         return spread
 
-    def write_many_rows(self, tile: int) -> tuple[int, int]:
-        """Each panel: part of its depth as floats, and `tile` rows of sums at a time."""
+    def write_many_rows(self) -> tuple[int, int]:
+        """Some panels: part of their depth as floats, and a tile of rows of sums at a time."""
         code, s = self.code, self._sizes
-        depth = max(s.block, DEPTH)
-        tile = min(tile, s.rows)
-        spread = open_units(code, s.panels, s.panels, self._target)
-        code.add(f"float f[{depth * s.panel}];")
-        self._write_panel_pointers("0")
+        depth, panels = s.part, min(PANELS, s.panels)
+        units = -(-s.panels // panels)
+        spread = open_units(code, units, units, self._target, "unit")
+        code.add(f"float f[{panels * depth * s.panel}] __attribute__((aligned({LINE})));")
+        code.add(f"const int count = min({panels}, {s.panels} - unit * {panels});")
         code.open(f"for (int k0 = 0; k0 < {s.depth}; k0 += {depth})")
         code.add(f"const int depth = min({depth}, {s.depth} - k0);")
-        self._write_floats(depth)
+        self._write_floats(panels, depth)
+        tile = max(1, min(self._target.accumulators // s.strip, s.rows))
         for count, begin, end in (
             (tile, 0, s.rows - s.rows % tile), (s.rows % tile, s.rows - s.rows % tile, s.rows),
         ):  # fmt: skip
             if not count:
                 continue
             code.open(f"for (int m = {begin}; m < {end}; m += {count})")
-            self._write_row_tile(count)
+            self._write_row_tile(count, panels, depth)
             code.close()
         code.close(2)
         return spread
 
-    def _write_floats(self, depth: int) -> None:
-        """f [depth, panel]: weights as floats; those after K are not used."""
+    def _write_floats(self, panels: int, depth: int) -> None:
+        """f [panel, strip, depth, column]: weights as floats; those after K are not used."""
         code, s = self.code, self._sizes
         kind = floats(s.vector)
-        blocks = depth // s.block
+        blocks, columns = depth // s.block, s.strip * s.vector
+        code.open("for (int p = 0; p < count; ++p)")
+        code.add(f"const int u = unit * {panels} + p;")
+        self._write_panel_pointers("0")
+        code.add(f"w += k0 / {s.each} * {s.panel};")
         limit = "" if s.blocks % blocks == 0 else f" && k0 / {s.block} + c < {s.blocks}"
         code.open(f"for (int c = 0; c < {blocks}{limit}; ++c)")
         code.add(f"const int b = k0 / {s.block} + c;")
@@ -284,42 +307,59 @@ class _Writer:
             code.add(f"const {kind} scale{v} = {self._scale(v)};")
             code.add(f"const {kind} zero{v} = {self._zero(v)};")
         code.open(f"for (int i = 0; i < {s.words}; ++i)")
-        code.add(f"float* to = f + (c * {s.block} + i * {s.each}) * {s.panel};")
+        at = f"p * {depth * s.panel} + (c * {s.block} + i * {s.each}) * {columns}"
+        code.add(f"float* to = f + {at};")
         whole = vector_type("int32", s.vector)
         for v in range(s.vectors):
             code.add(f"const {whole} w{v} = {load('w', str(v * s.vector), 1, s.vector, 'int32')};")
+            first = v // s.strip * depth * columns + v % s.strip * s.vector
             for j in range(s.each):
                 q = f"((w{v} >> {j * s.bits}) & {(1 << s.bits) - 1})"
                 value = f"({self._convert(q)} - zero{v}) * scale{v}"
-                code.add(*store("to", str(j * s.panel + v * s.vector), 1, s.vector, value))
+                code.add(*store("to", str(first + j * columns), 1, s.vector, value))
         code.add(f"w += {s.panel};")
-        code.close(2)
+        code.close(3)
 
-    def _write_row_tile(self, count: int) -> None:
+    def _write_row_tile(self, count: int, panels: int, depth: int) -> None:
         """Sums of `count` rows at m over the depth in f, added to what the result has."""
         code, s = self.code, self._sizes
-        kind = floats(s.vector)
+        kind, columns, strips = floats(s.vector), s.strip * s.vector, s.vectors // s.strip
         for r in range(count):
             code.add(f"__global const float* x{r} = p0 + {self._x} + (m + {r}) * {s.depth} + k0;")
-            code.add(
-                f"__global float* y{r} = {self._result} + {self._y} + (m + {r}) * {s.width} + n0;"
-            )
-        for r in range(count):
-            for v in range(s.vectors):
-                held = load(f"y{r}", str(v * s.vector), 1, s.vector)
-                code.add(f"{kind} a{r}_{v} = k0 ? {held} : ({kind})(0.0f);")
-        code.open("for (int k = 0; k < depth; ++k)")
-        for v in range(s.vectors):
-            at = f"k * {s.panel} + {v * s.vector}"
-            code.add(f"const {kind} f{v} = {load('f', at, 1, s.vector)};")
-        for r in range(count):
-            code.add(f"const {kind} b{r} = ({kind})(x{r}[k]);")
-            for v in range(s.vectors):
-                code.add(f"a{r}_{v} = mad(b{r}, f{v}, a{r}_{v});")
+        code.open(f"for (int strip = 0; strip < count * {strips}; ++strip)")
+        code.add(f"const float* fs = f + strip * {depth * columns};")
+        at = f"{self._y} + m * {s.width} + unit * {panels * s.panel} + strip * {columns}"
+        code.add(f"__global float* y = {self._result} + {at};")
+        places = [
+            (r, v, str(r * s.width + v * s.vector)) for r in range(count) for v in range(s.strip)
+        ]
+        for r, v, place in places:
+            held = load("y", place, 1, s.vector)
+            code.add(f"{kind} a{r}_{v} = k0 ? {held} : ({kind})(0.0f);")
+        if self._target.prefetches:  # strip n fetches row n of the next tile
+            code.add(f"__global const float* next = x0 + ({count} + strip % {count}) * {s.depth};")
+        unroll = next(u for u in UNROLLS if s.depth % u == 0)
+        code.open(f"for (int k = 0; k < depth; k += {unroll})")
+        if self._target.prefetches:
+            code.add(fetch("next + k", into=SECOND))
+        for u in range(unroll):
+            self._write_products(count, u)
         code.close()
+        for r, v, place in places:
+            code.add(*store("y", place, 1, s.vector, f"a{r}_{v}"))
+        code.close()
+
+    def _write_products(self, count: int, u: int) -> None:
+        """The weights of a strip at depth k + u times the inputs of each row of the tile."""
+        code, s = self.code, self._sizes
+        kind = floats(s.vector)
+        for v in range(s.strip):
+            at = f"(k + {u}) * {s.strip * s.vector} + {v * s.vector}"
+            code.add(f"const {kind} f{u}_{v} = {load('fs', at, 1, s.vector)};")
         for r in range(count):
-            for v in range(s.vectors):
-                code.add(*store(f"y{r}", str(v * s.vector), 1, s.vector, f"a{r}_{v}"))
+            code.add(f"const {kind} b{u}_{r} = ({kind})(x{r}[k + {u}]);")
+            for v in range(s.strip):
+                code.add(f"a{r}_{v} = mad(b{u}_{r}, f{u}_{v}, a{r}_{v});")
 
     def _write_panel_pointers(self, shift: str) -> None:
         """n0: the first column of panel u; w, scales, zeros: its weights, from `shift` on."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LINE = 64
 """Bytes in a line of the cache, of the CPUs that OpenCL runs on."""
+SECOND = "0, 2"
+"""To be read, into the second cache."""
 SMALLEST_STREAM = 1 << 16
 """Bytes of weights from which on they are fetched ahead; fewer stay in a cache between runs."""
 
@@ -31,11 +33,17 @@ def fetch_row(target: Target, at: str) -> list[str]:
     """
     if not target.prefetches:
         return []
-    return [_fetch(f"x + {at}", "0"), _fetch(f"y + {at}", "1")]
+    return [fetch(f"x + {at}", "0"), fetch(f"y + {at}", "1")]
 
 
-def _fetch(address: str, how: str) -> str:
-    return f"__builtin_prefetch((const void*)(size_t)({address}), {how});"
+def fetch(address: str, into: str) -> str:
+    """Statement that fetches the line at `address`.
+
+    Args:
+        address: Pointer, in OpenCL C.
+        into: "0" to be read and "1" to be written, or `SECOND`.
+    """
+    return f"__builtin_prefetch((const void*)(size_t)({address}), {into});"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,5 +83,5 @@ class PanelAhead:
     def step(self) -> list[str]:
         """Fetch one step's part into the second cache: the first has this panel's."""
         size = self.each * self.width
-        lines = [_fetch(f"next + {at}", "0, 2") for at in range(0, size, LINE)]
+        lines = [fetch(f"next + {at}", SECOND) for at in range(0, size, LINE)]
         return [*lines, f"next += {size};"]
