@@ -118,7 +118,8 @@ class ZipFiles:
         self._path = path
         with refuse_damage(path):
             self._archive = zipfile.ZipFile(path)
-        members = {i.filename: i for i in self._archive.infolist() if not i.is_dir()}
+        # As the archive spells names: zipfile cuts them at NUL, and on Windows replaces `\\`.
+        members = {i.orig_filename: i for i in self._archive.infolist() if not i.is_dir()}
         self._members = _without_folder(members)
 
     def close(self) -> None:
@@ -224,7 +225,7 @@ def _require_names(names: Iterable[str], label: str) -> None:
     """
     for count, name in enumerate(names):
         parts = name.split("/")
-        if not name or not set(parts).isdisjoint(("", ".", "..")) or "\\" in name or ":" in name:
+        if not name or not set(parts).isdisjoint(("", ".", "..")) or set(name) & set("\\:\0"):
             raise _name_error(label, name, "leads out of the package")
         if count >= MAX_FILES:
             raise InvalidArgument(f"{label} has over {MAX_FILES} files: is it a model package?")
