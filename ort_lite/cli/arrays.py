@@ -131,9 +131,11 @@ def require_regular(path: Path, kind: str) -> None:
     """Refuse a FIFO or a device, which may never end.
 
     Raises:
-        CommandError: The path exists and is not a regular file.
+        CommandError: The path does not exist, or is not a regular file.
     """
-    if path.exists() and not path.is_file():
+    if not path.exists():
+        raise CommandError(ExitCode.USAGE, f"{path} does not exist; expected a {kind} file")
+    if not path.is_file():
         raise CommandError(ExitCode.USAGE, f"{path} is not a regular file; expected a {kind} file")
 
 

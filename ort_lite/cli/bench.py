@@ -11,6 +11,7 @@ import click
 from ctx_formats.temporary_files import temporary_folder
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, progress
+from ort_lite.cli.path_type import PATH
 from ort_lite.cli.peers import open_peer, run_named
 from ort_lite.cli.run_inputs import FeedChoice, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
@@ -25,7 +26,7 @@ RELOAD = "session from context"
 
 
 @click.command(short_help="Measure compile, reload and run times.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(*("-n", "--runs"), default=50, show_default=True, help="Number of measured runs.")
 @click.option("--loads", default=3, show_default=True, help="Number of sessions of each kind.")
 @click.option("--warmup", default=5, show_default=True, help="Number of runs before measuring.")

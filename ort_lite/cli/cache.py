@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,10 +26,12 @@ from ort_lite.cli.output import (
     print_table,
     size_text,
 )
+from ort_lite.cli.path_type import PATH
 from ort_lite.cli.session_choice import session_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.model_cache.entry import CacheEntry
@@ -175,7 +176,7 @@ def pin(which: Sequence[str], *, off: bool, folder: Path | None, as_json: bool) 
 
 
 @cache.command(short_help="Explain why a session hits or misses the cache.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @folder_option
 @session_choice
 @json_option

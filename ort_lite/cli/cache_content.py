@@ -25,6 +25,7 @@ from ort_lite.cli.output import (
     print_note,
     size_text,
 )
+from ort_lite.cli.path_type import PATH, NamedPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def verify(*, fix: bool, folder: Path | None, secret: Path | None, as_json: bool
 
 
 @click.command("export", short_help="Export entries to a file.")
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=PATH)
 @click.argument("which", nargs=-1)
 @folder_option
 @json_option
@@ -99,7 +100,7 @@ def export(target: Path, which: Sequence[str], *, folder: Path | None, as_json: 
 
 
 @click.command("import", short_help="Import entries from a file.")
-@click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("source", type=NamedPath(path_type=Path, exists=True, dir_okay=False))
 @folder_option
 @secret_option
 @json_option
@@ -122,12 +123,16 @@ def import_(source: Path, *, folder: Path | None, secret: Path | None, as_json: 
                 f"{source} is {kind}, not an archive of compiled models",
                 hint="ort-lite cache export writes such an archive",
             ) from exc
-        raise CommandError(ExitCode.INVALID_GRAPH, str(exc.in_file(str(source)))) from exc
+        raise CommandError(
+            ExitCode.INVALID_GRAPH,
+            str(exc.in_file(str(source))),
+            hint="export the archive again with ort-lite cache export",
+        ) from exc
     return _print_entries("imported", entries, as_json=as_json)
 
 
 @click.command(short_help="Create a key for a cache.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--force", is_flag=True, help="Replace an existing file, whose key is lost.")
 @json_option
 def keygen(file: Path, *, force: bool, as_json: bool) -> ExitCode:

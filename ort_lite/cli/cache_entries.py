@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 KEY_SHOWN = 12
 
 folder_option = click.option(
-    "--dir", "folder", type=click.Path(path_type=Path),
+    "--dir", "folder", type=PATH,
     help="Folder of the cache. Default: ORT_LITE_CACHE_DIR, or ort_lite in the user's caches.",
 )  # fmt: skip
 
 secret_option = click.option(
-    "--key", "secret", type=click.Path(path_type=Path),
+    "--key", "secret", type=PATH,
     help="File with the cache's key; entries made without it count as damaged.",
 )  # fmt: skip
 
@@ -72,7 +73,8 @@ def store_of(folder: Path | None, secret: Path | None = None) -> CacheStore:
     store = CacheStore(settings.folder, settings.secret)
     path = Path(store.folder)
     if path.exists() and not path.is_dir():
-        raise CommandError(ExitCode.USAGE, f"{path} is not a folder")
+        hint = "--dir names the folder of a cache"
+        raise CommandError(ExitCode.USAGE, f"{path} is not a folder", hint=hint)
     return store
 
 

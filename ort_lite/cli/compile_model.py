@@ -23,6 +23,7 @@ from ort_lite.cli.output import (
     size_text,
     time_text,
 )
+from ort_lite.cli.path_type import PATH
 from ort_lite.cli.session_choice import open_session, session_choice
 from ort_lite.cli.signing import passphrase_option, signing_entries
 from ort_lite.context.hints import quote_argument
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 
 @click.command("compile", short_help="Compile a model to a context model.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     *("-o", "--output"),
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Path of the context model. Default: MODEL with _ctx before its suffix.",
 )
 @click.option(
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
 )  # fmt: skip
 @click.option(
-    "--sign", "key", type=click.Path(path_type=Path), metavar="KEY",
+    "--sign", "key", type=PATH, metavar="KEY",
     help="Sign the context model with this private key.",
 )  # fmt: skip
 @passphrase_option
@@ -102,7 +103,13 @@ class _Written:
 def _targets(
     model: Path, output: Path | None, platforms: str, choice: SessionChoice
 ) -> list[tuple[Path, SessionChoice]]:
-    """Each context model to write, with the session that compiles it."""
+    """Each context model to write, with the session that compiles it.
+
+    Raises:
+        UsageError: A name or a platform is malformed.
+    """
+    if output is not None and not output.suffix:
+        raise click.UsageError(f"-o {output}: expected the name of a file that ends in .onnx")
     if not platforms:
         return [(output or model.with_name(f"{model.stem}_ctx.onnx"), choice)]
     names = platforms.split(",")

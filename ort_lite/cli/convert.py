@@ -10,15 +10,16 @@ import click
 
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line, size_text
+from ort_lite.cli.path_type import NamedPath
 
 if TYPE_CHECKING:
     from ort_lite.model.loader import LoadedModel
 
 
 @click.command(short_help="Convert a model to the ORT format, or to ONNX.")
-@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("model", type=NamedPath(exists=True, dir_okay=False))
 @click.option(
-    *("-o", "--output"), type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    *("-o", "--output"), type=NamedPath(dir_okay=False, path_type=Path), metavar="FILE",
     help="File to write; by default MODEL with the other extension. A name that ends in .ort is "
     "written in the ORT format, any other in ONNX.",
 )  # fmt: skip

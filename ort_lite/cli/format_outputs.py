@@ -10,6 +10,7 @@ import numpy as np
 
 from ort_lite.cli.arrays import require_regular
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.next_steps import look_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,14 @@ def read_labels(path: Path) -> list[str]:
             return text.splitlines()
         return _names(json.loads(text))
     except (OSError, ValueError, RecursionError) as exc:
-        raise CommandError(ExitCode.USAGE, f"cannot read class names from {path}: {exc}") from exc
+        kind = look_at(path) if isinstance(exc, UnicodeDecodeError) else ""
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path} is {kind}, not a list of class names"
+            if kind
+            else f"cannot read class names from {path}: {exc}",
+            hint="--labels FILE has one name on each line, or is JSON",
+        ) from exc
 
 
 def labels_of(metadata: Mapping[str, str]) -> list[str]:

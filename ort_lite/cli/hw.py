@@ -17,6 +17,7 @@ from ort_lite.cli.hw_project import file_option, next_command, read_project, usa
 from ort_lite.cli.hw_report import report
 from ort_lite.cli.hw_run import run
 from ort_lite.cli.output import count_text, json_option, print_json, print_line
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ NEEDED = {"msgspec": "msgspec", "yaml": "pyyaml"}
 
 
 @click.command(short_help="Record runs as evidence in the matrix.")
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("results", nargs=-1, required=True, type=PATH)
 @file_option
 @json_option
 def record(results: Sequence[Path], *, file: Path, as_json: bool) -> ExitCode:
@@ -59,7 +60,7 @@ def record(results: Sequence[Path], *, file: Path, as_json: bool) -> ExitCode:
 
 
 @click.command(short_help="Create a matrix for your models.")
-@click.argument("models", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("models", nargs=-1, required=True, type=PATH)
 @file_option
 @click.option("--project", default="", help="Name of the project. Default: the folder's.")
 @json_option

@@ -17,6 +17,7 @@ from ort_lite.cli.output import (
     print_note,
     print_table,
 )
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @click.argument("rows", nargs=-1)
 @file_option
 @click.option(
-    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-fleet"),
+    *("-o", "--out", "out"), type=PATH, default=Path("hw-fleet"),
     show_default=True, help="Folder of the contexts, fleet.json and fleet.md.",
 )  # fmt: skip
 @click.option(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +12,11 @@ from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.hw_project import file_option, read_project, usage_errors
 from ort_lite.cli.hw_run import cache_option, chosen_rows, out_option, row_progress, run_environment
 from ort_lite.cli.output import json_option, print_json, print_line, print_note, print_table
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from ort_lite.cli.hw_project import Project
     from ort_lite.hw.cross_result import CrossCell, CrossResult
@@ -40,7 +41,7 @@ SIGNS = {
 @out_option
 @cache_option
 @click.option(
-    "--contexts", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
+    "--contexts", multiple=True, type=PATH, metavar="DIR",
     help="Folder of contexts built elsewhere with --build-only, to load here.",
 )  # fmt: skip
 @click.option("--build-only", is_flag=True, help="Build contexts without loading any.")

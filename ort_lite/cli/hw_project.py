@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ort_lite.cli.exit_codes import CommandError, ExitCode
+from ort_lite.cli.path_type import PATH
 from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ MATRIX_FILE = Path("hw_matrix.yaml")
 RESULTS_FOLDER = Path("hw-results")
 """Where `hw run` writes results, and `hw report` looks for them."""
 file_option = click.option(
-    *("-f", "--file", "file"), type=click.Path(path_type=Path), default=MATRIX_FILE,
+    *("-f", "--file", "file"), type=PATH, default=MATRIX_FILE,
     show_default=True, help="The matrix file.",
 )  # fmt: skip
 
@@ -85,15 +86,21 @@ def read_project(file: Path, *, outdated: bool = False) -> Project:
     Raises:
         CommandError: It does not exist, or is invalid.
     """
+    from ort_lite.cli.next_steps import look_at
+    from ort_lite.hw.errors import MatrixError
     from ort_lite.hw.read_matrix import read_matrix
     from ort_lite.hw.rows import expand
 
+    create = "run ort-lite hw init MODEL to create a matrix, or name another file with --file"
     if not file.is_file():
-        raise CommandError(
-            ExitCode.USAGE,
-            f"{file} does not exist",
-            hint="run ort-lite hw init MODEL to create one, or name another with --file",
-        )
-    with usage_errors():
+        problem = "is a folder" if file.is_dir() else "does not exist"
+        raise CommandError(ExitCode.USAGE, f"{file} {problem}", hint=create)
+    try:
         matrix = read_matrix(file, outdated=outdated)
+    except MatrixError as exc:
+        kind = look_at(file).partition(";")[0]
+        if not kind or not isinstance(exc.__cause__, UnicodeDecodeError):
+            raise CommandError(ExitCode.USAGE, str(exc)) from exc
+        what = f"{file} is {kind}, not a hardware matrix"
+        raise CommandError(ExitCode.USAGE, what, hint=create) from exc
     return Project(file, matrix, expand(matrix))

@@ -11,6 +11,7 @@ import click
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.hw_project import RESULTS_FOLDER, file_option, read_project, usage_errors
 from ort_lite.cli.output import json_option, print_json, print_line, print_note
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,14 +21,14 @@ LOGS = "logs"
 
 
 @click.command(short_help="Report results as HTML, Markdown and JUnit XML.")
-@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("results", nargs=-1, type=PATH)
 @file_option
 @click.option(
-    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=Path("hw-report"),
+    *("-o", "--out", "out"), type=PATH, default=Path("hw-report"),
     show_default=True, help="Folder of the report.",
 )  # fmt: skip
 @click.option(
-    "--previous", type=click.Path(path_type=Path), metavar="DIR",
+    "--previous", type=PATH, metavar="DIR",
     help="Earlier report to compare with. Default: the last report in --out.",
 )  # fmt: skip
 @click.option(

@@ -26,6 +26,7 @@ from ort_lite.cli.output import (
     print_table,
     time_text,
 )
+from ort_lite.cli.path_type import PATH
 from ort_lite.status import Fail
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ CODES = {
 """Exit code by row status; the first status that any row has decides."""
 
 out_option = click.option(
-    *("-o", "--out", "out"), type=click.Path(path_type=Path), default=RESULTS_FOLDER,
+    *("-o", "--out", "out"), type=PATH, default=RESULTS_FOLDER,
     show_default=True, help="Folder of the results.",
 )  # fmt: skip
 cache_option = click.option(
-    "--environments", "cache", type=click.Path(path_type=Path), default=Path(".hw-environments"),
+    "--environments", "cache", type=PATH, default=Path(".hw-environments"),
     show_default=True, help="Folder that caches the rows' environments.",
 )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,11 +18,13 @@ from ort_lite.cli.output import (
     size_text,
     wrapped_lines,
 )
+from ort_lite.cli.path_type import PATH
 from ort_lite.cli.session_choice import open_session, session_choice
 from ort_lite.context.hints import quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from ctx_formats.identity import HardwareIdentity
     from ort_lite.check import NodeVerdict
@@ -37,7 +38,7 @@ SHOWN_CHARACTERS = 100
 
 
 @click.command(short_help="Show the contents of a model file.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @device_option("Show EPContext nodes for this kind of device only.")
 @json_option
 def inspect(model: Path, *, device: str, as_json: bool) -> ExitCode:
@@ -132,7 +133,7 @@ def _arg_text(arg: NodeArg) -> str:
 
 
 @click.command(short_help="Show where each node runs, and why.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @session_choice
 @json_option
 def explain(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
@@ -150,7 +151,7 @@ def explain(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:
 
 
 @click.command(short_help="Check whether a compiled model may run here.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @session_choice
 @json_option
 def check(model: Path, *, choice: SessionChoice, as_json: bool) -> ExitCode:

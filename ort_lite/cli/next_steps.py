@@ -7,11 +7,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_formats.errors import FormatError
+from ctx_formats.errors import FormatError, Reason
 from ctx_formats.file_kind import kind_of
 from ctx_formats.long_path import explain_length
 from ort_lite.context.hints import quote_argument
-from ort_lite.status import InvalidProtobuf, NoSuchFile
+from ort_lite.status import Fail, InvalidProtobuf, NoSuchFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +43,8 @@ MAX_NAMED = 3
 def explain_error(exc: OrtLiteError) -> tuple[str, str]:
     """Sentence and hint for an error about a model file; ("", "") for other errors."""
     cause = exc.__cause__
+    if isinstance(exc, Fail) and isinstance(cause, FormatError):
+        return _explain_weights(cause)
     if not isinstance(cause, FormatError) or not cause.file:
         return "", ""
     path = _as_typed(Path(cause.file))
@@ -75,6 +77,16 @@ def _as_typed(path: Path) -> Path:
         return path.relative_to(Path.cwd())
     except (ValueError, OSError):  # elsewhere, or the working folder is gone
         return path
+
+
+def _explain_weights(cause: FormatError) -> tuple[str, str]:
+    """Sentence and hint for a file of weights that the model names and that is absent."""
+    if cause.reason is not Reason.MISSING_PAYLOAD:
+        return "", ""
+    return (
+        f"the model keeps weights in a file of its own: {cause.found}",
+        "copy or download that file, too, next to the model",
+    )
 
 
 def _explain_content(path: Path, cause: FormatError) -> tuple[str, str]:

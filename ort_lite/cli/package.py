@@ -18,6 +18,7 @@ from ort_lite.cli.output import (
     size_text,
 )
 from ort_lite.cli.package_targets import parse_context, parse_target, read_rows, require_targets
+from ort_lite.cli.path_type import PATH
 from ort_lite.cli.session_choice import session_choice
 from ort_lite.cli.signing import open_signer, passphrase_option
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.packages.model_package import PackageSelection
 
-path_argument = click.argument("package", type=click.Path(path_type=Path))
+path_argument = click.argument("package", type=PATH)
 source_argument = click.argument("package", metavar="PACKAGE|URL")
 component_option = click.option(
     "--component", default="", metavar="NAME", help="Component, if the package has several."
 )
 output_option = click.option(
-    *("-o", "--output"), type=click.Path(path_type=Path),
+    *("-o", "--output"), type=PATH,
     help="Folder or archive of the new package. Default: PACKAGE, replaced atomically.",
 )  # fmt: skip
 
@@ -49,9 +50,9 @@ def package() -> None:
 
 
 @package.command(short_help="Build a package from a model.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
-    *("-o", "--output"), type=click.Path(path_type=Path), required=True,
+    *("-o", "--output"), type=PATH, required=True,
     help="Folder to write, or archive: a name that ends in .zip, .tar, .tar.gz or .tgz.",
 )  # fmt: skip
 @click.option(
@@ -67,7 +68,7 @@ def package() -> None:
     help="Compile for this row of the hardware matrix.",
 )  # fmt: skip
 @click.option(
-    *("-f", "--file", "matrix"), type=click.Path(path_type=Path), default=Path("hw_matrix.yaml"),
+    *("-f", "--file", "matrix"), type=PATH, default=Path("hw_matrix.yaml"),
     show_default=True, help="The hardware matrix of --row.",
 )  # fmt: skip
 @click.option("--skip-missing", is_flag=True, help="Leave out rows that cannot be compiled here.")
@@ -257,7 +258,7 @@ def prune(
 
 @package.command(short_help="Sign a package and its models.")
 @path_argument
-@click.option("--key", type=click.Path(path_type=Path), required=True, help="The private key.")
+@click.option("--key", type=PATH, required=True, help="The private key.")
 @passphrase_option
 @output_option
 @json_option

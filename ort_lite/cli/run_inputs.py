@@ -60,10 +60,11 @@ def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object
 
     inputs = session.get_inputs()
     metadata = session.get_modelmeta().custom_metadata_map
+    _require_shapes(choice.shapes, inputs)
     if not choice.files:
         return {**guessed_feed(inputs, choice.shapes, choice.seed, metadata)}
     shapes = {arg.name: guessed_shape(arg, metadata) for arg in inputs}
-    _require_images(choice, inputs)
+    _require_images(choice)
     feed = feed_of_files(
         choice.files, inputs, {**shapes, **choice.shapes}, choice.form or PixelForm()
     )
@@ -77,11 +78,11 @@ def make_feed(session: InferenceSession, choice: FeedChoice) -> dict[str, object
     return {**feed}
 
 
-def _require_images(choice: FeedChoice, inputs: Sequence[NodeArg]) -> None:
-    """Check that `--shape` names inputs that images are resized for, in a shape that they can have.
+def _require_images(choice: FeedChoice) -> None:
+    """Check that `--shape` names inputs that images are resized for.
 
     Raises:
-        UsageError: An array of a file has a shape of its own, or the model declares another one.
+        UsageError: An array of a file has a shape of its own.
     """
     from ort_lite.cli.image_input import SUFFIXES
 
@@ -89,10 +90,20 @@ def _require_images(choice: FeedChoice, inputs: Sequence[NodeArg]) -> None:
         raise click.UsageError(
             "--shape applies to images and random inputs only, not to arrays of a file"
         )
+
+
+def _require_shapes(shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[NodeArg]) -> None:
+    """Check that `--shape` names inputs, in a shape that they can have.
+
+    Raises:
+        UsageError: No input has the name, or the model declares another shape.
+    """
     declared = {arg.name: arg.shape for arg in inputs}
-    for name, shape in choice.shapes.items():
+    for name, shape in shapes.items():
         if name not in declared:
-            raise click.UsageError(f"--shape {name}: the model has {', '.join(declared)}")
+            raise click.UsageError(
+                f"--shape {name}: the model has no input {name}; it has {', '.join(declared)}"
+            )
         sizes = [dim if isinstance(dim, int) else None for dim in declared[name]]
         if len(sizes) != len(shape) or any(
             size not in (None, requested) for size, requested in zip(sizes, shape, strict=True)

@@ -20,6 +20,7 @@ from ort_lite.cli.output import (
     progress,
     time_text,
 )
+from ort_lite.cli.path_type import PATH, NamedPath
 from ort_lite.cli.pixel_form import pixel_options
 from ort_lite.cli.run_inputs import FeedChoice, explain_guesses, make_feed, parse_shapes
 from ort_lite.cli.session_choice import open_session, session_choice
@@ -39,22 +40,25 @@ MODEL_SUFFIXES = (".onnx", ".ort")
 
 
 @click.command(short_help="Run a model and compare its outputs.")
-@click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...", type=click.Path())
+@click.argument("paths", nargs=-1, metavar="MODEL [INPUT]...", type=NamedPath())
 @click.option(
-    *("-m", "--model", "named_model"), type=click.Path(path_type=Path),
+    *("-m", "--model", "named_model"), type=PATH,
     help="The model; all arguments are then inputs.",
 )  # fmt: skip
 @click.option(
-    *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE", type=click.Path(),
+    *("-i", "--inputs"), "more", multiple=True, metavar="[NAME=]FILE", type=NamedPath(),
     help="An input file: .npz or .json with arrays by name, .npy, or an image. Default: random.",
 )  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Seed of random inputs.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True,
+    help="Seed of random inputs.",
+)  # fmt: skip
 @click.option(
     "--shape", "shapes", multiple=True, metavar="INPUT=1x3x224x224",
     help="Shape of a random input. Default: the model's, with dynamic sizes guessed.",
 )  # fmt: skip
 @pixel_options
-@click.option("--labels", type=click.Path(path_type=Path),
+@click.option("--labels", type=PATH,
               help="Class names, one per line or JSON. Default: the model's metadata.")  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(min=0), metavar="K",
@@ -66,14 +70,14 @@ MODEL_SUFFIXES = (".onnx", ".ort")
     "file.",
 )  # fmt: skip
 @click.option(
-    "--reference", type=click.Path(path_type=Path),
+    "--reference", type=PATH,
     help="The plain model that --compare runs. Default: MODEL.",
 )  # fmt: skip
 @click.option(
     "--tolerance", default=TOLERANCE, show_default=True,
     help="Largest difference allowed, relative to the output's largest magnitude.",
 )  # fmt: skip
-@click.option(*("-o", "--output"), type=click.Path(path_type=Path), help="Write outputs as .npz.")
+@click.option(*("-o", "--output"), type=PATH, help="Write outputs as .npz.")
 @session_choice
 @json_option
 def run(  # noqa: PLR0913 - one parameter an option

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ort_lite.cli.exit_codes import ExitCode
 from ort_lite.cli.output import json_option, print_json, print_line
+from ort_lite.cli.path_type import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from ort_lite.trust.private_keys import Signer
 
 passphrase_option = click.option(
-    "--passphrase-file", type=click.Path(path_type=Path), metavar="FILE",
+    "--passphrase-file", type=PATH, metavar="FILE",
     help="File whose first line is the private key's passphrase.",
 )  # fmt: skip
 
 
 @click.command(short_help="Create a key pair for signing models.")
-@click.argument("name", type=click.Path(path_type=Path))
+@click.argument("name", type=PATH)
 @passphrase_option
 @click.option("--ask-passphrase", is_flag=True, help="Prompt for a passphrase and encrypt the key.")
 @click.option("--force", is_flag=True, help="Replace existing keys, which are lost.")
@@ -55,11 +56,11 @@ def keygen(
 
 
 @click.command(short_help="Sign a model and its payload and weight files.")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--key", type=click.Path(path_type=Path), required=True, help="The private key.")
+@click.argument("model", type=PATH)
+@click.option("--key", type=PATH, required=True, help="The private key.")
 @passphrase_option
 @click.option(
-    *("-o", "--output"), type=click.Path(path_type=Path),
+    *("-o", "--output"), type=PATH,
     help="Path of the signed model. Default: MODEL, replaced atomically.",
 )  # fmt: skip
 @json_option
@@ -86,7 +87,7 @@ def sign(
 
 
 @click.command(short_help="Verify a model's signature against trusted keys.")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
 @click.option(
     "--trust", multiple=True, required=True, metavar="PUBLIC_KEY",
     help="A public-key file, or a folder of them. May be repeated.",
@@ -120,9 +121,15 @@ def verify(model: Path, *, trust: Sequence[str], as_json: bool) -> ExitCode:
 
 
 def signing_entries(key: Path | None, passphrase_file: Path | None) -> dict[str, str]:
-    """Session configuration entries for signing; empty if nothing is to be signed."""
+    """Session configuration entries for signing; empty if nothing is to be signed.
+
+    Raises:
+        UsageError: A passphrase has no key.
+    """
     from ort_lite.context.keys import PASSPHRASE_KEY, SIGN_KEY
 
+    if key is None and passphrase_file is not None:
+        raise click.UsageError(f"--passphrase-file {passphrase_file}: name the key with --sign")
     named = {SIGN_KEY: key, PASSPHRASE_KEY: passphrase_file}
     return {entry: str(path) for entry, path in named.items() if path is not None}
 

@@ -34,6 +34,12 @@ def read_matrix(path: Path, *, outdated: bool = False) -> Matrix:
         MatrixError: What is wrong, where, and what may have been meant.
     """
     document = read_yaml(path)
+    if not isinstance(document.value, dict):
+        raise MatrixError(
+            f"{document.at(())}: found {'a list' if isinstance(document.value, list) else 'text'}, "
+            "expected a mapping with the keys schema, providers, machines and rows; "
+            "ort-lite hw init MODEL writes one"
+        )
     try:
         matrix = msgspec.convert(document.value, Matrix, strict=False)
     except msgspec.ValidationError as exc:

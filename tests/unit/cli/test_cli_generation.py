@@ -50,7 +50,7 @@ def test_a_prompt_that_is_no_multiple_of_a_fixed_length_is_refused(decoder: Path
     options = ort.SessionOptions()
     options.add_free_dimension_override_by_name("sequence_length", 3)
     fixed = Decoder(ort.InferenceSession(decoder, options, CPU))
-    with pytest.raises(CommandError, match="4 tokens are no multiple"):
+    with pytest.raises(CommandError, match="4 tokens, which is not a multiple"):
         fixed.generate(PROMPT, 1, 8)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from PIL import Image
+from unit.cli.conftest import write_dense
 from unit.cli.test_cli_inputs import write_mean_of_image
 
 from ort_lite.cli.exit_codes import ExitCode
@@ -175,3 +178,78 @@ def test_help_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
         )  # fmt: skip
     assert done.returncode == ExitCode.USAGE
     assert done.stderr == "error: cannot write the result to stdout: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_missing_weights_are_named_with_where_they_belong(
+    invoke, tmp_path: Path, command: str
+) -> None:
+    path = write_dense(tmp_path / "m.onnx")
+    kept = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
+    onnx.save_model(onnx.load(path), path, **kept)
+    (tmp_path / "m.data").unlink()
+    result = invoke(command, path)
+    assert result.code == ExitCode.COMPILE_FAILED
+    assert f"'m.data' is not there (looked for {tmp_path / 'm.data'})" in result.err
+    assert "Hint: copy or download that file, too, next to the model." in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seed", "-1"], "--seed.*x>=0"),
+        (["--inputs", "none.npy"], "none.npy does not exist; expected a .npz, .npy"),
+        (
+            ["--labels", "photo.png"],
+            "photo.png is a PNG image, not a list of class names",
+        ),
+        (["--labels", "none.txt"], "none.txt does not exist; expected a text or .json file"),
+        (["--shape", "x=0"], r"--shape x: the model declares \?x3"),
+    ],
+)
+def test_options_of_run_say_what_they_expect(
+    invoke,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(model.parent)
+    Image.new("RGB", (4, 4)).save("photo.png")
+    result = invoke("run", model, *arguments)
+    assert result.code == ExitCode.USAGE
+    assert re.search(words, result.err)
+
+
+def test_options_of_compile_say_what_they_expect(
+    invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    result = invoke("compile", model, "-o", "target")
+    assert result.code == ExitCode.USAGE
+    assert "-o target: expected the name of a file that ends in .onnx" in result.err
+    result = invoke("compile", model, "--passphrase-file", "secret")
+    assert result.code == ExitCode.USAGE
+    assert "--passphrase-file secret: name the key with --sign" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("photo.png", "photo.png is a PNG image, not a hardware matrix"),
+        (".", ". is a folder"),
+        ("notes.txt", "notes.txt:1: found text, expected a mapping with the keys schema"),
+        ("list.yaml", "list.yaml:1: found a list, expected a mapping with the keys schema"),
+    ],
+)
+def test_another_file_in_a_matrix_s_place_is_named(
+    invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (4, 4)).save("photo.png")
+    Path("notes.txt").write_text("a text", encoding="utf-8")
+    Path("list.yaml").write_text("- a\n", encoding="utf-8")
+    result = invoke("hw", "plan", "--file", name)
+    assert result.code == ExitCode.USAGE
+    assert words in result.err
+    assert "ort-lite hw init MODEL" in result.err
