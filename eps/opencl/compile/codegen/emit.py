@@ -6,18 +6,25 @@ import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from eps.opencl.compile.codegen.shared_functions import function_text, share_functions
 from eps.opencl.program_spec import ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eps.opencl.compile.codegen.kernel import Kernel
+    from eps.opencl.compile.codegen.shared_functions import FunctionCall
     from eps.opencl.target import Target
 
 
 KERNEL = "__kernel void"
 FUNCTION = "__attribute__((noinline)) void"
 """Inlined they would make the entry one large function, which compilers may take long for."""
+
+
+INLINED_MAD = "#define mad(a, b, c) ((a) * (b) + (c))"
+"""For Intel's compiler, which compiles twelve regular expressions for each call in a program, twice
+(2026.22.10): without these calls it needs a tenth less time. -cl-mad-enable fuses it again."""
 
 
 def emit_program(
@@ -31,40 +38,53 @@ def emit_program(
         entry: Whether they are functions that one kernel, `ENTRY`, calls by their number in the
             order of the first calls.
     """
-    texts: dict[str, str] = {}
+    distinct: dict[str, Kernel] = {}
     names = []
     for kernel in kernels:
         head = "(\n    " + ",\n    ".join(kernel.parameters()) + ")"
         group = _group_attribute(kernel.group)
         key = hashlib.sha256(f"{group}{head}{kernel.body}".encode()).hexdigest()[:12]
         name = f"{kernel.label}{key}"
-        before = FUNCTION if entry else f"{target.attributes}{group}\n{KERNEL}"
-        texts.setdefault(name, f"{before} {name}{head}\n{{\n{kernel.body}\n}}\n")
+        distinct.setdefault(name, kernel)
         names.append(name)
-    texts = {**_include_texts(kernels), **texts}
-    body = "\n".join([*texts.values(), *([_emit_entry(kernels, names, target)] if entry else [])])
+    includes = _include_texts(kernels)
+    if entry:
+        functions, calls = share_functions(distinct)
+        texts = [f"{FUNCTION} {text}" for text in functions.values()]
+        texts.append(_emit_entry(distinct, calls, target))
+    else:
+        texts = [
+            f"{target.attributes}{_group_attribute(kernel.group)}\n{KERNEL} "
+            + function_text(name, kernel.parameters(), kernel.body)
+            for name, kernel in distinct.items()
+        ]
+    body = "\n".join([*includes, *texts])
     return f"{_emit_preamble(body, target)}\n{body}", names
 
 
-def _include_texts(kernels: Sequence[Kernel]) -> dict[str, str]:
+def _include_texts(kernels: Sequence[Kernel]) -> list[str]:
     """The user's texts, each once; a build log counts their lines from 1."""
     texts = dict.fromkeys(kernel.include for kernel in kernels if kernel.include)
-    return {text: f'#line 1 "custom_kernels"\n{text}\n#line 1 "program"\n' for text in texts}
+    return [f'#line 1 "custom_kernels"\n{text}\n#line 1 "program"\n' for text in texts]
 
 
 def _group_attribute(size: int) -> str:
     return f"__attribute__((reqd_work_group_size({size}, 1, 1)))"
 
 
-def _emit_entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target) -> str:
-    """The kernel that calls the functions `names`; an item is a group of its own."""
-    signatures = {name: kernel.parameters() for name, kernel in zip(names, kernels, strict=True)}
-    most = max(map(len, signatures.values()))
+def _emit_entry(
+    kernels: Mapping[str, Kernel], calls: Mapping[str, FunctionCall], target: Target
+) -> str:
+    """The kernel that calls the functions of `kernels`; an item is a group of its own."""
+    most = max(len(kernel.parameters()) for kernel in kernels.values())
     parameters = ", ".join(["const int number", *(f"__global char* a{i}" for i in range(most))])
     cases = []
-    for number, (name, taken) in enumerate(signatures.items()):
-        arguments = ", ".join(f"({text.rpartition(' ')[0]})a{i}" for i, text in enumerate(taken))
-        cases.append(f"    case {number}: {name}({arguments}); break;")
+    for number, (name, kernel) in enumerate(kernels.items()):
+        types = (text.rpartition(" ")[0] for text in kernel.parameters())
+        arguments = [f"({kind})a{i}" for i, kind in enumerate(types)]
+        call = calls[name]
+        arguments += map(str, call.literals)
+        cases.append(f"    case {number}: {call.function}({', '.join(arguments)}); break;")
     head = f"{target.attributes}{_group_attribute(1)} {KERNEL} {ENTRY}({parameters})"
     return "\n".join([f"{head} {{", "  switch (number) {", *cases, "  }", "}", ""])
 
@@ -72,6 +92,8 @@ def _emit_entry(kernels: Sequence[Kernel], names: Sequence[str], target: Target)
 def _emit_preamble(body: str, target: Target) -> str:
     """Definitions that `body` needs."""
     lines = [read_inlined_builtins()] if target.calls_builtins else []
+    if target.one_entry:
+        lines.append(INLINED_MAD)
     if "ol_madd" in body or "ol_dot" in body:
         lines += [*(["#define OL_AVX2"] if target.multiplies_pairs else []), _text("integer.cl")]
     if "double" in body:
