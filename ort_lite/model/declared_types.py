@@ -20,9 +20,24 @@ GENERATED = "unk__"
 
 
 def remove_declarations(graph: GraphDef) -> GraphDef:
-    """`graph` and its bodies without types of values that are neither inputs nor constants."""
-    outputs = tuple(ValueInfo(info.name) for info in graph.outputs)
+    """`graph` and its bodies without types of values that are neither inputs nor constants.
+
+    An output that no node makes, such as a state that a Loop only hands on, keeps its element
+    type: onnx's inference finds types of nodes' outputs alone.
+    """
+    known = {info.name: info.type for info in graph.inputs}
+    known.update({n: TensorType(t.data_type, t.dims) for n, t in graph.initializers.items()})
+    outputs = tuple(
+        ValueInfo(info.name, _without_shape(info.type or known[info.name]))
+        if info.name in known
+        else ValueInfo(info.name)
+        for info in graph.outputs
+    )
     return map_graph_bodies(replace(graph, value_info={}, outputs=outputs), remove_declarations)
+
+
+def _without_shape(kind: ValueType | None) -> ValueType | None:
+    return TensorType(kind.elem_type) if isinstance(kind, TensorType) else kind
 
 
 def symbols_of(infos: Iterable[ValueInfo]) -> frozenset[str]:
