@@ -196,7 +196,7 @@ class GraphCompiler:
         """The node ready to run; None if its results are constants, which go into `known`."""
         node = self.graph.nodes[index]
         resolution = self.resolver.resolve(self.graph, index)
-        info = self._info(index, known)
+        info = self._info(index, known, resolution)
         fn = Binder(self.graph.opset_imports, self._compile_nested).bind(info, resolution)
         inputs = node.inputs + self.graph.implicit_inputs(index)
         if not info.bodies and node.op_type not in RANDOM:
@@ -211,10 +211,10 @@ class GraphCompiler:
         size = sum(_typed_bytes(self.graph.type_of(name)) for name in node.outputs if name)
         return size <= min(FOLD_BYTES, self.folds.left)
 
-    def _info(self, index: int, known: Mapping[str, Value]) -> KernelInfo:
+    def _info(self, index: int, known: Mapping[str, Value], resolution: Resolution) -> KernelInfo:
         graph = self.graph
         node = graph.nodes[index]
-        op = self.resolver.resolve(graph, index).op
+        op = resolution.op
         return KernelInfo(
             node=node,
             domain=plain_domain(node),

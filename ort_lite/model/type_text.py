@@ -26,12 +26,12 @@ _IRREGULAR = {
 }
 
 
+_ELEMENTS = {int(kind): _IRREGULAR.get(kind) or kind.name.lower() for kind in DataType}
+
+
 def element_text(elem_type: int) -> str:
     """`float`, `int64`, ...; the number itself for one that ONNX does not define."""
-    try:
-        return _IRREGULAR.get(DataType(elem_type)) or DataType(elem_type).name.lower()
-    except ValueError:
-        return str(elem_type)
+    return _ELEMENTS.get(elem_type) or str(elem_type)
 
 
 def type_text(value_type: ValueType | None) -> str:

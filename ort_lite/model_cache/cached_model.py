@@ -20,7 +20,7 @@ from ort_lite.model_cache.source_digest import SourceStamps, read_source, stampe
 from ort_lite.model_cache.store import CacheStore
 from ort_lite.providers.catalog import DEFAULT_PROVIDER
 from ort_lite.session_log import get_logger, scope_of
-from ort_lite.start.load_request import NO_COMPILED_NODES, CacheOutcome
+from ort_lite.start.load_request import MOST_KEPT_WHOLE, NO_COMPILED_NODES, CacheOutcome
 from ort_lite.start.prepare_model import compile_plain, examine_early, prepare_model
 from ort_lite.status import ModelRequiresCompilation
 
@@ -137,7 +137,7 @@ class CachedModel:
     def load_compiled(self, request: LoadRequest) -> PreparedModel | None:
         """The model out of the cache, or None."""
         self._clock = request.clock
-        if request.choice is not None and request.choice.is_default_only:
+        if request.choice is not None and request.choice.is_default_only and not self._is_kept():
             return self._run_on_default(request)
         if self.source is None:
             return None
@@ -150,6 +150,10 @@ class CachedModel:
         if prepared is not None:
             self._remember_guess(key)
         return self._note_hit(prepared, request, key)
+
+    def _is_kept(self) -> bool:
+        """Whether there is an entry of the model, or will be, although no EP compiles it."""
+        return self.source is not None and self.source.size <= MOST_KEPT_WHOLE
 
     def _run_on_default(self, request: LoadRequest) -> PreparedModel:
         """The plain model on the default EP, which an earlier start found to run every node."""

@@ -85,10 +85,12 @@ class DigestedSource:
         digest: BLAKE3 in hex over the model's bytes and each file of external data, with the
             names under which the model knows them.
         files: Empty for a model from memory.
+        size: Bytes of the model and its external data.
     """
 
     digest: str
     files: tuple[SourceFile, ...]
+    size: int
 
     def is_unchanged(self) -> bool:
         """Whether every file is still the one that was digested."""
@@ -111,7 +113,8 @@ def read_source(loaded: LoadedModel) -> DigestedSource | None:
         unchanged = all(SourceFile.of(file.path) == file for file in files)
     except (OSError, FormatError):
         return None
-    return DigestedSource(summary.hexdigest(), files) if unchanged else None
+    size = sum(len(content) for _, content in contents)
+    return DigestedSource(summary.hexdigest(), files, size) if unchanged else None
 
 
 def stamped_files(loaded: LoadedModel) -> tuple[SourceFile, ...]:
@@ -191,7 +194,8 @@ def _read_stamp(stamp: Path, secret: CacheSecret | None = None) -> DigestedSourc
         if secret is not None and not secret.verify_mac(KIND, content):
             return None
         files = tuple(SourceFile(**file) for file in content["files"])
-        return DigestedSource(str(content["digest"]), files) if files else None
+        size = sum(file.size for file in files)
+        return DigestedSource(str(content["digest"]), files, size) if files else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # the next digest replaces it
 

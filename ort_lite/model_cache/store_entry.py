@@ -13,7 +13,7 @@ from ort_lite.model_cache.entry import CacheEntry, key_of
 from ort_lite.model_cache.eviction import evict, remove_old_files
 from ort_lite.model_cache.objects import ObjectWriter
 from ort_lite.session_log import get_logger
-from ort_lite.start.load_request import NO_COMPILED_NODES
+from ort_lite.start.load_request import MOST_KEPT_WHOLE, NO_COMPILED_NODES
 from ort_lite.status import EPFail, Fail, load_canceled
 
 if TYPE_CHECKING:
@@ -55,12 +55,13 @@ def store_compiled(
         spared: Keys of entries that stay for now, whatever the quota.
 
     Returns:
-        Why it was not stored, in which case nothing is left of it; else "".
+        Why it was not stored, in which case nothing is left of it; else "". A model of which no EP
+        that keeps compiled forms took a node is stored up to `MOST_KEPT_WHOLE`.
 
     Raises:
         ModelLoadCanceled: The caller asked to stop; nothing is left of it either.
     """
-    if not context_partitions(model.prepared):
+    if not context_partitions(model.prepared) and origin.source.size > MOST_KEPT_WHOLE:
         return NO_COMPILED_NODES
     writer = ObjectWriter(store)
     try:

@@ -22,7 +22,10 @@ IMPORTS = "imports"
 FIRST_RUN = "first run"
 BACKGROUND_KEY = "session.ep_compile_in_background"
 NO_COMPILED_NODES = "no execution provider that keeps compiled models took any node"
-"""Why nothing is stored of a model that runs on the default EP, or on others that keep nothing."""
+"""Why nothing is stored of a large model on the default EP, or on others that keep nothing."""
+MOST_KEPT_WHOLE = 64 << 20
+"""Bytes of a plain model that the cache keeps although no EP compiled anything of it: an entry has
+its types and transformations already, but every start digests it, weights included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -334,7 +334,9 @@ def test_a_digest_that_another_version_remembered_is_made_anew(
     stamps = SourceStamps(tmp_path / "stamps")
     file = SourceFile.of(str(model))
     stamps.remember(
-        DigestedSource("ab", (file,)), "", now_ns=file.ctime_ns + 10 * source_digest.YOUNG_NS
+        DigestedSource("ab", (file,), file.size),
+        "",
+        now_ns=file.ctime_ns + 10 * source_digest.YOUNG_NS,
     )
     (stamp,) = (tmp_path / "stamps").iterdir()
     assert stamps.find_digest(model, "") is not None

@@ -7,21 +7,28 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import onnxruntime
 import pytest
 from cached_starts import OPENVINO, only_entry, options, same, start, store
-from small_models import mlp, sandwich
+from small_models import branching, feed, mlp, sandwich
 
 import ort_lite as ort
 from ctx_formats import atomic_write
 from ctx_formats.removal import remove_file
-from ort_lite.model_cache import store_entry
+from ort_lite.model import shape_inference
+from ort_lite.model_cache import cached_model, store_entry
 from ort_lite.model_cache.store import CacheStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import onnx
+
     from ort_lite.model_cache.entry import CacheEntry
+
+CPU = "CPUExecutionProvider"
 
 
 def test_the_second_start_compiles_nothing(saved: Path, cache: Path) -> None:
@@ -83,12 +90,44 @@ def test_a_model_from_memory_is_cached_too(saved: Path, cache: Path) -> None:
     assert start(saved, cache)[0] == "hit"  # the content decides, not where it lies
 
 
-def test_a_model_that_nothing_keeps_is_told_and_has_no_entry(saved: Path, cache: Path) -> None:
-    state, reason, _ = start(saved, cache, ["CPUExecutionProvider"])
+@pytest.mark.parametrize("providers", [[CPU], [CPU, OPENVINO]])
+@pytest.mark.parametrize("make", [mlp, sandwich, branching])
+def test_a_model_that_no_ep_compiles_is_kept_as_it_was_transformed(
+    cache: Path, providers: list[str], make: Callable[[], onnx.ModelProto], monkeypatch: Any
+) -> None:
+    proto = make()
+    source = proto.SerializeToString()
+    expected = onnxruntime.InferenceSession(source).run(None, feed(proto))
+    shown = []
+    for state in ("stored", "hit", "hit"):
+        with ort.InferenceSession(source, options(cache), providers=providers) as session:
+            assert session.load_report().cache.state == state
+            for mine, theirs in zip(session.run(None, feed(proto)), expected, strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+            infos = [*session.get_inputs(), *session.get_outputs()]
+            shown.append((session.get_providers(), [(i.name, i.type, i.shape) for i in infos]))
+        monkeypatch.setattr(shape_inference, "infer_types", forbidden)  # the entry has the types
+    assert shown[0] == shown[1] == shown[2]
+    assert len(store(cache).entry_keys()) == 1
+
+
+def test_a_large_model_that_no_ep_compiles_has_no_entry(
+    saved: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = saved.read_bytes()  # a young file has no digest that the cache remembers
+    for module in (store_entry, cached_model):
+        monkeypatch.setattr(module, "MOST_KEPT_WHOLE", len(source) - 1)
+    state, reason, _ = start(source, cache, [CPU])
     assert (state, reason[:24]) == ("missed", "no execution provider th")
-    state, reason, _ = start(saved, cache, ["CPUExecutionProvider", OPENVINO])
+    state, reason, _ = start(source, cache, [CPU, OPENVINO])
     assert (state, reason) == ("stored", "CPUExecutionProvider runs every node")
+    state, reason, _ = start(source, cache, [CPU, OPENVINO])
+    assert (state, reason) == ("hit", "CPUExecutionProvider runs every node")
     assert store(cache).entry_keys() == []
+
+
+def forbidden(*arguments: object) -> None:
+    raise AssertionError("types are inferred again")
 
 
 def damage_payload(cache: Path, entry: CacheEntry) -> None:
