@@ -168,6 +168,10 @@ class RunForms(SessionAnswers):
         run_options: RunOptions | None,
         places: Mapping[str, Place] | None,
     ) -> Sequence[Value]:
+        if run_options is None and not self._services.is_watched:
+            with logging_as(self._log_scope):
+                if not log.isEnabledFor(DEBUG):  # a log level or id alone slows no node down
+                    return self._state.signature.run(prepared, input_feed, places)
         from ort_lite.execution.run_context import RunContext, running  # noqa: PLC0415 - lazy: reload
 
         context = RunContext(run_options, self._services.profiler, self._services.helpers)

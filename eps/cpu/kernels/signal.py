@@ -25,7 +25,9 @@ def _as_complex(x: Array) -> Array:
 
 def _parts(values: Array, x: Array) -> Array:
     """Complex numbers as [..., 2] in the type of `x`."""
-    return np.stack((values.real, values.imag), -1).astype(x.dtype)
+    values = np.ascontiguousarray(values)
+    pairs = values.view(values.real.dtype).reshape(*values.shape, 2)
+    return pairs.astype(x.dtype, copy=False)
 
 
 def _dft_by_chirps(frames: Array, bins: int, x: Array) -> Array:
