@@ -261,7 +261,8 @@ class RunForms(SessionAnswers):
 
     def device_memories(self) -> list[DeviceMemory]:
         """Memory of the devices of its execution providers, for those that have tensors there."""
-        return [ep.memory for ep in self._present().eps if hasattr(ep, "memory")]
+        memories = [getattr(ep, "memory", None) for ep in self._present().eps]
+        return [memory for memory in memories if memory is not None]
 
     def run_with_ortvaluevector(
         self,

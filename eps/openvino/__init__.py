@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.ep import ExecutionProvider, Probe
+    from ort_lite.ep import DeviceMemory, ExecutionProvider, Probe
 
 NAME = "OpenVINOExecutionProvider"
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "ONEDNN_", "OPENVINO_", "OV_", "ZE_")
@@ -75,6 +75,17 @@ class _Factory:
 
         kind = device_kind(options.get(DEVICE_OPTION, "CPU"))
         return load_early(libraries(kind), first_use(options)) and kind == "CPU"
+
+    def find_memory(self, device_name: str, device_id: int, vendor_id: int) -> DeviceMemory | None:
+        """The memory of a GPU or NPU; see `SupportsMemoryLookup`."""
+        if device_name not in ("gpu", "npu") or self.missing():
+            return None
+        from eps.openvino.sdk.libraries import load_newest_tbb
+
+        load_newest_tbb()
+        from eps.openvino.memory import find_memory
+
+        return find_memory(device_name, device_id, vendor_id)
 
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""

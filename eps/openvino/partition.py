@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
-from ort_lite.ep import CompiledPartition, EPFail
+from ort_lite.ep import CompiledPartition, DeviceReset, EPFail
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from eps.openvino.bound_request import BoundRequest
+    from eps.openvino.memory import OpenVINOMemory
     from eps.openvino.sdk.runtime import Array, RuntimeModel
-    from ort_lite.ep import Graph, Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, Place, Value
 
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making
@@ -21,13 +24,19 @@ a tensor for them (8 us against 25 us for 150 KB)."""
 
 INT32_MAX = (1 << 31) - 1
 
+COUNTED = ("to_device", "to_host", "bytes_to_device", "bytes_to_host")
+"""Fields of CopyCounts; a request counts for itself, since one thread at a time uses it."""
+
 UNPROVEN_ON_NPU = (
     "its numbers are unproven: which operators OpenVINO computes correctly was recorded on CPU"
 )
 
 
 class OpenVINOPartition(CompiledPartition):
-    """One compiled model; as many requests as threads run it at once, each kept for reuse."""
+    """One compiled model; as many requests as threads run it at once, each kept for reuse.
+
+    Runs from and to bound memory have requests of their own.
+    """
 
     def __init__(
         self,
@@ -36,6 +45,7 @@ class OpenVINOPartition(CompiledPartition):
         order: tuple[Sequence[int], Sequence[int]],
         source: Graph | None = None,
         rewritings: tuple[str, ...] = (),
+        find_memory: Callable[[], OpenVINOMemory] | None = None,
     ) -> None:
         """Make the first request.
 
@@ -45,6 +55,7 @@ class OpenVINOPartition(CompiledPartition):
             order: Port index of each input and of each output, in the partition's order.
             source: What was compiled, where it was compiled here.
             rewritings: Notes about operators that were written out for OpenVINO.
+            find_memory: Opens the memory of the device; None for one that uses the host's.
         """
         self._rewritings = rewritings
         self.source = source
@@ -52,7 +63,13 @@ class OpenVINOPartition(CompiledPartition):
         self.name = name
         self._last_retry = ""
         self._in_order, self._out_order = tuple(order[0]), tuple(order[1])
+        in_ports = [model.inputs.all[index] for index in self._in_order]
+        self._wide = tuple(i for i, port in enumerate(in_ports) if port.data_type == DataType.INT64)
+        self._find_memory = find_memory
+        self.has_device_memory = find_memory is not None
+        self._tallies: list[dict[str, int]] = []
         self._idle: deque[_PartitionRequest] = deque()
+        self._idle_bound: defaultdict[tuple[bool, ...], deque[BoundRequest]] = defaultdict(deque)
         self._idle.append(self._request())
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
@@ -65,9 +82,97 @@ class OpenVINOPartition(CompiledPartition):
         try:
             return self._run_once(inputs)
         except SDK_ERRORS as exc:
-            return self._run_again(inputs, exc)
+            return self._run_again(partial(self._run_once, inputs), exc)
+
+    def run_bound(self, inputs: Sequence[Value], places: Sequence[Place]) -> Sequence[Value]:
+        """See SupportsBoundRuns: OpenVINO reads inputs and writes outputs where they are.
+
+        Raises:
+            DeviceReset: As `run`.
+            EPFail: As `run`.
+        """
+        from eps.openvino.bound_request import find_destinations  # noqa: PLC0415 - lazy: rare
+
+        model = self._require_model()
+        inputs = self._shape_inputs(model, inputs)
+        destinations = find_destinations(model, self._out_order, places, inputs)
+        try:
+            return self._run_to(inputs, destinations)
+        except DeviceReset:
+            raise
+        except EPFail:
+            # An output that the run gives another size than its place has none there; the core
+            # says so where it is computed elsewhere.
+            static = [model.outputs.all[index].is_static for index in self._out_order]
+            own = [v if fixed else None for v, fixed in zip(destinations, static, strict=True)]
+            if all(a is b for a, b in zip(own, destinations, strict=True)):
+                raise
+            return self._run_to(inputs, own)
+
+    def _shape_inputs(self, model: RuntimeModel, inputs: Sequence[Value]) -> list[Value]:
+        """Arrays in the shapes that the model was compiled for.
+
+        Raises:
+            EPFail: They differ in more than ones in front.
+        """
+        shaped = list(inputs)
+        for i, index in enumerate(self._in_order):
+            port, value = model.inputs.all[index], inputs[i]
+            if port.is_static and value.shape != port.shape and hasattr(value, "reshape"):
+                compiled = tuple(int(size or 0) for size in port.shape or ())
+                _require_shape(value.shape, compiled)
+                shaped[i] = value.reshape(compiled)
+        return shaped
+
+    def _run_to(self, inputs: Sequence[Value], destinations: Sequence[Value]) -> Sequence[Value]:
+        run = partial(self._run_bound_once, inputs, destinations)
+        try:
+            return run()
+        except SDK_ERRORS as exc:
+            return self._run_again(run, exc)
+
+    def _run_bound_once(
+        self, inputs: Sequence[Value], destinations: Sequence[Value]
+    ) -> Sequence[Value]:
+        from eps.openvino.bound_request import BoundRequest  # noqa: PLC0415 - lazy: rare
+
+        for i in self._wide:
+            if hasattr(inputs[i], "max"):  # an array
+                _require_32_bits(inputs[i])
+        idle = self._idle_bound[tuple(value is None for value in destinations)]
+        try:
+            request = idle.pop()
+        except IndexError:
+            orders = self._in_order, self._out_order
+            request = BoundRequest(self._require_model(), orders, self._new_tally())
+        try:
+            outputs = request.run(inputs, destinations)
+        except EPFail:  # an input was refused before the inference
+            idle.append(request)
+            raise
+        idle.append(request)
+        return outputs
+
+    def copy_counts(self) -> CopyCounts:
+        """See SupportsBoundRuns."""
+        from ort_lite.ep import CopyCounts  # noqa: PLC0415 - lazy: rare
+
+        tallies = list(self._tallies)
+        return CopyCounts(**{name: sum(tally[name] for tally in tallies) for name in COUNTED})
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """See SupportsBoundRuns."""
+        return None if self._find_memory is None else self._find_memory()
+
+    def _new_tally(self) -> dict[str, int]:
+        tally = dict.fromkeys(COUNTED, 0)
+        self._tallies.append(tally)
+        return tally
 
     def _run_once(self, inputs: Sequence[Value]) -> Sequence[Value]:
+        for i in self._wide:
+            _require_32_bits(inputs[i])
         try:
             request = self._idle.pop()
         except IndexError:
@@ -81,7 +186,9 @@ class OpenVINOPartition(CompiledPartition):
         self._idle.append(request)
         return outputs
 
-    def _run_again(self, inputs: Sequence[Value], error: Exception) -> Sequence[Value]:
+    def _run_again(
+        self, run_once: Callable[[], Sequence[Value]], error: Exception
+    ) -> Sequence[Value]:
         """Further attempts at an inference that failed with `error`."""
         from eps.openvino import device_faults  # noqa: PLC0415 - lazy: rare
 
@@ -94,7 +201,7 @@ class OpenVINOPartition(CompiledPartition):
             device_faults.wait(self.name, text, pause)
             attempts += 1
             try:
-                return self._run_once(inputs)
+                return run_once()
             except SDK_ERRORS as exc:
                 error = exc
         raise device_faults.run_error(self.name, sdk_text(error), attempts) from error
@@ -119,44 +226,72 @@ class OpenVINOPartition(CompiledPartition):
     def release(self) -> None:
         """Requests first, then the model, and with it the bytes that they read."""
         self._idle.clear()
+        self._idle_bound.clear()
         self.model = None
         self.source = None
 
-    def _request(self) -> _PartitionRequest:
+    def _require_model(self) -> RuntimeModel:
+        """The model.
+
+        Raises:
+            EPFail: `release` was called.
+        """
         if self.model is None:
             raise EPFail(f"{self.name} is run after it was released")
-        return _PartitionRequest(self.model, self._in_order, self._out_order)
+        return self.model
+
+    def _request(self) -> _PartitionRequest:
+        orders = self._in_order, self._out_order
+        return _PartitionRequest(self._require_model(), orders, self._new_tally())
+
+
+def memory_finder(core: object, device: str) -> Callable[[], OpenVINOMemory] | None:
+    """Opens the memory of a GPU or NPU of `core`; None for other devices and groups of devices."""
+    if not device.startswith(("GPU", "NPU")):
+        return None
+
+    def find() -> OpenVINOMemory:
+        from eps.openvino.memory import memory_of  # noqa: PLC0415 - lazy: rare
+
+        return memory_of(core, device)
+
+    return find
 
 
 class _PartitionRequest:
     """One infer request, which takes and gives values in the partition's order."""
 
     def __init__(
-        self, model: RuntimeModel, in_order: Sequence[int], out_order: Sequence[int]
+        self,
+        model: RuntimeModel,
+        orders: tuple[Sequence[int], Sequence[int]],
+        tally: dict[str, int],
     ) -> None:
         self._request = model.request()
-        self._in_order = tuple(in_order)
-        self._out_order = tuple(out_order)
-        ports = [model.inputs.all[index] for index in in_order]
-        self._wide = tuple(i for i, port in enumerate(ports) if port.data_type == DataType.INT64)
+        self._in_order, self._out_order = orders
+        self._tally = tally
+        ports = [model.inputs.all[index] for index in self._in_order]
         self._owned: list[Array | None] = [
             self._request.input_view(index, port) if port.is_static else None
-            for index, port in zip(in_order, ports, strict=True)
+            for index, port in zip(self._in_order, ports, strict=True)
         ]
 
     def run(self, inputs: Sequence[Value]) -> list[Value]:
-        for i in self._wide:
-            _require_32_bits(inputs[i])
+        tally = self._tally
         lent = []
         for i, value in enumerate(inputs):
             owned = self._owned[i]
             if owned is not None and value.nbytes < SHARED_FROM:
                 _require_shape(value.shape, owned.shape)
                 owned[...] = value
+                tally["to_device"] += 1
+                tally["bytes_to_device"] += value.nbytes
             else:
                 self._owned[i] = None
                 lent.append(self._request.set_input_zero_copy(self._in_order[i], value))
         outputs = self._request.infer()
+        tally["to_host"] += len(outputs)
+        tally["bytes_to_host"] += sum(array.nbytes for array in outputs)
         return [outputs[index] for index in self._out_order]
 
 

@@ -32,12 +32,13 @@ from ort_lite.ep import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import openvino
 
     from ctx_formats.identity import HardwareIdentity
     from eps.openvino.compile.known_shapes import KnownShapes
+    from eps.openvino.memory import OpenVINOMemory
     from eps.openvino.options import OpenVINOOptions
     from eps.openvino.partition import OpenVINOPartition
     from eps.openvino.sdk.runtime import Runtime
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from eps.openvino.support.table import SupportTable
     from ort_lite.ep import (
         Compatibility,
+        DeviceMemory,
         FusedNode,
         Graph,
         PartitionIo,
@@ -128,6 +130,20 @@ class OpenVINOExecutionProvider(ExecutionProvider):
             from eps.openvino.compile.known_shapes import learn_shapes  # noqa: PLC0415 - lazy: rare
 
             self._known_shapes = learn_shapes(graph, self.options.reshape)
+
+    @property
+    def memory(self) -> DeviceMemory | None:
+        """The memory of its device, see SupportsDeviceMemory; None for the CPU and groups."""
+        find_memory = self._memory_finder()
+        return None if find_memory is None else find_memory()
+
+    def _memory_finder(self) -> Callable[[], OpenVINOMemory] | None:
+        device = self.options.device
+        if device == "CPU" or self.options.npu_platform:
+            return None
+        from eps.openvino.partition import memory_finder  # noqa: PLC0415 - lazy: reload
+
+        return memory_finder(self._sdk.core(), device)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device; of a group, those of the first."""
@@ -240,7 +256,8 @@ class OpenVINOExecutionProvider(ExecutionProvider):
         from ort_lite.ep import import_order  # noqa: PLC0415 - lazy: reload
 
         order = import_order(io.inputs, model.inputs), import_order(io.outputs, model.outputs)
-        return OpenVINOPartition(model, "an imported partition", order)
+        find_memory = self._memory_finder()
+        return OpenVINOPartition(model, "an imported partition", order, find_memory=find_memory)
 
     def _requirements_of(self, payload: memoryview) -> str:
         """The payload's requirement text, its OpenVINO version being this one."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass
@@ -156,9 +157,22 @@ class DeviceMemory(ABC):
 
     Attributes:
         place: Its names and numbers.
+        live_bytes: Size of the tensors that are there.
+        peak_bytes: The most that they had at once.
     """
 
     place: MemoryPlace
+
+    def __init__(self) -> None:
+        """Nothing is allocated yet."""
+        self.live_bytes = self.peak_bytes = 0
+        self._counting = Lock()
+
+    def note_bytes(self, change: int) -> None:
+        """Take note of memory that a tensor takes, or gives back where it is negative."""
+        with self._counting:
+            self.live_bytes += change
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
     @abstractmethod
     def copy_counts(self) -> CopyCounts:
@@ -191,17 +205,23 @@ class SupportsDeviceMemory(Protocol):
     """An EP whose device has memory that tensors can stay in."""
 
     @property
-    def memory(self) -> DeviceMemory:
-        """The memory of its device."""
+    def memory(self) -> DeviceMemory | None:
+        """The memory of its device; None for a device that reads and writes host memory."""
         ...
 
 
 @runtime_checkable
 class SupportsBoundRuns(Protocol):
-    """A compiled partition that reads and writes memory that the caller has bound."""
+    """A compiled partition that reads and writes memory that the caller has bound.
+
+    Attributes:
+        has_device_memory: Whether `memory` is some, so that other partitions read it there.
+    """
+
+    has_device_memory: bool
 
     def copy_counts(self) -> CopyCounts:
-        """Copies of inputs and outputs that all runs of its EP made so far."""
+        """Copies of inputs and outputs that runs made so far, of the partition or all of its EP."""
         ...
 
     @property

@@ -330,7 +330,7 @@ class PartitionProgram(SlotProgram):
 
 def _hands_on(partitions: Sequence[PartitionStep]) -> bool:
     """Whether a partition reads what another one makes, and both know memory of devices."""
-    bound = [p for p in partitions if hasattr(p.runnable, "run_bound")]
+    bound = [p for p in partitions if getattr(p.runnable, "has_device_memory", False)]
     if len(bound) < 2:
         return False
     made = {name for p in bound for name in p.outputs}

@@ -136,6 +136,7 @@ class GuardedPartition:
         if bound is not None:  # else it has no such method, as the partition has none
             self.run_bound = partial(self._run_bound, bound)
             self.copy_counts = compiled.copy_counts  # type: ignore[attr-defined] # SupportsBoundRuns
+            self.has_device_memory = compiled.has_device_memory  # type: ignore[attr-defined] # as above
 
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; those of empty inputs without the compiled partition."""

@@ -48,6 +48,8 @@ class NewProgram:
 class DynamicPartition(CompiledPartition):
     """Programs by input shapes, the least recently used given up beyond a bound."""
 
+    has_device_memory = True
+
     def __init__(
         self,
         graph: Graph,

@@ -25,6 +25,8 @@ def order_places(places: Sequence[Place], output_order: Sequence[int]) -> list[P
 class StaticPartition(CompiledPartition):
     """One program; threads take turns."""
 
+    has_device_memory = True
+
     def __init__(
         self,
         executable: Executable,

@@ -120,6 +120,7 @@ class OpenCLMemory(DeviceMemory):
         Raises:
             EPFail: The driver makes no queue.
         """
+        super().__init__()
         self.context = context
         self.copies = CopyCounter()
         self.place = MemoryPlace(
@@ -134,9 +135,6 @@ class OpenCLMemory(DeviceMemory):
         self._largest = context.device.max_mem_alloc_size
         self._total = context.device.global_mem_size
         self._process = os.getpid()
-        self._lock = Lock()
-        self.live_bytes = 0
-        self.peak_bytes = 0
 
     def allocate(
         self, shape: Sequence[int], dtype: np.dtype[Any], *, zeros: bool = True
@@ -170,12 +168,6 @@ class OpenCLMemory(DeviceMemory):
                 f"{what} needs {size} bytes, and {self.live_bytes} of the {self._total} bytes of "
                 "the OpenCL device hold other tensors: release some, or use a smaller shape"
             )
-
-    def note_bytes(self, change: int) -> None:
-        """Take note of memory that a tensor takes, or gives back where it is negative."""
-        with self._lock:
-            self.live_bytes += change
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
     def copy_counts(self) -> CopyCounts:
         """See DeviceMemory."""

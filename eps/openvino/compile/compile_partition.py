@@ -12,7 +12,7 @@ from eps.openvino.compile.refused_nodes import find_refused
 from eps.openvino.compile.rewrite import rewrite_partition
 from eps.openvino.device_faults import is_device_fault
 from eps.openvino.options import compile_config
-from eps.openvino.partition import OpenVINOPartition
+from eps.openvino.partition import OpenVINOPartition, memory_finder
 from eps.openvino.payload.identity import requirements_of
 from eps.openvino.sdk.binding import BindingModel
 from eps.openvino.sdk_errors import SDK_ERRORS, sdk_text
@@ -107,7 +107,8 @@ def _compile(
         order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:
         raise ConversionError(str(exc)) from exc
-    return OpenVINOPartition(made, name, order, graph, rewritten.notes)
+    finder = memory_finder(core, options.device)
+    return OpenVINOPartition(made, name, order, graph, rewritten.notes, finder)
 
 
 def _find_refused(

@@ -6,6 +6,7 @@ it, since it brings the model converter, telemetry with urllib and http, and six
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -119,23 +120,49 @@ class BindingRequest:
         with uncut:
             self.__dict__.pop("_request", None)
 
-    def input_view(self, index: int, port: Port) -> Array:  # noqa: ARG002 - see Request
-        """See Request."""
+    def input_view(self, index: int, port: Port) -> Array:  # noqa: ARG002 - see InferRequest
+        """See InferRequest."""
         view: Array = self._request.get_input_tensor(index).data
         return view
 
     def set_input_zero_copy(self, index: int, value: Array) -> Array:
-        """See Request; read-only arrays are copied, since the binding refuses them."""
-        if not value.flags.writeable:
-            value = value.copy()
-        self._request.set_input_tensor(index, ov.Tensor(value, shared_memory=True))
+        """See InferRequest."""
+        self._request.set_input_tensor(index, _tensor_over(value))
         return value
 
+    def set_output_zero_copy(self, index: int, value: Array) -> None:
+        """See InferRequest."""
+        self._request.set_output_tensor(index, _tensor_over(value))
+
+    def set_tensor(self, name: str, tensor: object) -> None:
+        """See InferRequest."""
+        self._request.set_tensor(name, tensor)
+
+    def compute(self) -> None:
+        """See InferRequest; `infer` would make arrays of the outputs, which remote ones are not."""
+        with uncut:
+            self._request.start_async({}, None)
+            self._request.wait()
+
+    def read_output(self, index: int) -> Array:
+        """See InferRequest."""
+        return np.array(self._request.get_output_tensor(index).data)
+
     def infer(self) -> Sequence[Array]:
-        """See Request."""
+        """See InferRequest."""
         with uncut:
             outputs = self._request.infer({}, share_outputs=True, decode_strings=False)
         return [array.copy() for array in outputs.values()]
+
+
+def _tensor_over(array: Array) -> Any:  # noqa: ANN401 - an SDK object
+    """A tensor over an array's memory, which does not keep it: a request would until the next run.
+
+    The extension refuses read-only arrays, whose memory OpenVINO reads all the same.
+    """
+    address = array.__array_interface__["data"][0]
+    memory = memoryview((ctypes.c_char * array.nbytes).from_address(address)).cast("B")
+    return ov.Tensor(np.ndarray(array.shape, array.dtype, memory), shared_memory=True)
 
 
 def _ports(ports: Sequence[Any]) -> Ports:

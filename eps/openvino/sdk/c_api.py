@@ -118,6 +118,7 @@ _FAST: Mapping[str, Sequence[Any]] = {
     "ov_infer_request_get_input_tensor_by_index": (_OBJECT, c_size_t, _NEW),
     "ov_infer_request_set_input_tensor_by_index": (_OBJECT, c_size_t, _OBJECT),
     "ov_infer_request_get_output_tensor_by_index": (_OBJECT, c_size_t, _NEW),
+    "ov_infer_request_set_output_tensor_by_index": (_OBJECT, c_size_t, _OBJECT),
     "ov_tensor_create_from_host_ptr": (c_int, Shape, c_void_p, _NEW),
     "ov_tensor_get_shape": (_OBJECT, POINTER(Shape)),
     "ov_tensor_data": (_OBJECT, _NEW),

@@ -34,6 +34,22 @@ class InferRequest(Protocol):
         """Compute; the outputs in the model's order, in memory of their own."""
         ...
 
+    def set_output_zero_copy(self, index: int, value: Array) -> None:
+        """Let later inferences write an output to a C-contiguous array, which is not kept alive."""
+        ...
+
+    def set_tensor(self, name: str, tensor: object) -> None:
+        """Let later inferences read or write a tensor of the extension, which may be remote."""
+        ...
+
+    def compute(self) -> None:
+        """Compute, and leave each output where it is."""
+        ...
+
+    def read_output(self, index: int) -> Array:
+        """A copy of an output that `compute` left in host memory."""
+        ...
+
 
 class RuntimeModel(Protocol):
     """A compiled or imported model, which its requests keep alive."""

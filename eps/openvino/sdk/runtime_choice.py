@@ -36,6 +36,9 @@ class Sdk:
         """
         self._core: Any = None
         self._released = False
+        # Properties of the user's are set on a Core, and one without the device has no contexts.
+        own = options.load_config or options.npu_platform
+        self._shares_core = not own and options.device.startswith(("GPU", "NPU"))
         self._runtime: Runtime = _through_c_api(options) or self.binding()
 
     @property
@@ -75,8 +78,14 @@ class Sdk:
             from ort_lite.ep import uncut  # noqa: PLC0415 - lazy: reload
 
             with openvino_errors("starting"), uncut:
-                self._core = ov.Core()
+                self._core = self._shared_core() if self._shares_core else ov.Core()
         return self._core
+
+    @staticmethod
+    def _shared_core() -> Any:  # noqa: ANN401 - an SDK object
+        from eps.openvino.memory import shared_core  # noqa: PLC0415 - lazy: rare
+
+        return shared_core()
 
     def binding(self) -> Runtime:
         """The runtime that names devices and imports blobs through the extension.
