@@ -81,10 +81,12 @@ def run_steps(sessions: Any, shape: DecoderShape, steps: Sequence[int] = STEPS) 
     return answers
 
 
-def run_in_onnxruntime(path: Path, shape: DecoderShape) -> list[Answers]:
+def run_in_onnxruntime(
+    path: Path, shape: DecoderShape, steps: Sequence[int] = STEPS
+) -> list[Answers]:
     """The same by onnxruntime's CPU."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return run_steps(session, shape)
+    return run_steps(session, shape, steps)
 
 
 def assert_close(found: list[Answers], right: list[Answers], atol: float = 2e-5) -> None:

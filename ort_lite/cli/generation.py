@@ -2,7 +2,8 @@
 
 A decoder has the ports that onnxruntime-genai's model builder writes: input_ids, attention_mask and
 past_key_values.N.key/value to logits and present.N.key/value. Its caches have room for the prompt
-and all new tokens from the start, and are handed from one run to the next through an IOBinding.
+and all new tokens from the start, and are handed from one run to the next through an IOBinding. On
+a device with memory of its own they stay there: each present is bound to its past's memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ort_lite.cli.session_choice import SessionChoice
+    from ort_lite.session import InferenceSession
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +33,7 @@ IDS, MASK, POSITIONS, PAST, LOGITS = (
     *("input_ids", "attention_mask", "position_ids", "past_key_values."),
     "logits",
 )
+HOST = "cpu", 0
 FIRST, LATER = "first token", "token"
 _CACHE_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 
@@ -38,17 +41,24 @@ _CACHE_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 class Decoder:
     """A session of a decoder, with the names of its ports checked."""
 
-    def __init__(self, session: Any, *, shares_caches: bool = False) -> None:  # noqa: ANN401 - a session of either library
+    def __init__(
+        self,
+        session: Any,  # noqa: ANN401 - a session of either library
+        *,
+        shares_caches: bool = False,
+        device: tuple[str, int] = HOST,
+    ) -> None:
         """Look at the ports.
 
         Args:
             session: Of ort_lite or of onnxruntime.
             shares_caches: Whether an output is written into the input that it continues.
+            device: Name and number of the device that caches are on.
 
         Raises:
             CommandError: It lacks a port of a decoder, or has another.
         """
-        self._session, self._shares = session, shares_caches
+        self._session, self._shares, self._device = session, shares_caches, device
         self._values = import_module(type(session).__module__.partition(".")[0]).OrtValue
         ports = {port.name: port for port in session.get_inputs()}
         outputs = [port.name for port in session.get_outputs()]
@@ -123,7 +133,8 @@ class Decoder:
     def _bind_empty_caches(self, binding: Any, room: int) -> None:  # noqa: ANN401 - of either library
         for (name, port), present in zip(self._caches.items(), self._presents, strict=True):
             shape = (1, port.shape[1], room, port.shape[3])
-            cache = self._values.ortvalue_from_numpy(np.zeros(shape, _CACHE_TYPES[port.type]))
+            zeros = np.zeros(shape, _CACHE_TYPES[port.type])
+            cache = self._values.ortvalue_from_numpy(zeros, *self._device)
             binding.bind_ortvalue_input(name, cache)
             if self._shares:
                 binding.bind_ortvalue_output(present, cache)
@@ -169,7 +180,7 @@ def bench_generation(
     """
     prompt, room = np.random.default_rng(0).integers(0, 256, lengths[0]), sum(lengths)
     with open_session(model, choice) as session:
-        decoders = {"": Decoder(session)}
+        decoders = {"": _open_decoder(session)}
         if against is not None:
             peer = open_peer(against, model)
             decoders[f", {against}"] = Decoder(peer, shares_caches=against == "onnxruntime")
@@ -190,6 +201,15 @@ def bench_generation(
     if not as_json:
         _show_rates(timings, answers)
     return ExitCode.OK
+
+
+def _open_decoder(session: InferenceSession) -> Decoder:
+    """With caches on the device that runs the whole model, if it has memory of its own."""
+    memories = session.device_memories()
+    if len(memories) != 1 or len(session.explain().partitions) != 1:
+        return Decoder(session)
+    place = memories[0].place
+    return Decoder(session, shares_caches=True, device=(place.name, place.device_id))
 
 
 def _show_rates(timings: Sequence[Timing], answers: dict[str, Array]) -> None:

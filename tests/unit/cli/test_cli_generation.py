@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import ort_lite as ort
 from benchmarks.decoders.make_decoder import SHAPES, make_decoder
+from eps.opencl import FACTORY
 from ort_lite.cli.exit_codes import CommandError, ExitCode
 from ort_lite.cli.generation import Decoder
 
@@ -32,6 +33,13 @@ def test_both_libraries_generate_the_same_tokens(decoder: Path) -> None:
     tokens, seconds = mine.generate(PROMPT, 6, 12)
     np.testing.assert_array_equal(tokens, theirs.generate(PROMPT, 6, 12)[0])
     assert len(seconds) == 6
+
+
+@pytest.mark.skipif(bool(FACTORY.missing()), reason="no OpenCL here")
+def test_caches_on_a_device_give_the_same_tokens(invoke, decoder: Path) -> None:
+    arguments = ("-e", "opencl", "--generate", 5, "--prompt", 4, "--loads", 1)
+    shown = invoke("bench", decoder, *arguments, "--against", "onnxruntime").out
+    assert "5 of 5 tokens agree from the start" in shown
 
 
 def test_a_model_of_one_token_a_run_takes_a_prompt_token_by_token(decoder: Path) -> None:

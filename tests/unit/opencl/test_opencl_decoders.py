@@ -11,17 +11,22 @@ from decoder_runs import (
     STEPS,
     VARIANTS,
     assert_close,
+    draw_tokens,
     fix_sizes,
     run_in_onnxruntime,
     run_steps,
+    step_feed,
     write_decoder,
 )
 
 import ort_lite as ort
 from ctx_formats.container_reader import read_container
+from ort_lite.ep import SupportsBoundRuns
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ort_lite.ep import CopyCounts
 
 OPENCL = ["OpenCLExecutionProvider"]
 
@@ -35,6 +40,51 @@ def test_a_decoder_is_one_partition_and_gives_onnxruntimes_numbers(
         (partition,) = session.explain().partitions
         assert {node.ep for node in partition.nodes} == set(OPENCL)
         assert_close(run_steps(session, shape), run_in_onnxruntime(path, shape))
+
+
+def copies_of(session: ort.InferenceSession) -> CopyCounts:
+    """Copies that runs of the session's one partition made so far."""
+    (partition,) = session._present().prepared.partitions
+    assert isinstance(partition.compiled, SupportsBoundRuns)
+    return partition.compiled.copy_counts()
+
+
+def test_a_cache_in_a_device_tensor_is_appended_to_in_place(tmp_path: Path) -> None:
+    """Present is bound to past's memory: the same logits, and no copy of a cache."""
+    path, shape = write_decoder(tmp_path, "plain"), VARIANTS["plain"]
+    steps = (7, *[1] * 16)
+    right = run_in_onnxruntime(path, shape, steps)
+    with ort.InferenceSession(path, providers=OPENCL) as session:
+        binding, past = session.io_binding(), 0
+        empty = step_feed(shape, np.zeros((1, 1), np.int64), 0, None)
+        caches = {
+            name: ort.OrtValue.ortvalue_from_numpy(np.full_like(value, 9), "opencl", 0)
+            for name, value in empty.items()
+            if name.startswith("past_key_values.")
+        }
+        for name, cache in caches.items():
+            binding.bind_ortvalue_input(name, cache)
+            present = name.replace("past_key_values", "present")
+            binding.bind_ortvalue_output(present, cache)
+        binding.bind_output("logits")
+        for tokens, answers in zip(draw_tokens(shape, steps), right, strict=True):
+            feed = step_feed(shape, tokens, past, None)
+            past += tokens.shape[1]
+            for name in ("input_ids", "attention_mask"):
+                binding.bind_cpu_input(name, feed[name])
+            before = copies_of(session)
+            session.run_with_iobinding(binding)
+            after = copies_of(session)
+            assert after.on_device == before.on_device
+            assert after.to_device - before.to_device == 2
+            assert after.to_host - before.to_host == 1
+            (logits,) = [v for v in binding.get_outputs() if v.shape()[-1] == shape.vocabulary]
+            np.testing.assert_allclose(logits.numpy(), answers["logits"], rtol=1e-4, atol=2e-5)
+        for name, cache in caches.items():
+            expected = right[-1][name.replace("past_key_values", "present")]
+            found = cache.numpy()
+            np.testing.assert_allclose(found[:, :, :past], expected, rtol=1e-4, atol=2e-5)
+            assert (found[:, :, past:] == 9).all()
 
 
 def test_contexts_of_prompts_and_of_tokens_share_their_weights(tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ KEYS = 32
 
 
 def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kernel:
-    """Each row of the cache: from the past, from the new positions, or zeros."""
+    """Each row of the cache: from the past, from the new positions, or zeros.
+
+    Where a run has the past and the cache in the same memory, the new positions alone.
+    """
     new, y = step.inputs[0], step.output
     batch, groups, room, size = y.shape
     vector = _fitting_vector(size, target)
@@ -35,15 +38,21 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     result = f"p{len(step.inputs)}"
     code.add(f"__global float* to = {result} + {y.offset} + u * {size};")
     _write_start(code, op.place, step, b, room)
-    code.open(f"if ({t} >= before && {t} < before + {op.place.new})")
+    past = step.inputs[op.past] if op.past else None
+    place = (y.shape, y.strides, y.offset)
+    shares = past is not None and (past.shape, past.strides, past.offset) == place
+    inside = f"{t} >= before && {t} < before + {op.place.new}"
+    if shares:
+        same = f"(__global const void*)p{op.past} == (__global const void*){result}"
+        code.add(f"if ({same} && !({inside})) continue;")
+    code.open(f"if ({inside})")
     at = offset_of(
         [(b, new.strides[0]), (f"({t} - before)", new.strides[1]), (g, size)], new.offset
     )
     code.add(f"__global const float* from = p0 + {at};")
     _write_rotated(code, op.place, step, size, t, "1.0f")
     code.close()
-    if op.past:
-        past = step.inputs[op.past]
+    if past is not None:
         code.open(f"else if ({t} < before)")
         row = offset_of([(b, past.strides[0]), (g, past.strides[1]), (t, size)], past.offset)
         code.add(f"__global const float* from = p{op.past} + {row};")
@@ -53,7 +62,10 @@ def cache_append_kernel(op: CacheAppend, step: PlacedOp, target: Target) -> Kern
     _write_copy(code, size, vector, lambda _: f"({floats(vector)})(0.0f)")
     code.close(2)
     operands = (*(v.buffer for v in step.inputs), y.buffer)
-    return Kernel(code.text(), operands, *spread, checks=True, label="cache_")
+    in_place = frozenset({(op.past, len(step.inputs))}) if shares else frozenset()
+    return Kernel(
+        code.text(), operands, *spread, checks=True, label="cache_", in_place=in_place
+    )  # fmt: skip
 
 
 def _write_copy(code: Code, size: int, vector: int, value: Callable[[str], str]) -> None:

@@ -1,11 +1,11 @@
 // GroupQueryAttention(GroupQueryAttention0.0, GroupQueryAttention0.3, GroupQueryAttention0.4, GroupQueryAttention0.5, GroupQueryAttention0.6, GroupQueryAttention0.7, GroupQueryAttention0.8)
 //
-// launch 0: cache_45714886ae2c(arena[1536, +256], arena[0, +512], arena[1792, +4], weight 0, weight 0, arena[1024, +512]), 1 work-items in groups of 1
-// launch 1: cache_4df7b98be77d(arena[1536, +256], arena[512, +512], arena[1792, +4], arena[0, +512]), 1 work-items in groups of 1
+// launch 0: cache_b63948bf711a(arena[1536, +256], arena[0, +512], arena[1792, +4], weight 0, weight 0, arena[1024, +512]), 1 work-items in groups of 1
+// launch 1: cache_9188fae19b3f(arena[1536, +256], arena[512, +512], arena[1792, +4], arena[0, +512]), 1 work-items in groups of 1
 // launch 2: attention_557920ca9fcd(arena[1536, +256], arena[1024, +512], arena[0, +512], arena[1792, +4], weight 0, weight 0, arena[512, +128]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_45714886ae2c(
+__kernel void cache_b63948bf711a(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
@@ -21,6 +21,7 @@ __kernel void cache_45714886ae2c(
     const int given = p2[0] + 0;
     if (given < 0 || given > 7) *wrong = 1;
     const int before = min(max(given, 0), 7);
+    if ((__global const void*)p1 == (__global const void*)p5 && !(d2 >= before && d2 < before + 1)) continue;
     if (d2 >= before && d2 < before + 1) {
       __global const float* from = p0 + (d2 - before) * 64 + 32;
       if (d2 >= 8) *wrong = 1;
@@ -47,7 +48,7 @@ __kernel void cache_45714886ae2c(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void cache_4df7b98be77d(
+__kernel void cache_9188fae19b3f(
     __global const float* p0,
     __global const float* p1,
     __global const int* p2,
@@ -61,6 +62,7 @@ __kernel void cache_4df7b98be77d(
     const int given = p2[0] + 0;
     if (given < 0 || given > 7) *wrong = 1;
     const int before = min(max(given, 0), 7);
+    if ((__global const void*)p1 == (__global const void*)p3 && !(d2 >= before && d2 < before + 1)) continue;
     if (d2 >= before && d2 < before + 1) {
       __global const float* from = p0 + (d2 - before) * 64 + 48;
       for (int i = 0; i < 16; ++i) to[i] = from[i] * 1.0f;
