@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ort_lite.options import SessionOptions
     from ort_lite.planning import explain
     from ort_lite.planning.assignment_info import OrtEpAssignedSubgraph
+    from ort_lite.planning.memory_report import MemoryReport
     from ort_lite.start.load_report import BackgroundCompile, LoadReport
     from ort_lite.start.load_request import LoadClock
     from ort_lite.start.load_session import SessionState
@@ -120,6 +121,18 @@ class SessionAnswers(ABC):
             transforms=model.transforms,
             signed_by=describe_signatures(signatures_named(model.loaded)),
         )
+
+    def memory_report(self) -> MemoryReport:
+        """Memory by device: weights, arena, bound tensors, peak, in bytes.
+
+        Raises:
+            Fail: The session is closed.
+        """
+        from ort_lite.planning.memory_report import report_memory  # noqa: PLC0415 - lazy: rare
+        from ort_lite.start.load_report import peak_rss  # noqa: PLC0415 - lazy: rare
+
+        model = self._present()
+        return report_memory(model.prepared, model.eps, peak_rss())
 
     def background_compile(self, timeout: float | None = 0.0) -> BackgroundCompile:
         """State of the compile that `session.ep_compile_in_background` started.

@@ -29,6 +29,8 @@ _BYTE = np.dtype(np.uint8)
 class ArrayPool:
     """Blocks of memory that outlive the arrays on them.
 
+    `peak_bytes` is the most that blocks had at once; of threads that meet, one may not be counted.
+
     The C library returns a large array's pages to the operating system when it is dropped, and
     the next one has them mapped and zeroed again: on a virtual machine that cost a third of
     the run of a convolutional model. Here a block comes back when the last array that shares
@@ -40,6 +42,7 @@ class ArrayPool:
 
     def __init__(self) -> None:
         """Nothing is kept yet."""
+        self.peak_bytes = 0
         self._free: dict[int, list[memoryview]] = {}
         self._lent: dict[int, tuple[weakref.ref[Array], int, memoryview]] = {}
 
@@ -68,8 +71,14 @@ class ArrayPool:
         if kept:
             with suppress(IndexError):  # another thread was faster
                 return kept.pop()
+        self.peak_bytes = max(self.peak_bytes, self.size() + room)
         # A memoryview, since an array on an array would have that one as its views' base.
         return allocate_aligned((room,), _BYTE).data
+
+    def size(self) -> int:
+        """Bytes of all blocks, on loan or not."""
+        free = sum(room * len(blocks) for room, blocks in list(self._free.items()))
+        return free + sum(room for _, room, _ in list(self._lent.values()))
 
     def _come_back(self, lent: weakref.ref[Array]) -> None:
         _, room, block = self._lent.pop(id(lent))

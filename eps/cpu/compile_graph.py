@@ -258,7 +258,7 @@ class GraphCompiler:
         constants = {name: known[name] for name in used if name in known}
         kind = BodyPlan if self.depth else Plan
         table = number_slots(inputs, bound, outputs, constants)
-        return kind(table, [(step.fn, step.node) for step in bound])
+        return kind(table, [(step.fn, step.node) for step in bound], self.pool)
 
 
 def _fold(fn: KernelFn, node: Node, known: dict[str, Value], room: int) -> int | None:

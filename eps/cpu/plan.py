@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_formats.onnx_model import Node
-    from ort_lite.ep import KernelFn, SlotTable, Value
+    from eps.cpu.array_pool import ArrayPool
+    from ort_lite.ep import KernelFn, MemoryUse, SlotTable, Value
 
 log = get_logger(__name__)
 
 EACH_NODE = verbose_level(1)
 """As in ONNX Runtime's sequential_executor.cc."""
+
+MEMORY_NOTE = (
+    "CPU: the arena has results of 64 KiB and more; smaller ones, and forms of weights that "
+    "kernels keep, are not counted"
+)
 
 RELEASED = -1
 """In place of the number of inputs, once a plan is released."""
@@ -51,14 +57,18 @@ class Plan(SlotProgram, CompiledPartition):
 
     records_nodes: ClassVar[bool] = True
 
-    def __init__(self, table: SlotTable, kernels: Sequence[tuple[KernelFn, Node]]) -> None:
+    def __init__(
+        self, table: SlotTable, kernels: Sequence[tuple[KernelFn, Node]], pool: ArrayPool
+    ) -> None:
         """Keep the schedule.
 
         Args:
             table: Slots of the nodes' values.
             kernels: Of each step of `table`, with its node.
+            pool: The memory of large results, also of the bodies in it.
         """
         super().__init__(table)
+        self._pool = pool
         self._program = [
             (fn, node, step.inputs, step.outputs, step.release)
             for (fn, node), step in zip(kernels, table.steps, strict=True)
@@ -101,6 +111,15 @@ class Plan(SlotProgram, CompiledPartition):
             input_count=len(node.inputs),
             parameters=sum(value.nbytes for value in values if isinstance(value, np.ndarray)),
         )
+
+    def memory_use(self) -> MemoryUse:
+        """See SupportsMemoryReport."""
+        from ort_lite.ep import MemoryUse  # noqa: PLC0415 - lazy: rare
+
+        arrays = [value for value in self._template if isinstance(value, np.ndarray)]
+        weights = sum({id(array): array.nbytes for array in arrays}.values())
+        arena, most = self._pool.size(), self._pool.peak_bytes
+        return MemoryUse(weights=weights, arena=arena, peak=weights + most, note=MEMORY_NOTE)
 
     def release(self) -> None:
         """Drop kernels and constants."""

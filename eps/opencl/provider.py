@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from eps.opencl.target import Target
     from ort_lite.ep import (
         Compatibility,
+        DeviceFigures,
         DeviceMemory,
         FusedNode,
         PartitionIo,
@@ -118,6 +119,14 @@ class OpenCLExecutionProvider(ExecutionProvider):
         from eps.opencl.runtime.tensors import shared_memory  # noqa: PLC0415 - lazy: rare
 
         return shared_memory(self._require_builder().access)
+
+    def device_figures(self) -> DeviceFigures:
+        """See SupportsDeviceFigures: what this process has allocated in the device's context."""
+        from ort_lite.ep import DeviceFigures  # noqa: PLC0415 - lazy: rare
+
+        context = self._require_builder().access.context
+        total = context.device.global_mem_size
+        return DeviceFigures(live=context.live_bytes, peak=context.peak_bytes, total=total)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eps.openvino.bound_request import BoundRequest
     from eps.openvino.memory import OpenVINOMemory
     from eps.openvino.sdk.runtime import Array, RuntimeModel
-    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, Place, Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
 
 SHARED_FROM = 1 << 20
 """Inputs of this many bytes are lent to OpenVINO; copying smaller ones is cheaper than making
@@ -164,6 +164,18 @@ class OpenVINOPartition(CompiledPartition):
     def memory(self) -> DeviceMemory | None:
         """See SupportsBoundRuns."""
         return None if self._find_memory is None else self._find_memory()
+
+    def memory_use(self) -> MemoryUse:
+        """See SupportsMemoryReport: OpenVINO does not report what its plug-ins allocate."""
+        from ort_lite.ep import MemoryUse  # noqa: PLC0415 - lazy: rare
+
+        if self.model is None:
+            return MemoryUse(weights=0, arena=0, peak=0)
+        blob = self.model.blob_bytes
+        note = "OpenVINO does not report the memory of its plug-ins"
+        if blob is not None:
+            note += f"; weights are the blob of {blob} bytes that it reads in place"
+        return MemoryUse(weights=blob, arena=None, peak=None, note=note)
 
     def _new_tally(self) -> dict[str, int]:
         tally = dict.fromkeys(COUNTED, 0)

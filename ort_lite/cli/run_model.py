@@ -16,8 +16,10 @@ from ort_lite.cli.output import (
     json_option,
     print_json,
     print_line,
+    print_note,
     print_table,
     progress,
+    size_text,
     time_text,
 )
 from ort_lite.cli.path_type import PATH, NamedPath
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ort_lite.cli.pixel_form import PixelForm
     from ort_lite.cli.session_choice import SessionChoice
     from ort_lite.planning.explain import SessionReport
+    from ort_lite.planning.memory_report import MemoryReport
 
 TOLERANCE = 1e-4
 MODEL_SUFFIXES = (".onnx", ".ort")
@@ -78,6 +81,8 @@ MODEL_SUFFIXES = (".onnx", ".ort")
     help="Largest difference allowed, relative to the output's largest magnitude.",
 )  # fmt: skip
 @click.option(*("-o", "--output"), type=PATH, help="Write outputs as .npz.")
+@click.option("--memory", is_flag=True,
+              help="Show each device's memory: weights, arena, bound tensors, peak.")  # fmt: skip
 @session_choice
 @json_option
 def run(  # noqa: PLR0913 - one parameter an option
@@ -94,6 +99,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     reference: Path | None,
     tolerance: float,
     output: Path | None,
+    memory: bool,
     choice: SessionChoice,
     as_json: bool,
 ) -> ExitCode:
@@ -126,8 +132,9 @@ def run(  # noqa: PLR0913 - one parameter an option
         ready = perf_counter()
         with progress(f"running {model.name}"), explain_guesses(session, feed_choice):
             outputs = run_named(session, feed)
-        seconds = {"load": opened - began, "run": perf_counter() - ready}
+        seconds = {"load": round(opened - began, 6), "run": round(perf_counter() - ready, 6)}
         report = session.explain()
+        used = session.memory_report() if memory else None
     if output is not None:
         save_arrays(output, outputs)
     differences: tuple[Difference, ...] | None = None
@@ -137,13 +144,15 @@ def run(  # noqa: PLR0913 - one parameter an option
         differences = compare_outputs(outputs, expected)
     ok = all(d.relative <= tolerance for d in differences or ())
     if as_json:
-        _print_json(model, report, outputs, differences, seconds, ok=ok)
+        rest = {"memory": used.to_json()} if used is not None else {}
+        _print_json(model, report, outputs, differences, {**rest, "seconds": seconds, "ok": ok})
     else:
         for name, value in outputs.items():
             for line in value_lines(name, value, names or labels_of(metadata), top):
                 print_line(line)
         print_line(ran_on(report))
         print_line(f"loaded in {time_text(seconds['load'])}, first run {time_text(seconds['run'])}")
+        _print_memory(used)
         _print_differences(differences, compare)
     return ExitCode.OK if ok else ExitCode.DIFFERENT
 
@@ -207,14 +216,30 @@ def _print_differences(differences: Sequence[Difference] | None, compare: str | 
     print_table(columns, rows, right=columns[1:3])
 
 
+def _print_memory(memory: MemoryReport | None) -> None:
+    if memory is None:
+        return
+    columns = ("provider", "weights", "arena", "bound tensors", "peak")
+    rows = [
+        (one.provider, *map(_size, (one.weights, one.arena, one.bound_tensors, one.peak)))
+        for one in memory.devices
+    ]
+    print_table(columns, rows, right=columns[1:])
+    for one in memory.devices:
+        for note in one.notes:
+            print_note(note)
+
+
+def _size(size: int | None) -> str:
+    return "not known" if size is None else size_text(size)
+
+
 def _print_json(
     model: Path,
     report: SessionReport,
     outputs: Mapping[str, object],
     differences: Sequence[Difference] | None,
-    seconds: Mapping[str, float],
-    *,
-    ok: bool,
+    rest: Mapping[str, object],
 ) -> None:
     from ort_lite.cli.format_outputs import type_text
 
@@ -234,8 +259,7 @@ def _print_json(
             "nodes": report.node_counts(),
             "devices": devices_of(report),
             "outputs": {name: type_text(value) for name, value in outputs.items()},
-            "seconds": {key: round(value, 6) for key, value in seconds.items()},
             "comparison": compared if differences is not None else None,
-            "ok": ok,
+            **rest,
         }
     )

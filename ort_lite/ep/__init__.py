@@ -116,6 +116,12 @@ _HOMES = {
         "attribute_value",
         "kernel",
     ),
+    "ort_lite.ep.memory_use": (
+        "DeviceFigures",
+        "MemoryUse",
+        "SupportsDeviceFigures",
+        "SupportsMemoryReport",
+    ),
     "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts"),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
@@ -224,6 +230,10 @@ if TYPE_CHECKING:
     from ort_lite.ep.kernels import SupportsKernels as SupportsKernels
     from ort_lite.ep.kernels import attribute_value as attribute_value
     from ort_lite.ep.kernels import kernel as kernel
+    from ort_lite.ep.memory_use import DeviceFigures as DeviceFigures
+    from ort_lite.ep.memory_use import MemoryUse as MemoryUse
+    from ort_lite.ep.memory_use import SupportsDeviceFigures as SupportsDeviceFigures
+    from ort_lite.ep.memory_use import SupportsMemoryReport as SupportsMemoryReport
     from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
     from ort_lite.ep.ports import Port as Port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_uint64, c_void_p
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from eps.opencl.cl.c_api import Region, create
@@ -26,9 +27,14 @@ if TYPE_CHECKING:
 
 
 class Context(Owned):
-    """An OpenCL context of one device."""
+    """An OpenCL context of one device.
 
-    __slots__ = ("__weakref__", "device")
+    Attributes:
+        live_bytes: Size of the buffers that are counted, see `Buffer.count_in`.
+        peak_bytes: The most that they had at once.
+    """
+
+    __slots__ = ("__weakref__", "_counting", "device", "live_bytes", "peak_bytes")
 
     def __init__(self, device: Device) -> None:
         """Open the device.
@@ -36,7 +42,7 @@ class Context(Owned):
         Raises:
             OpenCLError: The driver does not let it.
         """
-        self.device = device
+        self._begin(device)
         devices = (c_void_p * 1)(device.handle)
         # no CL_CONTEXT_PLATFORM: the loader would look for a platform in what it lists itself
         handle = create(api().clCreateContext, None, 1, devices, None, None)
@@ -46,15 +52,40 @@ class Context(Owned):
     def owning(cls, handle: c_void_p, device: Device) -> Context:
         """One of a handle, with a reference to it that is released with this object."""
         context = cls.__new__(cls)
-        context.device = device
+        context._begin(device)  # noqa: SLF001 - of this class
         Owned.__init__(context, handle, api().clReleaseContext)
         return context
+
+    def _begin(self, device: Device) -> None:
+        self.device = device
+        self.live_bytes = self.peak_bytes = 0
+        self._counting = Lock()
+
+    def note_bytes(self, change: int) -> None:
+        """Take note of memory that is allocated, or given back where the number is negative."""
+        with self._counting:
+            self.live_bytes += change
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
 
 class Buffer(Owned):
     """An OpenCL buffer or sub-buffer."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_counted")
+
+    def count_in(self, context: Context, size: int) -> Buffer:
+        """Count its bytes as memory of the context until it is released; the buffer itself."""
+        self._counted = context, size
+        context.note_bytes(size)
+        return self
+
+    def release(self) -> None:
+        """See Owned."""
+        if hasattr(self, "_counted"):
+            context, size = self._counted
+            del self._counted
+            context.note_bytes(-size)
+        super().release()
 
     @classmethod
     def of(cls, context: Context, flags: int, size: int) -> Buffer:

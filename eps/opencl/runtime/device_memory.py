@@ -14,6 +14,7 @@ from eps.opencl.cl.constants import CL_DEVICE_TYPE_CPU, CL_MEM_READ_ONLY
 from eps.opencl.cl.objects import Buffer, Queue
 from eps.opencl.runtime.device import share_context
 from eps.opencl.sdk_errors import opencl_errors
+from ort_lite.ep import EPFail
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -43,6 +44,10 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     Raises:
         OpenCLError: The device has not enough.
     """
+    return _allocate(context, flags, size).count_in(context, size)
+
+
+def _allocate(context: Context, flags: int, size: int) -> Buffer:
     device = context.device
     shared = device.type & CL_DEVICE_TYPE_CPU and device.host_unified_memory
     if sys.platform != "linux" or not shared or size < LARGE_PAGE:
@@ -57,16 +62,45 @@ def allocate(context: Context, flags: int, size: int) -> Buffer:
     return Buffer.from_host(context, flags, content[start : start + size])
 
 
+def require_room(context: Context, weights: int, arena: int) -> None:
+    """Refuse a program that the device has no room for, before anything of it is allocated.
+
+    Args:
+        context: Of the device; it knows what this process has allocated there.
+        weights: Bytes of weights that are not there yet.
+        arena: Bytes of the arena, which is one buffer.
+
+    Raises:
+        EPFail: It does not fit.
+    """
+    device = context.device
+    if arena > device.max_mem_alloc_size:
+        raise EPFail(
+            f"the model needs {arena} bytes in one piece for the values inside it, and "
+            f"{device.name} allows {device.max_mem_alloc_size}: use smaller shapes, or another "
+            "device"
+        )
+    total, live = device.global_mem_size, context.live_bytes
+    if weights + arena + live > total:
+        raise EPFail(
+            f"the model needs {weights + arena} bytes on {device.name} ({weights} for weights, "
+            f"{arena} for the values inside it), which has {total}, of which this process uses "
+            f"{live}: close other sessions, use smaller shapes, or another device"
+        )
+
+
 @dataclass(slots=True)
 class _Block:
     """Memory that is released as a whole.
 
     Attributes:
+        size: In bytes.
         parts: Digest to the part of `whole` that has this content.
         users: Programs that hold one of the parts.
     """
 
     whole: Buffer
+    size: int
     parts: dict[str, Buffer] = field(default_factory=dict)
     users: int = 0
 
@@ -110,6 +144,18 @@ class DeviceWeights:
             for block in self._of(weights):
                 block.users += 1
             return [self._blocks[w.digest].parts[w.digest] for w in weights]
+
+    def size(self) -> int:
+        """Bytes of all weights that programs hold."""
+        with self._lock:
+            return sum({id(block): block.size for block in self._blocks.values()}.values())
+
+    def missing_bytes(self, weights: Sequence[Weight]) -> int:
+        """Bytes that `hold` would allocate for these weights."""
+        with self._lock:
+            missing = {w.digest: w for w in weights if w.digest not in self._blocks}
+        copied = [w for w in missing.values() if not (self._mapped and self._can_map(w))]
+        return sum(map(self._aligned_size, copied))
 
     def wait_for_uploads(self) -> None:
         """Wait until every weight that is held is where kernels read it.
@@ -179,7 +225,7 @@ class DeviceWeights:
         """A block over the host's own bytes."""
         content = np.frombuffer(weight.data, np.uint8)
         whole = Buffer.from_host(self._context, CL_MEM_READ_ONLY, content)
-        return _Block(whole, {weight.digest: whole})
+        return _Block(whole, weight.data.nbytes, {weight.digest: whole})
 
     def _upload(self, weights: Sequence[Weight]) -> _Block:
         """One buffer with every weight in its part, which are on their way."""
@@ -187,7 +233,7 @@ class DeviceWeights:
         for weight in weights:
             places.append(end)
             end += self._aligned_size(weight)
-        block = _Block(allocate(self._context, CL_MEM_READ_ONLY, end))
+        block = _Block(allocate(self._context, CL_MEM_READ_ONLY, end), end)
         queue = Queue(self._context)
         for weight, at in zip(weights, places, strict=True):
             if weight.data.nbytes:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eps.opencl.program_spec import ProgramSpec
     from eps.opencl.runtime.device_memory import DeviceAccess
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, Place, Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
 
 log = get_logger(__name__)
 
@@ -90,6 +90,7 @@ class DynamicPartition(CompiledPartition):
         self._in_making: set[Shapes] = set()
         self._released = False
         self._keeps_weights = True
+        self._peak = 0
 
     @property
     def is_closed(self) -> bool:
@@ -114,6 +115,20 @@ class DynamicPartition(CompiledPartition):
         with self._program(shapes) as executable:
             results = executable.run_bound([inputs[i] for i in self._taken], ordered)
         return [results[i] for i in self._output_order]
+
+    def memory_use(self) -> MemoryUse:
+        """See SupportsMemoryReport: of the programs that are kept."""
+        from ort_lite.ep import MemoryUse  # noqa: PLC0415 - lazy: rare
+
+        weights, arena = self._measure()
+        note = "OpenCL: one arena for each program that is kept"
+        return MemoryUse(weights=weights, arena=arena, peak=self._peak, note=note)
+
+    def _measure(self) -> tuple[int, int]:
+        """Bytes of weights and of arenas."""
+        programs = self.executables()
+        weights = programs[0].weight_bytes if programs else 0
+        return weights, sum(one.arena_bytes for one in programs)
 
     def copy_counts(self) -> CopyCounts:
         """See SupportsBoundRuns."""
@@ -197,6 +212,7 @@ class DynamicPartition(CompiledPartition):
                 if not self._keeps_weights:
                     held.executable.forget_weights()
                 self._programs[shapes] = held
+                self._peak = max(self._peak, sum(self._measure()))
                 log.info("%s: compiled for %s", self.name, self._name_shapes(shapes))
         finally:
             with self._changed:

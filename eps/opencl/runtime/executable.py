@@ -17,7 +17,7 @@ from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Event, Queue
 from eps.opencl.program_spec import ENTRY, Weight, WeightArgument
 from eps.opencl.runtime.compiler_binding import compiler_binding
-from eps.opencl.runtime.device_memory import allocate
+from eps.opencl.runtime.device_memory import allocate, require_room
 from eps.opencl.runtime.program import read_binary
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument, Owned, get_logger
@@ -155,7 +155,8 @@ class Executable:
             profiling: Whether runs log the time of each kernel.
 
         Raises:
-            EPFail: The device has not enough memory, or the program lacks a kernel.
+            EPFail: The device has not enough memory, and then nothing was allocated; or the
+                program lacks a kernel.
             InvalidGraph: From `make_program`.
         """
         self.spec = spec
@@ -169,6 +170,7 @@ class Executable:
         self.copies = access.copies
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
+        require_room(context, weights.missing_bytes(spec.weights), spec.arena)
         held = weights.hold(spec.weights)
         with ExitStack() as undo:
             undo.callback(weights.drop, spec.weights)
@@ -370,6 +372,16 @@ class Executable:
                 "%s: %.1f us, %d operations, %d bytes",
                 *(call.kernel, launch.run_timed() / 1e3, call.work, self.spec.bytes_of(call)),
             )
+
+    @property
+    def arena_bytes(self) -> int:
+        """Size of the memory for values inside the program; 0 once it is released."""
+        return 0 if self.program is None else self.spec.arena
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the weights of all programs of its partition."""
+        return self._weights.size()
 
     def forget_weights(self) -> None:
         """Let go of the weights' bytes here; those that the device has or reads stay."""

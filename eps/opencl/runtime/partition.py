@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from eps.opencl.runtime.device_memory import DeviceAccess
     from eps.opencl.runtime.executable import Executable
-    from ort_lite.ep import CopyCounts, DeviceMemory, Place, Value
+    from ort_lite.ep import CopyCounts, DeviceMemory, MemoryUse, Place, Value
 
 
 def order_places(places: Sequence[Place], output_order: Sequence[int]) -> list[Place]:
@@ -60,6 +60,13 @@ class StaticPartition(CompiledPartition):
         ordered = order_places(places, self._output_order)
         results = self.executable.run_bound(self._require_ports(inputs), ordered)
         return [results[i] for i in self._output_order]
+
+    def memory_use(self) -> MemoryUse:
+        """See SupportsMemoryReport."""
+        from ort_lite.ep import MemoryUse  # noqa: PLC0415 - lazy: rare
+
+        weights, arena = self.executable.weight_bytes, self.executable.arena_bytes
+        return MemoryUse(weights=weights, arena=arena, peak=weights + arena)
 
     def copy_counts(self) -> CopyCounts:
         """See SupportsBoundRuns."""

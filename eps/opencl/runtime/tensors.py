@@ -163,10 +163,11 @@ class OpenCLMemory(DeviceMemory):
                 f"{what} needs {size} bytes in one piece, and the OpenCL device allows "
                 f"{self._largest}: use a smaller shape, or keep it in host memory"
             )
-        if size + self.live_bytes > self._total:
+        live = self.context.live_bytes
+        if size + live > self._total:
             raise BindingError(
-                f"{what} needs {size} bytes, and {self.live_bytes} of the {self._total} bytes of "
-                "the OpenCL device hold other tensors: release some, or use a smaller shape"
+                f"{what} needs {size} bytes, and this process uses {live} of the {self._total} "
+                "bytes of the OpenCL device: release tensors or sessions, or use a smaller shape"
             )
 
     def copy_counts(self) -> CopyCounts:

@@ -69,7 +69,7 @@ class BindingRuntime:
         tensor = ov.Tensor(buffer, shared_memory=True)
         with uncut:
             compiled = self._core.import_model(tensor, device, config)
-        return BindingModel(compiled, owner=(buffer, payload))
+        return BindingModel(compiled, owner=(buffer, payload), blob_bytes=payload.nbytes)
 
 
 class BindingModel:
@@ -79,8 +79,14 @@ class BindingModel:
         compiled: The extension's object.
     """
 
-    def __init__(self, compiled: openvino.CompiledModel, owner: object = None) -> None:
+    def __init__(
+        self,
+        compiled: openvino.CompiledModel,
+        owner: object = None,
+        blob_bytes: int | None = None,
+    ) -> None:
         """Read the ports of `compiled`; `owner` owns the bytes that it reads."""
+        self.blob_bytes = blob_bytes
         self.compiled = compiled
         self._owner = owner
         self.inputs, self.outputs = _ports(compiled.inputs), _ports(compiled.outputs)

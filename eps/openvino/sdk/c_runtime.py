@@ -86,6 +86,11 @@ class CModel:
         read = _PortReader(api, compiled)
         self.inputs, self.outputs = read.ports("input"), read.ports("output")
 
+    @property
+    def blob_bytes(self) -> int:
+        """See RuntimeModel."""
+        return self._payload.nbytes
+
     def request(self) -> CRequest:
         """See Model."""
         from eps.openvino.sdk.c_request import CRequest  # noqa: PLC0415 - lazy: reload

@@ -57,6 +57,11 @@ class RuntimeModel(Protocol):
     inputs: Ports
     outputs: Ports
 
+    @property
+    def blob_bytes(self) -> int | None:
+        """Size of the blob that was imported in place; None for a model that was compiled."""
+        ...
+
     def request(self) -> InferRequest:
         """Create an infer request."""
         ...

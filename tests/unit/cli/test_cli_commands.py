@@ -183,6 +183,16 @@ def test_run_of_a_context_agrees_with_onnxruntime_on_the_plain_model(
     assert result.json["outputs"] == {"y": "float32[5, 2]"}
 
 
+def test_run_shows_the_memory_of_each_device(invoke, model: Path) -> None:
+    result = invoke("run", model, "-e", "cpu", "--memory", "--json")
+    (device,) = result.json["memory"]["devices"]
+    assert device["provider"] == "CPUExecutionProvider"
+    assert device["weights_bytes"] > 0
+    text = invoke("run", model, "-e", "cpu", "--memory").out
+    assert "bound tensors" in text
+    assert "CPUExecutionProvider" in text
+
+
 def test_run_compares_with_the_cpu_provider(invoke, model: Path) -> None:
     result = invoke("run", model, "--compare", "cpu")
     assert result.code == 0

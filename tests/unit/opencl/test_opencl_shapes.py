@@ -195,6 +195,7 @@ class Program:
         self.name = name
         self.released = False
         self._gate = gate
+        self.arena_bytes, self.weight_bytes = 8, 4
 
     def run(self, values: Any) -> list[str]:
         assert not self.released

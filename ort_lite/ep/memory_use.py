@@ -1,0 +1,57 @@
+"""Bytes of memory that a compiled partition holds, as its execution provider knows them."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from ctx_formats.lean_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """Bytes that a partition holds between runs; None where the SDK does not report them.
+
+    Attributes:
+        weights: Of weights, on the device or mapped.
+        arena: Of memory for values inside the partition and for copies of inputs and outputs.
+        peak: The most that both had at once.
+        note: Parts of the figures, or why there are none; "" where there is nothing to say.
+    """
+
+    weights: int | None
+    arena: int | None
+    peak: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFigures:
+    """Bytes of a device's memory in this process, of all sessions and tensors.
+
+    Attributes:
+        live: Allocated now.
+        peak: The most that were allocated at once.
+        total: Size of the memory; 0 where the driver does not report it.
+    """
+
+    live: int
+    peak: int
+    total: int
+
+
+@runtime_checkable
+class SupportsMemoryReport(Protocol):
+    """A compiled partition that knows how much memory it holds."""
+
+    def memory_use(self) -> MemoryUse:
+        """The memory that it holds now; all 0 after `release`."""
+        ...
+
+
+@runtime_checkable
+class SupportsDeviceFigures(Protocol):
+    """An EP that counts what it allocates on its device."""
+
+    def device_figures(self) -> DeviceFigures:
+        """Memory of its device."""
+        ...
