@@ -24,6 +24,9 @@ _WINOGRAD = re.compile(r"winograd(\d)_")
 INTEGER_LABEL = "integer_"
 """Prefix of the names of kernels that sum products of integers."""
 
+_FEW_BITS = re.compile(r"weights\d+bit_")
+"""See `codegen/block_matmul.py`: the name of a product with weights of few bits."""
+
 ENTRY = "entry"
 """Name of a program's only kernel, where it has one that calls all others."""
 
@@ -152,6 +155,17 @@ class ProgramSpec:
     fills: tuple[ArenaFill, ...] = ()
     entry: bool = False
     port_uses: PortUses | None = None
+
+    @property
+    def stream_digests(self) -> frozenset[str]:
+        """Digests of the weights of products with few bits, which each run reads in order."""
+        return frozenset(
+            self.weights[argument.index].digest
+            for call in self.calls
+            if _FEW_BITS.match(call.kernel)
+            for argument in call.arguments
+            if isinstance(argument, WeightArgument)
+        )
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -310,8 +310,10 @@ class Builder:
         return executable
 
     def _new_weights(self, *, shared: bool = False) -> DeviceWeights:
-        mapped = self._options.weights == "map" or (shared and self._options.weights == "auto")
-        return DeviceWeights(self._context, self._target.alignment, mapped=mapped)
+        chosen, alignment = self._options.weights, self._target.alignment
+        automatic = chosen == "auto"
+        mapped = chosen == "map" or (shared and automatic)
+        return DeviceWeights(self._context, alignment, mapped=mapped, maps_streams=automatic)
 
     def _new_executable(
         self, make_program: Callable[[], Program], spec: ProgramSpec, weights: DeviceWeights

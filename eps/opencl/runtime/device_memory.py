@@ -114,32 +114,45 @@ class DeviceWeights:
     host's memory through CL_MEM_USE_HOST_PTR, which Intel's CPU runtime takes without a copy at
     multiples of 128 bytes and PoCL 3.0 anywhere (resident memory measured); on a device with
     memory of its own, and for bytes that are not aligned, weights are copied all the same.
+
+    Kernels run slower from a file's pages of 4 KiB than from large pages, except those that read
+    their weights in order: weights of few bits are mapped, so that they are in memory once.
     """
 
-    def __init__(self, context: Context, alignment: int, *, mapped: bool) -> None:
+    def __init__(
+        self, context: Context, alignment: int, *, mapped: bool, maps_streams: bool = False
+    ) -> None:
         """Nothing is in memory yet.
 
         Args:
             context: Of one device.
             alignment: In bytes, of a part of a buffer.
             mapped: Whether the device reads weights in place, as far as it can.
+            maps_streams: Whether it reads those in place that kernels read in order.
         """
         self._context = context
         self._alignment = alignment
-        self._mapped = mapped and context.device.host_unified_memory
+        shares = context.device.host_unified_memory
+        self._mapped, self._maps_streams = mapped and shares, maps_streams and shares
         self._lock = threading.Lock()
         self._blocks: dict[str, _Block] = {}
         self._uploads: list[Event] = []
 
-    def hold(self, weights: Sequence[Weight]) -> list[Buffer]:
+    def hold(
+        self, weights: Sequence[Weight], stream_digests: Collection[str] = frozenset()
+    ) -> list[Buffer]:
         """A buffer for each of the weights, theirs until `drop`; filled after `wait_for_uploads`.
+
+        Args:
+            weights: Of one program.
+            stream_digests: Digests of those that kernels read in order.
 
         Raises:
             EPFail: The device has not enough memory.
         """
         with self._lock:
             missing = {w.digest: w for w in weights if w.digest not in self._blocks}
-            for block in self._place(missing.values()):
+            for block in self._place(missing.values(), stream_digests):
                 self._blocks.update(dict.fromkeys(block.parts, block))
             for block in self._of(weights):
                 block.users += 1
@@ -189,11 +202,12 @@ class DeviceWeights:
         """The blocks that hold the weights, each once."""
         return list({id(b): b for b in (self._blocks[w.digest] for w in weights)}.values())
 
-    def _place(self, weights: Collection[Weight]) -> list[_Block]:
+    def _place(self, weights: Collection[Weight], stream_digests: Collection[str]) -> list[_Block]:
         lent: list[Weight] = []
         copied: list[Weight] = []
         for weight in weights:
-            (lent if self._mapped and self._can_map(weight) else copied).append(weight)
+            in_place = self._mapped or (self._maps_streams and weight.digest in stream_digests)
+            (lent if in_place and self._can_map(weight) else copied).append(weight)
         with opencl_errors(f"placing {sum(w.data.nbytes for w in weights)} bytes of weights"):
             made = [self._map(weight) for weight in lent]
             return [*made, *(self._upload(part) for part in self._split_by_size(copied))]

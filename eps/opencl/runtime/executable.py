@@ -171,7 +171,7 @@ class Executable:
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
         require_room(context, weights.missing_bytes(spec.weights), spec.arena)
-        held = weights.hold(spec.weights)
+        held = weights.hold(spec.weights, spec.stream_digests)
         with ExitStack() as undo:
             undo.callback(weights.drop, spec.weights)
             program = make_program()
@@ -196,12 +196,13 @@ class Executable:
     def _prepare_launches(self, program: Program, weights: Sequence[Buffer]) -> list[Launch]:
         spec = self.spec
         numbers = {name: number for number, name in enumerate(spec.functions)}
+        most = spec.most_arguments
         launches = []
         for call in spec.calls:
             name, arguments = call.kernel, self._arguments(call, weights)
             launch_arguments: Sequence[Buffer | int] = arguments
             if spec.entry:
-                unread = [self._flag] * (spec.most_arguments - len(arguments))
+                unread = [self._flag] * (most - len(arguments))
                 name, launch_arguments = ENTRY, [numbers[name], *arguments, *unread]
             launches.append(
                 Launch(self._queue, program, name, launch_arguments, (call.tasks, call.group))

@@ -21,7 +21,7 @@ import ort_lite as ort
 from ctx_formats.container_reader import read_container
 from eps.opencl import FACTORY
 from eps.opencl.cl.objects import Context, Queue
-from eps.opencl.program_spec import weight_of
+from eps.opencl.program_spec import Weight, weight_of
 from eps.opencl.runtime.describe_target import describe_target
 from eps.opencl.runtime.device import find_devices
 from eps.opencl.runtime.device_memory import DeviceWeights
@@ -222,6 +222,27 @@ def test_a_device_holds_each_content_once_and_lets_it_go(device: str) -> None:
     assert set(found_bytes) == {1}
     held.drop([again])
     assert not held._blocks
+
+
+def test_weights_that_are_read_in_order_stay_where_they_are(device: str) -> None:
+    """The others are copied: the device does not see later changes of the host's bytes."""
+    (found,) = [f for f in find_devices() if f.name == device]
+    if not found.device.host_unified_memory:
+        pytest.skip("the device has memory of its own")
+    context, size = Context(found.device), 1 << 14
+    memory = mmap.mmap(-1, 2 * size)
+    data = memoryview(memory)
+    streamed, other = Weight("a", data[:size]), Weight("b", data[size:])
+    alignment = describe_target(found).alignment
+    held = DeviceWeights(context, alignment, mapped=False, maps_streams=True)
+    buffers = held.hold([streamed, other], {"a"})
+    held.wait_for_uploads()
+    data[:] = bytes([7]) * len(data)
+    for buffer, value in zip(buffers, (7, 0), strict=True):
+        content = np.ones(size, np.uint8)
+        Queue(context).read(content, buffer)
+        assert set(content) == {value}
+    held.drop([streamed, other])
 
 
 @needs_removal_while_open

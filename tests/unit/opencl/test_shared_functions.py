@@ -136,6 +136,8 @@ def test_multiples_of_a_stride_are_computed_from_one_parameter() -> None:
     "line",
     [
         "  float sums[%d];",
+        "  float x[3], sums[%d];",
+        "  float f[%d] __attribute__((aligned(64)));",
         "  #pragma unroll %d",
         "  __builtin_prefetch(p, 0, %d);",
         "  x = 300000000%d;",
