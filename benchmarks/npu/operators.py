@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SHAPED_BY_VALUE = ("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow")
 """Operators whose only input, a constant in models in use, is their output's shape."""
+SCALED = ("Resize", "Upsample")
+"""Operators whose scales, of any rank, models in use have as a constant."""
 FEW = 2
 """Elements of an input that models in use have as a constant: OneHot's values, Clip's bounds."""
 
@@ -65,8 +67,8 @@ def _with_constants(model: onnx.ModelProto, values: Sequence[object]) -> onnx.Mo
     made.CopyFrom(model)
     for info, value in list(zip(made.graph.input, values, strict=False))[1:]:
         array = np.asarray(value)
-        is_integer = array.dtype in (np.int64, np.int32)
-        if is_integer or (array.size <= FEW and array.dtype.kind in "fiub"):
+        is_chosen = array.dtype in (np.int64, np.int32) or made.graph.node[0].op_type in SCALED
+        if is_chosen or (array.size <= FEW and array.dtype.kind in "fiub"):
             made.graph.initializer.append(numpy_helper.from_array(array, info.name))
             made.graph.input.remove(info)
     return made

@@ -109,7 +109,7 @@ def _hint_for(kind: str, path: Path) -> str:
 
 
 def _similar_model(path: Path) -> str:
-    """Hint at the model that was meant; "" if its folder has none."""
+    """Hint at the model that was meant, or at what its folder has."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     except OSError:
@@ -119,7 +119,9 @@ def _similar_model(path: Path) -> str:
         return f"did you mean {path.with_name(close[0])}?"
     models = [name for name in names if name.endswith((".onnx", ".ort"))]
     where = "this folder" if path.parent == Path() else str(path.parent)
-    return f"{where} has {_join_names(models)}" if models else ""
+    if not models:
+        return f"{where} has no model; give the path of an ONNX model (.onnx)"
+    return f"{where} has {_join_names(models)}"
 
 
 def _join_names(names: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from ctx_formats.package_reader import MAX_JSON_BYTES
 from ort_lite.context.keys import CACHE_FOLDER_VARIABLE, FOLDER_KEY
 from ort_lite.model_cache.user_folder import user_cache_folder
 from ort_lite.packages.package_files import (
+    INSTALL_REMOTE,
     ZIP_ENDING,
     PackageUnreachable,
     TarFiles,
@@ -138,7 +139,10 @@ class PackageCopy:
             with refuse_damage(self._source):
                 yield
         except (ImportError, ValueError) as exc:  # a protocol that is unknown, or lacks its package
-            raise PackageUnreachable(f"the package {self._source} cannot be opened: {exc}") from exc
+            install = f": {INSTALL_REMOTE}" if isinstance(exc, ImportError) else ""
+            raise PackageUnreachable(
+                f"the package {self._source} cannot be opened: {exc}{install}"
+            ) from exc
         except OSError as exc:
             raise PackageUnreachable(
                 f"the package {self._source} cannot be copied to {target}: {exc}"

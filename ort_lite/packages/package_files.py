@@ -18,9 +18,10 @@ ZIP_ENDING = ".zip"
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz")
 ARCHIVE_ENDINGS = (ZIP_ENDING, *TAR_ENDINGS)
 MAX_FILES = 100_000
+INSTALL_REMOTE = 'pip install "ort-lite[remote]" installs what https:// needs'
 _MISSING = (
     "a package behind a URL needs the package fsspec, which cannot be imported ({}): "
-    'pip install "ort-lite[remote]"'
+    f"{INSTALL_REMOTE}"
 )
 
 

@@ -69,6 +69,8 @@ def test_a_misspelled_model_is_suggested(
     )
     assert "this folder has dense.onnx" in invoke("run", "other_name.onnx").err
     assert "there is no folder gone" in invoke("run", "gone/dense.onnx").err
+    (model.parent / "empty").mkdir()
+    assert "empty has no model; give the path" in invoke("run", "empty/dense.onnx").err
 
 
 def test_json_keeps_the_sentence_and_the_hint(invoke, tmp_path: Path) -> None:

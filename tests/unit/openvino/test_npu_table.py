@@ -33,6 +33,14 @@ def test_an_operator_is_refused_where_no_case_compiled() -> None:
     assert not table.problem("com.microsoft", "RNN")
 
 
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_operators_with_constant_scales_are_offered(platform: str) -> None:
+    table = load_npu_table("2026.4.1", platform)
+    assert not table.problem("", "Upsample")
+    assert not table.problem("", "Resize")
+    assert table.problem("", "Unique")
+
+
 def test_releases_and_platforms_that_were_not_asked_refuse_nothing() -> None:
     assert load_npu_table("2026.4.9", "4000").problem("", "RNN")
     assert not load_npu_table("2031.1.0", "4000").counts

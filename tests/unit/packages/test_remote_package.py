@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,13 @@ def test_what_cannot_be_opened_is_a_typed_error(
 ) -> None:
     with pytest.raises(error, match=message):
         ort.InferenceSession(url, options(tmp_path))
+
+
+def test_a_package_that_https_needs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fsspec itself installs without the packages that its file system for HTTP imports."""
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
+    with pytest.raises(ort.Fail, match=r'aiohttp.*pip install "ort-lite\[remote\]"'):
+        ort.InferenceSession("https://host.invalid/m.ortpackage", options(tmp_path))
