@@ -82,6 +82,15 @@ def _find_choice(
     return find_choice(source, options, requests, disabled)
 
 
+def _plans_providers(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bool:
+    """Whether EPs of a default list are opened only if the model needs them."""
+    if len(requests) < 3:
+        return False
+    from ort_lite.start.plan_providers import may_plan  # noqa: PLC0415 - lazy: reload
+
+    return may_plan(options, requests)
+
+
 def is_package(source: object) -> TypeGuard[str | os.PathLike[str]]:
     """Whether a session's model is a folder with a manifest, an archive by its name, or a URL."""
     if isinstance(source, str) and "://" in source:
@@ -140,9 +149,9 @@ class InferenceSession(RunForms):
                 or a ModelPackage, of which the variant that fits this machine is loaded.
             sess_options: Copied; later changes do not reach the session.
             providers: Execution providers in order of preference, each a name or a pair
-                (name, options). None takes all that are installed and have a device. The CPU
-                EP is appended when it is missing. One that is not installed is a UserWarning,
-                and the next one is taken.
+                (name, options). None takes all that are installed, and opens those behind
+                the first one only if the model needs them. The CPU EP is appended when it is
+                missing. One that is not installed is a UserWarning, and the next one is taken.
             provider_options: Options for each of `providers`.
             kwargs: `enable_fallback` (1): whether to go on, with an "EP Error" on stderr, without a
                 provider that is unknown or cannot be opened, and to run on the CPU EP
@@ -214,8 +223,11 @@ class InferenceSession(RunForms):
             choice = _find_choice(source, options, requests, self._disabled)
         loaded = begun
         measured = not named and options.selects_by_runs and not options.has_providers()
+        plans = not (named or measured or choice) and _plans_providers(options, requests)
         if not held and (chosen_before or not named) and (choice or not measured):
-            loaded = provider_list.begin_all(choice.pick(requests) if choice else requests)
+            loaded = provider_list.begin_all(
+                choice.pick(requests) if choice else requests[: 1 if plans else None]
+            )
         from ort_lite.execution.session_services import SessionServices  # noqa: PLC0415 - lazy: reload
         from ort_lite.start.load_session import SessionLoader  # noqa: PLC0415 - lazy: reload
 
@@ -228,6 +240,7 @@ class InferenceSession(RunForms):
             sdks_loaded=loaded,
             sdks_held=held,
             measured=measured,
+            plans=plans,
         )
         self._log_scope = scope_of(options)
         try:

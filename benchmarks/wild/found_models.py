@@ -64,7 +64,9 @@ class Finder:
             if self._is_new(sample.path):
                 yield sample
 
-    def of_packages(self, site: Path) -> Iterator[Sample | Unmeasured]:
+    def of_packages(
+        self, site: Path, packages: Sequence[str] = ()
+    ) -> Iterator[Sample | Unmeasured]:
         """The models of the packages in tests/packages/requirements.txt.
 
         The inputs are those of a package's program, where that runs the model; the package's
@@ -72,11 +74,14 @@ class Finder:
 
         Args:
             site: Where the packages are, or are installed now.
+            packages: Those whose programs run, and no other model is found; all if empty.
         """
         install(site)
         for program in sorted(PROGRAMS.glob("run_*.py")):
-            yield from self._record(program, site)
-        yield from self.of_files([site])
+            if not packages or program.stem.removeprefix("run_") in packages:
+                yield from self._record(program, site)
+        if not packages:
+            yield from self.of_files([site])
 
     def of_files(self, paths: Iterable[Path]) -> Iterator[Sample | Unmeasured]:
         """Files of models, and all in folders, with random inputs."""

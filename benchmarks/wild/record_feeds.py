@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+}
+"""By onnxruntime's name; it converts lists to these itself."""
+
+
 class Recorder:
     """Keeps the first feed of each model."""
 
@@ -34,10 +44,15 @@ class Recorder:
             model if isinstance(model, bytes) else str(Path(model).resolve())
         )
 
-    def keep_feed(self, session: object, feed: Mapping[str, Any]) -> None:
-        """A session is about to run `feed`."""
+    def keep_feed(self, session: object, feed: Mapping[str, Any], types: Mapping[str, str]) -> None:
+        """A session is about to run `feed`, whose lists get the element types of its inputs."""
         model = self._opened[id(session)]
-        arrays = {name: np.asarray(value) for name, value in feed.items()}
+        arrays = {
+            name: value
+            if isinstance(value, np.ndarray)
+            else np.asarray(value, _DTYPES.get(types.get(name, "")))
+            for name, value in feed.items()
+        }
         if model in self._kept or any(array.dtype.kind not in "biuf" for array in arrays.values()):
             return
         self._kept.add(model)
@@ -63,7 +78,8 @@ def main(folder: str, program: str) -> None:
             recorder.note_model(self, path_or_bytes)
 
         def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> Any:  # noqa: ANN401 - as above
-            recorder.keep_feed(self, input_feed)
+            types = {info.name: info.type for info in self.get_inputs()}
+            recorder.keep_feed(self, input_feed, types)
             return super().run(output_names, input_feed, run_options)
 
     onnxruntime.InferenceSession = RecordedSession

@@ -1,9 +1,9 @@
 """Is any list of providers slower than onnxruntime, on models that nobody tuned for?
 
-`python -m benchmarks.wild.wild [--models NAME|PATH ...] [--engines NAME ...] [--site FOLDER]
-[--turns N] [--json FILE]`. Measured are the models of the set, and all in the packages of
-tests/packages, each engine alone in turns. Exits with 1 if a model misses a limit, or answers
-otherwise than onnxruntime.
+`python -m benchmarks.wild.wild [--models NAME|PATH ...] [--packages NAME ...] [--only NAME ...]
+[--engines NAME ...] [--site FOLDER] [--turns N] [--json FILE]`. Measured are the models of the
+set, and all in the packages of tests/packages, each engine alone in turns. Exits with 1 if a model
+misses a limit, or answers otherwise than onnxruntime.
 """
 
 from __future__ import annotations
@@ -58,6 +58,16 @@ def main() -> int:
         default=tuple(SHOWN),
         help="columns to measure, in addition to onnxruntime's CPU EP; default: all",
     )
+    parser.add_argument(
+        "--packages",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="only the models that these packages' programs run; default: all packages",
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=(), metavar="NAME", help="of the models found, only these"
+    )
     parser.add_argument("--turns", type=int, default=TURNS, help="how often each is timed")
     parser.add_argument("--json", type=Path, help="write all measurements to this file, too")
     arguments = parser.parse_args()
@@ -67,7 +77,9 @@ def main() -> int:
     results: dict[str, dict[str, Measurement]] = {}
     unmeasured: list[Unmeasured] = []
     with TemporaryDirectory(prefix="ort-lite-wild-") as folder:
-        for sample in _find(arguments.models, arguments.site, Path(folder)):
+        for sample in _find(arguments, Path(folder)):
+            if arguments.only and sample.name.rpartition("/")[2] not in arguments.only:
+                continue
             if isinstance(sample, Unmeasured):
                 unmeasured.append(sample)
                 continue
@@ -79,14 +91,15 @@ def main() -> int:
     return 1 if misses(results) else 0
 
 
-def _find(models: Sequence[str], site: Path, folder: Path) -> Iterator[Sample | Unmeasured]:
+def _find(arguments: argparse.Namespace, folder: Path) -> Iterator[Sample | Unmeasured]:
     finder = Finder(folder)
+    models: Sequence[str] = arguments.models
     names = [text for text in models if text in names_of_set()]
-    if names or not models:
+    if names or not (models or arguments.packages):
         yield from finder.of_set(names)
     yield from finder.of_files(Path(text) for text in models if text not in names)
     if not models:
-        yield from finder.of_packages(site)
+        yield from finder.of_packages(arguments.site, arguments.packages)
 
 
 def measure_model(sample: Sample, turns: int, columns: Sequence[str]) -> dict[str, Measurement]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ort_lite.ep import DeviceMemory, DeviceTensor, ExecutionProvider, Probe
+    from ort_lite.ep import DeviceMemory, DeviceTensor, ExecutionProvider, PlacementCosts, Probe
 
 NAME = "OpenCLExecutionProvider"
 
@@ -43,6 +43,12 @@ class _Factory:
         from eps.opencl.runtime.installed import installation_fields
 
         return installation_fields(os.environ)
+
+    def least_costs(self) -> PlacementCosts:
+        """Those of the best device in everything; see `SupportsLeastCosts`."""
+        from eps.opencl.placement_costs import least_costs
+
+        return least_costs()
 
     def begin(self, options: Mapping[str, str]) -> bool:  # noqa: ARG002 - every driver is shown to the loader
         """Load Intel's runtime while Python goes on; see `EpFactory`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
-from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts
+from ort_lite.ep import ASSUMED_GPU_COSTS, PlacementCosts, find_least_costs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,3 +29,8 @@ _BY_KIND: Mapping[str, PlacementCosts] = {"CPU": _CPU, "GPU": _GPU, "ACCELERATOR
 def costs_of(kind: str) -> PlacementCosts:
     """Costs by kind of device: CPU, GPU or ACCELERATOR; the last two are assumed, and low."""
     return _BY_KIND[kind]
+
+
+def least_costs() -> PlacementCosts:
+    """The least of all kinds of devices."""
+    return find_least_costs(tuple(_BY_KIND.values()))

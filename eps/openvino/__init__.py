@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_formats.identity import HardwareIdentity
-    from ort_lite.ep import DeviceMemory, ExecutionProvider, Probe
+    from ort_lite.ep import DeviceMemory, ExecutionProvider, PlacementCosts, Probe
 
 NAME = "OpenVINOExecutionProvider"
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD", "ONEDNN_", "OPENVINO_", "OV_", "ZE_")
@@ -67,6 +67,12 @@ class _Factory:
             "libraries": stamp_files(folders),
             "variables": pick_variables(os.environ, VARIABLES),
         }
+
+    def least_costs(self) -> PlacementCosts:
+        """Those of the best device in everything; see `SupportsLeastCosts`."""
+        from eps.openvino.placement_costs import least_costs
+
+        return least_costs()
 
     def begin(self, options: Mapping[str, str]) -> bool:
         """Load the SDK's libraries while Python goes on; see `EpFactory`."""

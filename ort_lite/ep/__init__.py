@@ -63,6 +63,7 @@ _HOMES = {
         "Probe",
         "SupportsEarlyLoading",
         "SupportsInstallationFields",
+        "SupportsLeastCosts",
         "SupportsMissingReason",
         "SupportsRequirementText",
         "SupportsThreadsOption",
@@ -122,7 +123,7 @@ _HOMES = {
         "SupportsDeviceFigures",
         "SupportsMemoryReport",
     ),
-    "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts"),
+    "ort_lite.ep.placement_costs": ("ASSUMED_GPU_COSTS", "PlacementCosts", "find_least_costs"),
     "ort_lite.ep.ports": ("Port", "PortError", "Ports", "import_order", "port_order"),
     "ort_lite.ep.sdk_libraries": ("CLibrary", "Owned", "load_early", "package_folders"),
     "ort_lite.execution.random_seed": ("new_generator",),
@@ -180,6 +181,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import Probe as Probe
     from ort_lite.ep.factory import SupportsEarlyLoading as SupportsEarlyLoading
     from ort_lite.ep.factory import SupportsInstallationFields as SupportsInstallationFields
+    from ort_lite.ep.factory import SupportsLeastCosts as SupportsLeastCosts
     from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason
     from ort_lite.ep.factory import SupportsRequirementText as SupportsRequirementText
     from ort_lite.ep.factory import SupportsThreadsOption as SupportsThreadsOption
@@ -236,6 +238,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.memory_use import SupportsMemoryReport as SupportsMemoryReport
     from ort_lite.ep.placement_costs import ASSUMED_GPU_COSTS as ASSUMED_GPU_COSTS
     from ort_lite.ep.placement_costs import PlacementCosts as PlacementCosts
+    from ort_lite.ep.placement_costs import find_least_costs as find_least_costs
     from ort_lite.ep.ports import Port as Port
     from ort_lite.ep.ports import PortError as PortError
     from ort_lite.ep.ports import Ports as Ports

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.ep.placement_costs import PlacementCosts
 
 TRUE_TEXTS = ("true", "True", "1")
 _FALSE_TEXTS = ("false", "False", "0")
@@ -104,6 +105,18 @@ class SupportsInstallationFields(Protocol):
 
         CPU, system and device files are not among them: the session looks at these itself.
         """
+        ...
+
+
+@runtime_checkable
+class SupportsLeastCosts(Protocol):
+    """A factory whose EP need not be opened for a model that would gain nothing on any device.
+
+    Of an EP that the user did not name, a session then opens no device before it is of use.
+    """
+
+    def least_costs(self) -> PlacementCosts:
+        """The lowest cost and the highest rate of each kind on all devices. Imports no SDK."""
         ...
 
 

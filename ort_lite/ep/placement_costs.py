@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ctx_formats.lean_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +57,19 @@ ASSUMED_GPU_COSTS = PlacementCosts(
     compile=100_000,
 )
 """Costs of a GPU that was not measured: low, so that it gets nodes in doubt."""
+
+
+def find_least_costs(devices: Sequence[PlacementCosts]) -> PlacementCosts:
+    """Of several devices the lowest cost, and the highest rate, of each kind."""
+    return PlacementCosts(
+        launch=min(one.launch for one in devices),
+        crossing=min(one.crossing for one in devices),
+        crossing_rate=max(one.crossing_rate for one in devices),
+        call=min(one.call for one in devices),
+        step=min(one.step for one in devices),
+        product_rate=max(one.product_rate for one in devices),
+        stream_rate=max(one.stream_rate for one in devices),
+        math_rate=max(one.math_rate for one in devices),
+        compile=min(one.compile for one in devices),
+        free_factor=min(one.free_factor for one in devices),
+    )

@@ -169,7 +169,7 @@ class CachedModel:
 
     def _choose_used(self, model: PreparedModel, request: LoadRequest) -> bool:
         """Have the next start open only the EPs that `model` runs on; whether it will."""
-        if not request.requested or request.choice is not None:
+        if not request.requested or (request.choice is not None and not request.planned):
             return False
         from ort_lite.model_cache.make_choice import make_choice  # noqa: PLC0415 - lazy: rare
 

@@ -25,7 +25,8 @@ def make_choice(model: PreparedModel, request: LoadRequest) -> ProviderChoice | 
     """The EPs that `model` runs on; None where it is all, or where a device has failed."""
     used = list_used_providers(model.prepared) | {DEFAULT_PROVIDER}
     unused = [ep for ep in request.eps if ep.name not in used]
-    if not unused or not all(ep.is_settled() for ep in unused):
+    plan = request.choice
+    if not (unused or plan) or not all(ep.is_settled() for ep in unused):
         return None
     identity: dict[str, str] = {}
     for ep in unused:
@@ -33,10 +34,13 @@ def make_choice(model: PreparedModel, request: LoadRequest) -> ProviderChoice | 
         identity |= device_fields(ep.name, device)
     options = {one.name: one.options for one in request.requested}
     return ProviderChoice(
-        names=tuple(ep.name for ep in request.eps),
+        names=tuple(ep.name for ep in request.eps) if plan is None else plan.names,
         opened={ep.name: options[ep.name] for ep in request.eps if ep.name in used},
         identity=identity,
-        notes=explain_unused(model.prepared, [ep.name for ep in unused]),
+        notes=(
+            *(plan.notes if plan is not None else ()),
+            *explain_unused(model.prepared, [ep.name for ep in unused]),
+        ),
     )
 
 

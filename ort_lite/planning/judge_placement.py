@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import GraphView
+from ort_lite.planning.expected_runs import expected_runs
 from ort_lite.planning.left_nodes import list_left_nodes
 from ort_lite.planning.node_work import estimate_work, is_free, value_bytes
 
@@ -91,6 +92,32 @@ class Judge:
         if whole.there + whole.crossing > whole.here and movable.issuperset(whole.nodes):
             left |= dict.fromkeys(whole.nodes, list_left_nodes(self.home.name, *whole.figures()))
         return left
+
+
+def may_pay(
+    graph: Graph, costs: PlacementCosts, at_home: PlacementCosts, runs: float = 1.0
+) -> bool:
+    """Whether some nodes of a graph, or of a body in it, could pay on an EP of these costs.
+
+    Each node counts that would save anything, whether or not the EP supports it, and of crossings
+    one output alone: no partition does better, so that False is certain.
+
+    Args:
+        graph: Any graph.
+        costs: Of the EP.
+        at_home: Of the default EP.
+        runs: How often the graph runs in one run of the session.
+    """
+    work = [estimate_work(graph, node) for node in range(len(graph.nodes))]
+    saved = sum(max(0.0, one.microseconds(at_home) - one.microseconds(costs)) for one in work)
+    share = costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
+    if saved > costs.launch + share + costs.crossing:
+        return True
+    return any(
+        may_pay(body, costs, at_home, runs * expected_runs(graph, node))
+        for node in range(len(graph.nodes))
+        for body in graph.bodies(node).values()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ the one more than in the other.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass, replace
@@ -110,7 +110,7 @@ def is_free(graph: Graph, name: str) -> bool:
         return False
     value_type = graph.type_of(name)
     shape = value_type.shape if isinstance(value_type, TensorType) else None
-    return shape is None or not all(isinstance(dim, int) for dim in shape)
+    return shape is None or not all(_is_size(dim) for dim in shape)
 
 
 def shape_of(graph: Graph, name: str) -> tuple[int, ...] | None:
@@ -122,9 +122,14 @@ def shape_of(graph: Graph, name: str) -> tuple[int, ...] | None:
     if not isinstance(value_type, TensorType) or value_type.shape is None:
         return None
     return tuple(
-        dim if isinstance(dim, int) else ASSUMED_SIZE if place else ASSUMED_FIRST
+        dim if _is_size(dim) else ASSUMED_SIZE if place else ASSUMED_FIRST
         for place, dim in enumerate(value_type.shape)
     )
+
+
+def _is_size(dim: object) -> TypeGuard[int]:
+    """Whether a dimension is a size: some models write -1 for a free one."""
+    return isinstance(dim, int) and dim >= 0
 
 
 def value_bytes(graph: Graph, name: str) -> int:
@@ -220,4 +225,4 @@ def _recurrent(graph: Graph, index: int, work: NodeWork) -> NodeWork:
 def _knows(graph: Graph, name: str, axis: int) -> bool:
     value_type = graph.type_of(name)
     shape = value_type.shape if isinstance(value_type, TensorType) else None
-    return shape is not None and axis < len(shape) and isinstance(shape[axis], int)
+    return shape is not None and axis < len(shape) and _is_size(shape[axis])

@@ -120,6 +120,12 @@ def assign(
     return Assignment(tuple(parts), refusals)
 
 
+def takes_all(graph: Graph, ep: ExecutionProvider) -> bool:
+    """Whether `ep` is able to run every node; with bodies it is not."""
+    every = frozenset(range(len(graph.nodes)))
+    return len(_claim(ep, graph, every, {}, {})) == len(every)
+
+
 def _owner(units: _Units, unit: int) -> int:
     owner = units.owners[unit]
     assert owner is not None, "every node has an owner once _require_all has passed"

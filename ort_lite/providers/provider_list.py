@@ -206,6 +206,7 @@ def open_all(
     *,
     fallback: Fallback | None = None,
     kernels: Sequence[KernelDef] = (),
+    others: Sequence[ExecutionProvider] = (),
 ) -> list[ExecutionProvider]:
     """Open the requested EPs.
 
@@ -214,6 +215,7 @@ def open_all(
         fallback: Decides whether to go on without an explicit EP that is not here; None never
             does.
         kernels: The user's, for each EP that runs such.
+        others: Open already; the result is without them.
 
     Raises:
         UnknownProvider: A name that is not installed.
@@ -228,7 +230,10 @@ def open_all(
                 entry = catalog.require_installed(request.name, installed)
                 opened.append(catalog.open_provider(entry, request.options))
             except (UnknownProvider, EPFail) as exc:
-                left = [*(ep.name for ep in opened), *(r.name for r in requests[at + 1 :])]
+                left = [
+                    *(ep.name for ep in (*others, *opened)),
+                    *(r.name for r in requests[at + 1 :]),
+                ]
                 if not left:
                     raise  # nothing would run the model
                 if not request.explicit:

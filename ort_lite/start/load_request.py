@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparationRules
+    from ort_lite.planning.transformed_graph import TransformedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
 
@@ -98,6 +99,9 @@ class LoadRequest:
         choice: Which of them it needs, from an earlier start: `eps` has no others.
         measured: Whether compiling tries every device and takes the fastest; `eps` has the
             default EP alone.
+        planned: Whether `choice` is this start's own plan, so that which EPs the model needs is
+            not known of an earlier one.
+        transformed: The model's graph, where the plan has transformed it already.
     """
 
     options: SessionOptions
@@ -111,6 +115,8 @@ class LoadRequest:
     requested: Sequence[ProviderRequest] = ()
     choice: ProviderChoice | None = None
     measured: bool = False
+    planned: bool = False
+    transformed: TransformedGraph | None = None
 
     def is_canceled(self) -> bool:
         """Whether loading must stop before its next step."""

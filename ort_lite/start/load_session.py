@@ -18,6 +18,7 @@ from ort_lite.status import load_canceled
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite.ep.interface import ExecutionProvider
     from ort_lite.execution.session_services import SessionServices
     from ort_lite.execution.signature import Signature
     from ort_lite.options import SessionOptions
@@ -66,6 +67,8 @@ class SessionLoader:
             cost more than the overlap saves.
         sdks_held: Whether SDKs begin to load only once the model's signature is verified.
         measured: Whether a plain model is compiled for each device, and the fastest taken.
+        plans: Whether the EPs behind the first one are opened only if the model needs them; its
+            choice is then None.
     """
 
     options: SessionOptions
@@ -76,6 +79,7 @@ class SessionLoader:
     sdks_loaded: bool = False
     sdks_held: bool = False
     measured: bool = False
+    plans: bool = False
 
     def load(
         self,
@@ -114,11 +118,16 @@ class SessionLoader:
                 ]
             else:
                 needed = providers if choice is None else choice.pick(providers)
-            loaded = begin_all(needed) if self.sdks_held else self.sdks_loaded
+            planned = self.plans and not in_background and _is_to_be_placed(source)
+            begins = self.sdks_held or (self.plans and not planned)
+            loaded = begin_all(needed) if begins else self.sdks_loaded
             early = None if loaded else source.examine_early(providers, self.disabled)
             if early is not None:
                 undo.callback(early.close)
-            request = self._make_request(providers, needed, choice, undo)
+            if planned:
+                request, choice = self._make_planned_request(source, providers, undo)
+            else:
+                request = self._make_request(providers, needed, choice, undo)
             request = replace(request, early=early, measured=measured)
             with self.services.span("session_initialization"):
                 model, job, no_job = _load_model(source, request, in_background=in_background)
@@ -141,6 +150,38 @@ class SessionLoader:
             choice=choice,
         )
 
+    def _make_planned_request(
+        self, source: ModelSource, providers: Sequence[ProviderRequest], undo: ExitStack
+    ) -> tuple[LoadRequest, ProviderChoice | None]:
+        """A request with the first EP, the default one, and those others that the model needs."""
+        from ort_lite.start.plan_providers import plan_providers  # noqa: PLC0415 - lazy: reload
+        from ort_lite.start.prepare_model import transform_model  # noqa: PLC0415 - lazy: reload
+
+        ends = (providers[0], providers[-1])
+        request = self._make_request(providers, ends, None, undo)
+        if len(request.eps) < len(ends):  # the first is not here: the second is the first one now
+            return self._add_opened(request, providers, providers[1:-1], undo), None
+        transformed = transform_model(source.load_plain().model, request)
+        plan = plan_providers(providers, request.eps, lambda: transformed.graph)
+        request = self._add_opened(request, providers, plan.opened, undo, plan.choice)
+        return replace(request, transformed=transformed, planned=True), plan.choice
+
+    def _add_opened(
+        self,
+        request: LoadRequest,
+        providers: Sequence[ProviderRequest],
+        more: Sequence[ProviderRequest],
+        undo: ExitStack,
+        choice: ProviderChoice | None = None,
+    ) -> LoadRequest:
+        """The request with more EPs, before the default one."""
+        *first, default = request.eps
+        with self.clock.phase("open providers"):
+            opened = open_all(more, fallback=self.fallback, others=request.eps) if more else []
+        for ep in opened:
+            undo.callback(ep.release)
+        return self._request_of((*first, *opened, default), providers, providers, choice)
+
     def _make_request(
         self,
         providers: Sequence[ProviderRequest],
@@ -153,6 +194,15 @@ class SessionLoader:
             eps = open_all(needed, fallback=self.fallback, kernels=kernels)
         for ep in eps:
             undo.callback(ep.release)
+        return self._request_of(eps, providers, needed, choice)
+
+    def _request_of(
+        self,
+        eps: Sequence[ExecutionProvider],
+        providers: Sequence[ProviderRequest],
+        needed: Sequence[ProviderRequest],
+        choice: ProviderChoice | None,
+    ) -> LoadRequest:
         return LoadRequest(
             options=self.options,
             eps=eps,
@@ -190,6 +240,14 @@ class SessionLoader:
         with self.clock.phase("read model"), self.services.loading_span(path_or_bytes):
             loaded = loader.load(path_or_bytes, self.options)
         return UncachedModel(loaded, self.options, bypass_reason)
+
+
+def _is_to_be_placed(source: ModelSource) -> bool:
+    """Whether a model is plain, and types and transformations are not recorded in it."""
+    from ort_lite.context.nodes import has_context_nodes  # noqa: PLC0415 - lazy: reload
+
+    model = source.load_plain().model
+    return model.kernel_types is None and not has_context_nodes(model.graph)
 
 
 def _is_context(source: ModelSource) -> bool:

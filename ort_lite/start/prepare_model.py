@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from ort_lite.context.payload_checks import PayloadChecks
     from ort_lite.context.target import ContextTarget
     from ort_lite.ep.interface import ExecutionProvider
-    from ort_lite.model.graph import Graph
     from ort_lite.model.loader import LoadedModel
     from ort_lite.options import SessionOptions
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.planning.transformed_graph import TransformedGraph
     from ort_lite.providers.provider_choice import ProviderChoice
     from ort_lite.providers.provider_list import ProviderRequest
     from ort_lite.start.load_request import LoadRequest
-    from ort_lite.transforms.fusions import Fuser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,8 +284,7 @@ def compile_model(
 
     options = request.options
     recorded = _by_recorded_kernels(loaded.model, request.eps)
-    with request.clock.phase("transform"):
-        transformed = _transform(recorded, request)
+    transformed = request.transformed or transform_model(recorded, request)
     names = {} if group is None else group.names
     judged = choose_placement(options, context=request.context) == PAYS
     rules = request.preparation_rules()
@@ -308,37 +306,20 @@ def compile_model(
     return require_placement(model, options)
 
 
-@dataclass(frozen=True, slots=True)
-class _TransformedGraph:
-    """A graph that is ready to be partitioned.
-
-    Attributes:
-        graph: After its transformations.
-        fired: How often each transformation changed something.
-        fuser: What fuses in its partitions; None where nothing may.
-    """
-
-    graph: Graph
-    fired: Mapping[str, int] = field(default_factory=dict)
-    fuser: Fuser | None = None
-
-    @property
-    def fuse(self) -> Callable[[ExecutionProvider, Graph], Graph] | None:
-        """Rewrites a partition into what its EP asks for."""
-        return None if self.fuser is None else self.fuser.fuse
-
-    def list_fired(self) -> dict[str, int]:
-        """How often each transformation and fusion has changed something so far."""
-        return {**self.fired, **(self.fuser.fired if self.fuser is not None else {})}
+def transform_model(model: Model, request: LoadRequest) -> TransformedGraph:
+    """The graph with its types, after the transformations of a session."""
+    with request.clock.phase("transform"):
+        return _transform(model, request)
 
 
-def _transform(model: Model, request: LoadRequest) -> _TransformedGraph:
+def _transform(model: Model, request: LoadRequest) -> TransformedGraph:
     """The graph with its types, after the transformations of a session.
 
     A file that records its kernels has all types, and was optimised when it was saved; fusions
     make operators that it does not record.
     """
     from ort_lite.model import loader  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.transformed_graph import TransformedGraph  # noqa: PLC0415 - lazy: reload
 
     if model.kernel_types is not None:
         if request.options.free_dimensions:
@@ -346,7 +327,7 @@ def _transform(model: Model, request: LoadRequest) -> _TransformedGraph:
 
             fixed = bind(model.graph, request.options.free_dimensions)
             model = replace(model, graph=replace(fixed, value_info=model.graph.value_info))
-        return _TransformedGraph(loader.as_graph(model))
+        return TransformedGraph(loader.as_graph(model))
     from ort_lite.planning.optimization import optimize_model, settings_of  # noqa: PLC0415 - lazy: reload
     from ort_lite.transforms.fusions import Fuser  # noqa: PLC0415 - lazy: reload
 
@@ -354,7 +335,7 @@ def _transform(model: Model, request: LoadRequest) -> _TransformedGraph:
     level = options.graph_optimization_level
     settings = settings_of(options, request.eps, level, request.disabled)
     graph, done = optimize_model(model, options.free_dimensions, settings)
-    return _TransformedGraph(graph, done.fired, Fuser(level, settings.disabled))
+    return TransformedGraph(graph, done.fired, Fuser(level, settings.disabled))
 
 
 def _by_recorded_kernels(model: Model, eps: Sequence[ExecutionProvider]) -> Model:

@@ -1,0 +1,115 @@
+"""Opens the execution providers of a default list one by one, as far as the model needs them.
+
+A user who names no provider wants the model to run fast, not every SDK to be loaded. So the first
+one is opened, and asked. Those behind it are opened only where it leaves nodes that could pay on
+one of them (docs/adr/0048-providers-opened-on-demand.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_formats.lean_dataclass import dataclass
+from ort_lite.context.keys import ENABLE_KEY
+from ort_lite.ep.factory import SupportsLeastCosts, SupportsMissingReason
+from ort_lite.providers import catalog
+from ort_lite.providers.provider_choice import ProviderChoice
+from ort_lite.start.placement_option import PAYS, choose_placement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ort_lite.ep.interface import ExecutionProvider
+    from ort_lite.model.graph import Graph
+    from ort_lite.options import SessionOptions
+    from ort_lite.providers.provider_list import ProviderRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPlan:
+    """The execution providers of a session that a model needs.
+
+    Attributes:
+        opened: Requests of those to be opened besides the first and the default one.
+        choice: All names, and why the others are not opened; None where all are.
+    """
+
+    opened: tuple[ProviderRequest, ...]
+    choice: ProviderChoice | None
+
+
+def may_plan(options: SessionOptions, requests: Sequence[ProviderRequest]) -> bool:
+    """Whether the user leaves it to the session which execution providers it opens.
+
+    Each but the first must be able to say from files whether it is here and what it costs at least.
+    """
+    if len(requests) < 3 or any(request.explicit for request in requests):
+        return False
+    if options.flag(ENABLE_KEY) or options.custom_kernels or choose_placement(options) != PAYS:
+        return False
+    installed = catalog.entries()
+    return all(
+        isinstance(factory := installed[request.name].load(), SupportsLeastCosts)
+        and isinstance(factory, SupportsMissingReason)
+        for request in requests[1:-1]
+    )
+
+
+def plan_providers(
+    requests: Sequence[ProviderRequest],
+    eps: Sequence[ExecutionProvider],
+    transform: Callable[[], Graph],
+) -> ProviderPlan:
+    """Find out which of the other execution providers a model needs.
+
+    Args:
+        requests: All of the session, the default EP last.
+        eps: The first and the default one, open.
+        transform: Gives the graph that is going to be partitioned.
+    """
+    from ort_lite.planning.judge_placement import may_pay  # noqa: PLC0415 - lazy: reload
+    from ort_lite.planning.partitioner import takes_all  # noqa: PLC0415 - lazy: reload
+
+    first, default = eps
+    others = requests[1:-1]
+    installed = catalog.entries()
+    factories = {request.name: installed[request.name].load() for request in others}
+    graph = transform()
+    at_home = default.placement_costs()
+    whole = takes_all(graph, first)
+    why: dict[str, str] = {}
+    for request in others:
+        factory = factories[request.name]
+        if whole:
+            why[request.name] = f"{first.name} runs every node"
+        elif (
+            at_home is not None
+            and isinstance(factory, SupportsLeastCosts)
+            and not may_pay(graph, factory.least_costs(), at_home)
+        ):
+            why[request.name] = "no node of this model is so much work that it would pay there"
+    return _make_plan(requests, why, factories)
+
+
+def _make_plan(
+    requests: Sequence[ProviderRequest], why: Mapping[str, str], factories: Mapping[str, object]
+) -> ProviderPlan:
+    opened = tuple(request for request in requests[1:-1] if request.name not in why)
+    if not why:
+        return ProviderPlan(opened, None)
+    missing = {
+        name: factory.missing()
+        for name, factory in factories.items()
+        if name in why and isinstance(factory, SupportsMissingReason)
+    }
+    present = [request for request in requests if not missing.get(request.name)]
+    choice = ProviderChoice(
+        names=tuple(request.name for request in present),
+        opened={request.name: request.options for request in present if request.name not in why},
+        notes=tuple(
+            f"{name} is not opened: {reason}"
+            for name, reason in why.items()
+            if not missing.get(name)
+        ),
+    )
+    return ProviderPlan(opened, choice)
