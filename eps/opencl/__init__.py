@@ -24,6 +24,7 @@ NAME = "OpenCLExecutionProvider"
 class _Factory:
     name: str = NAME
     options: Mapping[str, str] = field(default_factory=lambda: dict(OPTIONS))
+    handle_options: frozenset[str] = frozenset(("context", "command_queue"))
 
     def missing(self) -> str:
         """Why there is no OpenCL here; see `EpFactory`."""

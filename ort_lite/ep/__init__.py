@@ -63,6 +63,7 @@ _HOMES = {
         "Probe",
         "SupportsEarlyLoading",
         "SupportsInstallationFields",
+        "SupportsHandleOptions",
         "SupportsLeastCosts",
         "SupportsMissingReason",
         "SupportsRequirementText",
@@ -180,6 +181,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.factory import EpFactory as EpFactory
     from ort_lite.ep.factory import Probe as Probe
     from ort_lite.ep.factory import SupportsEarlyLoading as SupportsEarlyLoading
+    from ort_lite.ep.factory import SupportsHandleOptions as SupportsHandleOptions
     from ort_lite.ep.factory import SupportsInstallationFields as SupportsInstallationFields
     from ort_lite.ep.factory import SupportsLeastCosts as SupportsLeastCosts
     from ort_lite.ep.factory import SupportsMissingReason as SupportsMissingReason

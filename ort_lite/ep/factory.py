@@ -121,6 +121,20 @@ class SupportsLeastCosts(Protocol):
 
 
 @runtime_checkable
+class SupportsHandleOptions(Protocol):
+    """A factory with options that name objects of this process, such as a command queue.
+
+    They choose where a model runs and change nothing that is compiled, so that the model cache
+    ignores them: the device is part of its keys anyway.
+
+    Attributes:
+        handle_options: Names of these options.
+    """
+
+    handle_options: frozenset[str]
+
+
+@runtime_checkable
 class SupportsRequirementText(Protocol):
     """A factory that can put the recorded requirements of a payload into words."""
 

@@ -19,6 +19,7 @@ from ort_lite.context.keys import (
     SIGN_KEY,
     TRUST_KEY,
 )
+from ort_lite.ep.factory import SupportsHandleOptions
 from ort_lite.ep.interface import SupportsQuickIdentity
 from ort_lite.model_cache import settings
 from ort_lite.providers import catalog
@@ -132,8 +133,18 @@ def identity_before_devices(
         identity[f"{name}.version"] = (
             f"{entry.distribution} {entry.version}" if entry is not None else ""
         )
-        identity |= {f"{name}.option.{key}": value for key, value in chosen.items()}
+        handles = handle_options(name) if chosen else frozenset()
+        identity |= {
+            f"{name}.option.{key}": value for key, value in chosen.items() if key not in handles
+        }
     return identity
+
+
+def handle_options(provider: str) -> frozenset[str]:
+    """Options of a provider that name objects of this process; see `SupportsHandleOptions`."""
+    entry = catalog.entries().get(provider)
+    factory = entry.load() if entry is not None else None
+    return factory.handle_options if isinstance(factory, SupportsHandleOptions) else frozenset()
 
 
 def differences(

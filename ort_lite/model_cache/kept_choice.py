@@ -18,7 +18,7 @@ from blake3 import blake3
 from ort_lite.ep.factory import SupportsInstallationFields
 from ort_lite.model_cache.choice_file import name_choice_file
 from ort_lite.model_cache.entry import key_of
-from ort_lite.model_cache.identity import identity_before_devices
+from ort_lite.model_cache.identity import handle_options, identity_before_devices
 from ort_lite.model_cache.machine_identity import machine_fields
 from ort_lite.model_cache.settings import bypass_reason, session_cache
 from ort_lite.model_cache.source_digest import SourceStamps
@@ -96,7 +96,10 @@ def choice_identity(
     disabled: Iterable[str],
     secret: CacheSecret | None,
 ) -> dict[str, str] | None:
-    """All that a choice depends on, as text; None where an EP cannot tell what is installed."""
+    """All that a choice depends on, as text; None where an EP cannot tell what is installed.
+
+    And where a handle of the user's chooses the device, which the text does not have.
+    """
     providers = {request.name: request.options for request in requests}
     identity = identity_before_devices(digest, options, providers, disabled, secret)
     identity |= machine_fields()
@@ -114,6 +117,8 @@ def choice_identity(
         except EPFail:
             return None
         if not isinstance(factory, SupportsInstallationFields):
+            return None
+        if not handle_options(request.name).isdisjoint(request.options):
             return None
         fields = factory.installation_fields(request.options)
         identity |= {f"{request.name}.installed.{key}": fields[key] for key in fields}
