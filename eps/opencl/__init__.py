@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ort_lite.ep import DeviceMemory, DeviceTensor, ExecutionProvider, PlacementCosts, Probe
 
 NAME = "OpenCLExecutionProvider"
+DLPACK_OPENCL = 4
+"""kDLOpenCL of dlpack.h: memory that LentMemory describes, or nothing of pyopencl's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class _Factory:
         self, data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None
     ) -> DeviceTensor | None:
         """A tensor in the memory of a pyopencl object; see `SupportsForeignTensors`."""
-        if not type(data).__module__.startswith("pyopencl"):
+        is_lent = getattr(data, "device_type", None) == DLPACK_OPENCL
+        if not is_lent and not type(data).__module__.startswith("pyopencl"):
             return None
         from eps.opencl.runtime.pyopencl_tensors import adopt
 

@@ -285,13 +285,20 @@ class OpenVINOTensor(DeviceTensor):
             self.handle.copy_from(source.handle)
         self.memory.count_copy("on_device", self.nbytes)
 
+    def host_view(self) -> Array | None:
+        """See DeviceTensor: of an NPU's tensors, which are in host memory."""
+        handle = self.handle
+        if self.memory.place.name != "npu":
+            return None
+        view: Array = np.empty(self.shape, self.dtype) if handle is None else handle.data
+        return view
+
     def data_ptr(self) -> int:
         """Address of host memory; of a remote tensor the identity of OpenVINO's object."""
-        handle = self.handle
+        handle, view = self.handle, self.host_view()
         if handle is None:
             return 0
-        data = getattr(handle, "data", None) if self.memory.place.name == "npu" else None
-        return id(handle) if data is None else int(data.ctypes.data)
+        return id(handle) if view is None else int(view.ctypes.data)
 
     def release(self) -> None:
         """See DeviceTensor."""

@@ -50,6 +50,7 @@ _HOMES = {
         "CopyCounts",
         "DeviceMemory",
         "DeviceTensor",
+        "LentMemory",
         "MemoryPlace",
         "Place",
         "SupportsBoundRuns",
@@ -170,6 +171,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.device_tensors import CopyCounts as CopyCounts
     from ort_lite.ep.device_tensors import DeviceMemory as DeviceMemory
     from ort_lite.ep.device_tensors import DeviceTensor as DeviceTensor
+    from ort_lite.ep.device_tensors import LentMemory as LentMemory
     from ort_lite.ep.device_tensors import MemoryPlace as MemoryPlace
     from ort_lite.ep.device_tensors import Place as Place
     from ort_lite.ep.device_tensors import SupportsBoundRuns as SupportsBoundRuns

@@ -139,13 +139,13 @@ class DeviceTensor(ABC):
             "copy it with numpy()"
         )
 
-    def to_dlpack(self) -> Any:  # noqa: ANN401 - a capsule
-        """A capsule over the same memory.
+    def host_view(self) -> Array | None:
+        """An array over the same memory; None where the host does not reach it.
 
         Raises:
-            BindingError: The memory cannot be shared with other libraries.
+            EPFail: The device failed, or the tensor was released.
         """
-        raise BindingError(f"no DLPack device {self.dlpack_device()}")
+        return None
 
     @abstractmethod
     def release(self) -> None:
@@ -193,6 +193,23 @@ class DeviceMemory(ABC):
     @abstractmethod
     def reaches(self, other: DeviceMemory) -> bool:
         """Whether tensors of `other` can be used here without a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LentMemory:
+    """Memory of a device that another library lends, by a DLPack capsule.
+
+    Attributes:
+        device_type: DLDeviceType of dlpack.h: 4 for OpenCL.
+        int_ptr: The SDK's handle or address; a cl_mem for OpenCL.
+        offset: Where the tensor begins there, in bytes.
+        owner: To be kept as long as the memory is used.
+    """
+
+    device_type: int
+    int_ptr: int
+    offset: int
+    owner: object
 
 
 Place = Any
@@ -270,7 +287,7 @@ class SupportsForeignTensors(Protocol):
         """A tensor in memory that `data` owns; None if `data` is of no library that it knows.
 
         Args:
-            data: Stays alive as long as the tensor.
+            data: Of another library, or a LentMemory; stays alive as long as the tensor.
             shape: Sizes of dimensions, where `data` does not say.
             dtype: Type of elements, where `data` does not say.
 

@@ -126,12 +126,12 @@ class SupportsHandleOptions(Protocol):
 
     They choose where a model runs and change nothing that is compiled, so that the model cache
     ignores them: the device is part of its keys anyway.
-
-    Attributes:
-        handle_options: Names of these options.
     """
 
-    handle_options: frozenset[str]
+    @property
+    def handle_options(self) -> frozenset[str]:
+        """Names of these options."""
+        ...
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ _UINT, _BFLOAT, _BOOL = 1, 4, 6
 """Type codes: DLDataTypeCode of dlpack.h."""
 
 
-class _Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     """DLTensor, at the beginning of DLManagedTensor."""
 
     _fields_ = (
@@ -60,7 +60,7 @@ def to_capsule(array: Array) -> Capsule:
     if array.dtype.name != "bfloat16":
         return array.__dlpack__()
     capsule = array.view(np.uint16).__dlpack__()  # numpy has no bfloat16 of its own
-    _tensor(capsule).code = _BFLOAT
+    read_tensor(capsule).code = _BFLOAT
     return capsule
 
 
@@ -75,7 +75,7 @@ def from_capsule(capsule: Capsule, *, is_bool: bool) -> Array:
         TypeError: It is no such capsule, or one that was used.
         BindingError: It is not contiguous, or its memory is not the host's.
     """
-    tensor = _tensor(capsule)
+    tensor = read_tensor(capsule)
     if tensor.device_type != 1:
         raise BindingError(f"DLPack device type {tensor.device_type} is not host memory (1)")
     bfloat, is_bool = tensor.code == _BFLOAT, is_bool or tensor.code == _BOOL
@@ -98,7 +98,7 @@ def is_dlpack_uint8_tensor(capsule: Capsule, /) -> bool:
     Raises:
         TypeError: It is not a "dltensor" capsule.
     """
-    tensor = _tensor(capsule)
+    tensor = read_tensor(capsule)
     return (tensor.code, tensor.bits) == (_UINT, 8)
 
 
@@ -124,8 +124,8 @@ def _as_writable(array: Array) -> Array:
     return np.ndarray(array.shape, array.dtype, memoryview(memory).cast("B"))
 
 
-def _tensor(capsule: Capsule) -> _Tensor:
+def read_tensor(capsule: Capsule) -> DLTensor:
     """The structure in a capsule, in place."""
     if not _is_valid(capsule, _NAME):
         raise TypeError("from_dlpack expected a valid DLPack capsule named 'dltensor'")
-    return _Tensor.from_address(_pointer(capsule, _NAME))
+    return DLTensor.from_address(_pointer(capsule, _NAME))

@@ -179,7 +179,9 @@ class OrtValue:
 
     @classmethod
     def from_dlpack(cls, data: Any, /, is_bool_tensor: bool = False) -> Self:  # noqa: ANN401, FBT001, FBT002 - onnxruntime's signature
-        """A value that shares the memory of a contiguous tensor in host memory, of any library.
+        """A value that shares the memory of a contiguous tensor of any library.
+
+        It is in host memory, or on an OpenCL device that an execution provider reaches.
 
         Args:
             data: Something with `__dlpack__`, or a capsule.
@@ -188,9 +190,10 @@ class OrtValue:
 
         Raises:
             TypeError: It is neither.
-            BindingError: It is not contiguous or not in host memory; a RuntimeError, too.
+            BindingError: It is not contiguous, or in memory that nothing here reaches; a
+                RuntimeError, too.
         """
-        from ort_lite.execution.dlpack import from_capsule  # noqa: PLC0415 - lazy: rare
+        from ort_lite.execution.dlpack import from_capsule, read_tensor  # noqa: PLC0415 - lazy: rare
 
         if isinstance(data, OrtValue):
             is_bool_tensor = data.data_type() == "tensor(bool)"
@@ -198,6 +201,11 @@ class OrtValue:
             name = getattr(data.dtype, "name", str(data.dtype))
             is_bool_tensor = name in ("bool", "bool_", "torch.bool")
         capsule = data.__dlpack__() if hasattr(data, "__dlpack__") else data
+        if read_tensor(capsule).device_type == OPENCL:
+            from ort_lite.execution.device_values import adopt  # noqa: PLC0415 - lazy: rare
+            from ort_lite.execution.dlpack_device import import_tensor  # noqa: PLC0415 - lazy: rare
+
+            return cls.holding(adopt(*import_tensor(capsule, is_bool=is_bool_tensor)))
         return cls.holding(from_capsule(capsule, is_bool=is_bool_tensor))
 
     @classmethod
@@ -299,17 +307,22 @@ class OrtValue:
         """The tensor as a DLPack capsule, as `__dlpack__` returns it."""
         from ort_lite.execution.dlpack import to_capsule  # noqa: PLC0415 - lazy: rare
 
-        if isinstance(self._value, DeviceTensor):
-            return self._value.to_dlpack()
-        return to_capsule(self._array(_TENSORS_ONLY))
+        if not isinstance(self._value, DeviceTensor):
+            return to_capsule(self._array(_TENSORS_ONLY))
+        view = self._value.host_view()
+        if view is not None:
+            return to_capsule(view)
+        from ort_lite.execution.dlpack_device import export_tensor  # noqa: PLC0415 - lazy: rare
+
+        return export_tensor(self._value)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The device in DLPack's numbers, (1, 0) for host memory.
+        """The device in DLPack's numbers: (1, 0) for host memory, (4, n) for OpenCL device n.
 
         Raises:
             BindingError: DLPack cannot describe the memory.
         """
-        if isinstance(self._value, DeviceTensor):
+        if isinstance(self._value, DeviceTensor) and self._value.host_view() is None:
             return self._value.dlpack_device()
         return 1, 0
 
@@ -406,6 +419,8 @@ class OrtValue:
         return self._value[0]
 
 
+OPENCL = 4
+"""kDLOpenCL of dlpack.h."""
 _TENSORS_ONLY = "Only OrtValues that are Tensors are currently supported"
 _NO_STRINGS = "Creation of OrtValues is currently only supported from non-string numpy arrays"
 

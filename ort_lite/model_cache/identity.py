@@ -143,7 +143,9 @@ def identity_before_devices(
 def handle_options(provider: str) -> frozenset[str]:
     """Options of a provider that name objects of this process; see `SupportsHandleOptions`."""
     entry = catalog.entries().get(provider)
-    factory = entry.load() if entry is not None else None
+    if entry is None:
+        return frozenset()
+    factory = entry.load()
     return factory.handle_options if isinstance(factory, SupportsHandleOptions) else frozenset()
 
 

@@ -19,7 +19,7 @@ from eps.opencl.cl.foreign import (
 )
 from eps.opencl.runtime.tensors import OpenCLTensor, memory_of_context, ranked_devices
 from eps.opencl.sdk_errors import opencl_errors
-from ort_lite.ep import BindingError, EPFail
+from ort_lite.ep import BindingError, EPFail, LentMemory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ForeignTensor(OpenCLTensor):
-    """A tensor in the memory of a `pyopencl.array.Array` or `pyopencl.Buffer`.
+    """A tensor in the memory of a `pyopencl.array.Array`, a `pyopencl.Buffer` or a DLPack capsule.
 
     Runs wait for the array's events, and add theirs to it.
     """
@@ -88,7 +88,9 @@ def adopt(data: Any, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -
         source, offset = data.base_data, int(data.offset)
         shape = tuple(data.shape) if shape is None else shape
         dtype = np.dtype(data.dtype) if dtype is None else dtype
-    if not hasattr(source, "int_ptr") or not hasattr(source, "size"):
+    if isinstance(data, LentMemory):
+        offset = data.offset
+    elif not hasattr(source, "int_ptr") or not hasattr(source, "size"):
         raise BindingError(f"a {type(data).__name__} of pyopencl has no memory of a tensor")
     if shape is None or dtype is None:
         raise BindingError("a pyopencl.Buffer has bytes alone; pass shape and element_type, too")

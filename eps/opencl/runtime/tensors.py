@@ -288,6 +288,10 @@ class OpenCLTensor(DeviceTensor):
             self.memory.queue.finish()
         self.memory.copies.count_on_device(self.nbytes)
 
+    def dlpack_device(self) -> tuple[int, int]:
+        """kDLOpenCL of dlpack.h and the number of the device."""
+        return 4, self.memory.place.device_id
+
     def data_ptr(self) -> int:
         """The cl_mem of the buffer as a number."""
         return self.buffer.handle

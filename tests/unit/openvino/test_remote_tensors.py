@@ -315,6 +315,16 @@ def test_a_value_without_elements_has_no_memory() -> None:
     assert isinstance(tensor, DeviceTensor)
 
 
+def test_an_npus_tensor_is_host_memory_for_dlpack_and_a_gpus_is_none() -> None:
+    value = on_device("npu")
+    assert value.__dlpack_device__() == (1, 0)
+    array = np.from_dlpack(value)  # type: ignore[arg-type] # numpy's protocol, without its copy
+    del value
+    np.testing.assert_array_equal(array, X)
+    with pytest.raises(ort.InvalidArgument, match="memory of gpu is not one that DLPack shares"):
+        on_device("gpu").__dlpack__()
+
+
 def test_another_vendor_and_a_missing_kind_are_not_openvinos() -> None:
     assert openvino_memory.find_memory("gpu", 0, 0x10DE) is None
     assert openvino_memory.find_memory("opencl", 0, -1) is None
