@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
 from eps.opencl.compile.element_types import C_TYPES
+from eps.opencl.compile.inside_shapes import InsideShapes, sample_size
 from eps.opencl.compile.ir import IrTensor, Unsupported
 from eps.opencl.compile.lower_graph import GraphLowering
 from ort_lite.ep import Capability, GraphView, numpy_dtype
@@ -19,21 +20,20 @@ if TYPE_CHECKING:
     from ort_lite.ep import Graph
 
 
-def capability(
-    view: GraphView, target: Target, known: Mapping[str, int] | None = None
-) -> Capability:
+def capability(view: GraphView, target: Target, inside: InsideShapes | None = None) -> Capability:
     """Every candidate, supported or with the reason why not.
 
     Args:
         view: The graph and its candidates.
         target: The device.
-        known: Sizes by dimension name that runs will have, to try nodes with.
+        inside: Sizes to try nodes with, and what they make of the shapes inside the model; None
+            for samples of the graph's own inputs.
     """
     graph = view.graph
     tracer = GraphLowering(graph, target.custom)
-    sizes = {**sample_sizes(graph), **(known or {})}
+    inside = inside if inside is not None else InsideShapes(graph)
     for info in graph.inputs:
-        _declare(tracer, graph, info.name, sizes)
+        _declare(tracer, graph, info.name, inside)
     supported, refused = set(), {}
     for index, node in enumerate(graph.nodes):
         if index in view.candidates:
@@ -44,11 +44,11 @@ def capability(
                 supported.add(index)
                 continue
         for name in node.outputs:
-            _declare(tracer, graph, name, sizes)
+            _declare(tracer, graph, name, inside)
     leaving = _constants_for_others(graph, tracer, supported)
     if not leaving:
         return Capability(frozenset(supported), refused)
-    rest = capability(GraphView(graph, view.candidates - leaving.keys()), target, known)
+    rest = capability(GraphView(graph, view.candidates - leaving.keys()), target, inside)
     return Capability(rest.supported, {**rest.refused, **leaving})
 
 
@@ -102,51 +102,41 @@ def _value_problem(value: IrTensor | None, target: Target) -> str:
     return "" if value.size else "a tensor without elements"
 
 
-def _declare(tracer: GraphLowering, graph: Graph, name: str, samples: Mapping[str, int]) -> None:
+def _declare(tracer: GraphLowering, graph: Graph, name: str, inside: InsideShapes) -> None:
     """Make a value known that another EP, or the caller, gives.
 
-    A free dimension of an input stands for any size, so one is tried; one that is named
-    nowhere among the inputs depends on data, and each run might need a program of its own.
+    A free dimension of an input stands for any size, so one is tried, and so is one that follows
+    from them. A dimension that depends on data stays unknown: each run might need a program of
+    its own.
     """
     declared = graph.type_of(name) if name else None
-    if not isinstance(declared, TensorType) or declared.shape is None or name in tracer.values:
+    if not isinstance(declared, TensorType) or name in tracer.values:
         return
-    is_graph_input = any(info.name == name for info in graph.inputs)
-    sizes = [
-        _size(n, axis, samples, is_graph_input=is_graph_input)
-        for axis, n in enumerate(declared.shape)
-    ]
+    shape = _known_shape(declared, inside.sizes)
+    if shape is None:
+        shape = inside.find(name)
+    if shape is None and declared.shape is not None and name in {i.name for i in graph.inputs}:
+        sizes = (_size(dim, inside.sizes) for dim in declared.shape)
+        shape = tuple(sample_size(axis) if n is None else n for axis, n in enumerate(sizes))
+    if shape is not None:
+        tracer.values[name] = IrTensor(shape, numpy_dtype(declared.elem_type).name)
+
+
+def _known_shape(declared: TensorType, samples: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The declared shape, with a size for each named dimension; None if one stays unknown."""
+    sizes = [_size(dim, samples) for dim in declared.shape or ()]
     known = tuple(n for n in sizes if n is not None)
-    if len(known) == len(sizes):
-        tracer.values[name] = IrTensor(known, numpy_dtype(declared.elem_type).name)
+    return known if declared.shape is not None and len(known) == len(sizes) else None
 
 
-def _size(dim: Dim, axis: int, samples: Mapping[str, int], *, is_graph_input: bool) -> int | None:
-    if isinstance(dim, int) and dim >= 0:
-        return dim
-    if isinstance(dim, str) and dim in samples:
-        return samples[dim]
-    return _sample(axis) if is_graph_input else None
-
-
-def _sample(axis: int) -> int:
-    """A size on trial: a batch of more than one; rows, columns and words that halve often."""
-    return 2 if axis == 0 else 64
-
-
-def sample_sizes(graph: Graph) -> dict[str, int]:
-    """A size for each named dimension of the inputs."""
-    sizes: dict[str, int] = {}
-    for info in graph.inputs:
-        shape = info.type.shape if isinstance(info.type, TensorType) else None
-        for axis, dim in enumerate(shape or ()):
-            if isinstance(dim, str):
-                sizes.setdefault(dim, _sample(axis))
-    return sizes
+def _size(dim: Dim, samples: Mapping[str, int]) -> int | None:
+    if isinstance(dim, int):
+        return dim if dim >= 0 else None
+    return samples.get(dim) if dim is not None else None
 
 
 def _unknown(graph: Graph, name: str) -> str:
     declared = graph.type_of(name)
     if isinstance(declared, TensorType) and declared.shape is not None:
-        return f"'{name}' has free dimensions {list(declared.shape)}"
+        return f"the free dimensions {list(declared.shape)} of '{name}' may depend on data"
     return f"the shape of '{name}' is not known before the run"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ctx_formats.identity import HardwareIdentity
     from eps.opencl.cl.program import Program
+    from eps.opencl.compile.inside_shapes import InsideShapes
     from eps.opencl.compile.shapes import Shapes
     from eps.opencl.options import OpenCLOptions
     from eps.opencl.payload.format import ProgramPayload, ProgramVariant, StoredGraph
@@ -71,12 +72,15 @@ class Builder:
         self._target = target
         self._options = options
         self._sizes: list[dict[str, int]] = [{} for _ in options.reshape]
+        self._inside: InsideShapes | None = None
+        self._inside_sets: tuple[InsideShapes, ...] = ()
         self._identity = identity
 
-    def learn_sizes(self, graph: Graph) -> Mapping[str, int]:
+    def learn_sizes(self, graph: Graph) -> InsideShapes:
         """Note which sizes `reshape_input` gives the named dimensions of a whole model.
 
-        A partition in the middle of it has inputs with those names for dimensions.
+        A partition in the middle of it has inputs with those names for dimensions, or with
+        shapes that follow from them.
 
         Returns:
             The sizes of the first set of shapes, to try nodes with.
@@ -84,9 +88,16 @@ class Builder:
         Raises:
             InvalidArgument: A shape is not one that the input can have.
         """
+        from eps.opencl.compile.inside_shapes import InsideShapes  # noqa: PLC0415 - lazy: reload
+
         for known, shapes in zip(self._sizes, self._options.reshape, strict=True):
             known.update(sizes_of(graph, shapes))
-        return self._sizes[0] if self._sizes else {}
+        pairs = list(zip(self._sizes, self._options.reshape, strict=True))
+        sets = tuple(InsideShapes(graph, *pair, samples=False) for pair in pairs)
+        inside = InsideShapes(graph, *pairs[0]) if pairs else InsideShapes(graph)
+        if self._inside is None or not graph.is_body:
+            self._inside, self._inside_sets = inside, sets
+        return inside
 
     def expect_compile(self) -> None:
         """Have the driver's compiler ready by the time that `compile_fused` needs it."""
@@ -107,7 +118,7 @@ class Builder:
 
             self._require_whole(fused)
             make = self._shape_compiler(graph, fused.name, self._new_weights(), self._tune_target)
-            shape_sets = shapes_to_compile(fused, self._options, self._sizes)
+            shape_sets = shapes_to_compile(fused, self._options, self._inside_sets)
             partition = DynamicPartition(
                 graph,
                 fused.name,
@@ -136,7 +147,8 @@ class Builder:
         from eps.opencl.compile.capability import capability  # noqa: PLC0415 - lazy: reload
 
         graph = fused.graph
-        answer = capability(GraphView(graph, frozenset(range(len(graph.nodes)))), self._target)
+        nodes = frozenset(range(len(graph.nodes)))
+        answer = capability(GraphView(graph, nodes), self._target, self._inside)
         if answer.refused:
             reason = next(iter(answer.refused.values()))
             raise CompileRefused(fused.name, reason, answer.refused)
