@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctx_formats.temporary_files import temporary_folder
+from ort_lite.cli.compile_shapes import with_shapes
 from ort_lite.cli.device_choice import for_npu_platform
 from ort_lite.cli.device_lines import devices_of, summarize_compiled
 from ort_lite.cli.exit_codes import CommandError, ExitCode
@@ -54,6 +55,11 @@ if TYPE_CHECKING:
     "3720 Meteor Lake, 4000 Lunar Lake, 5010 Panther Lake.",
 )  # fmt: skip
 @click.option(
+    "--shapes", "shape_sets", multiple=True, metavar="INPUT=1x3x320x320,...",
+    help="Shapes to compile a model with free dimensions for, on OpenCL; others are compiled when "
+    "a run has them.",
+)  # fmt: skip
+@click.option(
     "--sign", "key", type=PATH, metavar="KEY",
     help="Sign the context model with this private key.",
 )  # fmt: skip
@@ -67,6 +73,7 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
     embed: bool,
     force: bool,
     platforms: str,
+    shape_sets: tuple[str, ...],
     key: Path | None,
     passphrase_file: Path | None,
     choice: SessionChoice,
@@ -79,6 +86,7 @@ def compile_model(  # noqa: PLR0913 - one parameter an option
     signing = signing_entries(key, passphrase_file)
     choice = dataclasses.replace(choice, config={**choice.config, **signing})
     _refuse_compiled(model, choice)
+    choice = with_shapes(choice, model, shape_sets)
     written = []
     for target, chosen in _targets(model, output, platforms, choice):
         context = _compile(model, target, chosen, embed=embed, replace=force)

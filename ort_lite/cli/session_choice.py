@@ -123,9 +123,13 @@ def session_choice(command: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
 
 
 def _choose_implied(device: str, others: Mapping[str, Any]) -> tuple[str, ...]:
-    """The execution provider whose options -O gives where -e is left out: OpenVINO has the NPUs."""
-    npu = device.lower().startswith("npu") or others.get("platforms")
-    return ("openvino",) if npu else ()
+    """The execution provider whose options -O gives where -e is left out.
+
+    OpenVINO has the NPUs, and OpenCL compiles for single shapes.
+    """
+    if device.lower().startswith("npu") or others.get("platforms"):
+        return ("openvino",)
+    return ("opencl",) if others.get("shape_sets") else ()
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import dataclass
 from eps.opencl.runtime.device_memory import CopyCounter
+from eps.opencl.runtime.lookups import Lookups
 from eps.opencl.runtime.partition import order_places
 from ort_lite.ep import CompiledPartition, EPFail, InvalidArgument, get_logger
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from ort_lite.ep import CopyCounts, DeviceMemory, Graph, MemoryUse, Place, Value
 
 log = get_logger(__name__)
+
+
+MOST_REMEMBERED = 64
+"""Shapes whose programs were given up, of which it is known."""
 
 
 @dataclass(slots=True)
@@ -87,6 +92,8 @@ class DynamicPartition(CompiledPartition):
         self._output_order = tuple(outs)
         self._changed = threading.Condition()
         self._programs: OrderedDict[Shapes, _Held] = OrderedDict()
+        self._given_up: OrderedDict[Shapes, None] = OrderedDict()
+        self._lookups = Lookups()
         self._in_making: set[Shapes] = set()
         self._released = False
         self._keeps_weights = True
@@ -100,7 +107,7 @@ class DynamicPartition(CompiledPartition):
     def run(self, inputs: Sequence[Value]) -> Sequence[Value]:
         """Compute the outputs; the first run with new shapes compiles."""
         shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
-        with self._program(shapes) as executable:
+        with self._program(shapes, in_run=True) as executable:
             results = executable.run([inputs[i] for i in self._taken])
         return [results[i] for i in self._output_order]
 
@@ -112,7 +119,7 @@ class DynamicPartition(CompiledPartition):
         """See SupportsBoundRuns."""
         shapes = self._in_graph_order([tuple(value.shape) for value in inputs])
         ordered = order_places(places, self._output_order)
-        with self._program(shapes) as executable:
+        with self._program(shapes, in_run=True) as executable:
             results = executable.run_bound([inputs[i] for i in self._taken], ordered)
         return [results[i] for i in self._output_order]
 
@@ -162,16 +169,17 @@ class DynamicPartition(CompiledPartition):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The shapes that there is a program for, and how the last one used computes."""
+        """Shapes with a program, what runs found, and how the last program computes."""
         with self._changed:
             kept = [
                 self._name_shapes(shapes) + (" (reloaded)" if shapes in self._reloaded else "")
                 for shapes in self._programs
             ]
             last = next(reversed(self._programs.values()), None)
+            lookups = self._lookups.notes()
         notes = f"{len(kept)} of at most {self._limit} programs: {'; '.join(kept) or 'none yet'}"
         how = last.executable.spec.notes if last is not None else ()
-        return (f"{notes}; other shapes are refused" if self.is_closed else notes, *how)
+        return (f"{notes}; other shapes are refused" if self.is_closed else notes, *lookups, *how)
 
     def forget_source(self) -> None:
         """Let go of the weights that programs have copies of; the graph's are for new shapes."""
@@ -180,8 +188,8 @@ class DynamicPartition(CompiledPartition):
             executable.forget_weights()
 
     @contextmanager
-    def _program(self, shapes: Shapes) -> Iterator[Executable]:
-        held = self._take_up(shapes)
+    def _program(self, shapes: Shapes, *, in_run: bool = False) -> Iterator[Executable]:
+        held = self._take_up(shapes, in_run=in_run)
         try:
             yield held.executable
         finally:
@@ -189,7 +197,7 @@ class DynamicPartition(CompiledPartition):
                 held.users -= 1
                 self._give_up()
 
-    def _take_up(self, shapes: Shapes) -> _Held:
+    def _take_up(self, shapes: Shapes, *, in_run: bool) -> _Held:
         """The program, with one user more; while one thread compiles, others run theirs."""
         self._require_known(shapes)
         with self._changed:
@@ -197,6 +205,8 @@ class DynamicPartition(CompiledPartition):
             if self._released:
                 raise EPFail(f"{self.name} is run after it was released")
             held = self._programs.get(shapes)
+            if in_run:
+                self._lookups.count(self._name_shapes(shapes), self._miss_of(shapes, held))
             if held is not None:
                 self._programs.move_to_end(shapes)
                 held.users += 1
@@ -221,6 +231,15 @@ class DynamicPartition(CompiledPartition):
         if is_new and self._callback is not None:
             self._callback(self)
         return held
+
+    def _miss_of(self, shapes: Shapes, held: _Held | None) -> str:
+        """Why a run has to wait for its program; "" if it is there."""
+        if held is not None:
+            return ""
+        if shapes in self._given_up:
+            again = "loaded" if shapes in self._stored else "compiled"
+            return f"{again} again, since max_variants is {self._limit}"
+        return "loaded from the payload" if shapes in self._stored else "compiled, new shapes"
 
     def note_stored(self, shapes: frozenset[Shapes]) -> None:
         """Take note of shapes whose programs `make` finds in the payload."""
@@ -275,6 +294,9 @@ class DynamicPartition(CompiledPartition):
                 break
             if not self._programs[shapes].users:
                 self._programs.pop(shapes).executable.release()
+                self._given_up[shapes] = None
+        while len(self._given_up) > MOST_REMEMBERED:
+            self._given_up.popitem(last=False)
 
     def release(self) -> None:
         """Give device memory back; what still runs goes when it is done."""

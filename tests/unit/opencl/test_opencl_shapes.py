@@ -82,6 +82,7 @@ def test_a_reload_builds_nothing_for_shapes_that_were_compiled_ahead(
         (part,) = session.explain().partitions
     assert part.notes == (
         "3 of at most 8 programs: x[1, 4] (reloaded); x[3, 4] (reloaded); x[5, 4]",
+        "2 of 3 runs found their program; not ready: x[5, 4] (compiled, new shapes)",
     )
 
 
@@ -97,7 +98,12 @@ def test_a_program_of_the_payload_that_was_given_up_is_loaded_again_not_built(
             session.run(None, rows(3))
         (part,) = session.explain().partitions
     assert built == []
-    assert part.notes == ("1 of at most 1 programs: x[3, 4] (reloaded)",)
+    again = "(loaded again, since max_variants is 1)"
+    assert part.notes == (
+        "1 of at most 1 programs: x[3, 4] (reloaded)",
+        "1 of 4 runs found their program; not ready: x[3, 4] (loaded from the payload); "
+        f"x[1, 4] {again}; x[3, 4] {again}",
+    )
 
 
 def test_free_dimension_overrides_compile_ahead_of_time(
