@@ -141,6 +141,7 @@ class ProgramSpec:
         fills: Ranges of the arena that do not start as zeros.
         entry: Whether the program's only kernel is `ENTRY`: its first argument says which of
             `functions` it calls, the others are for that.
+        rewritings: For `explain()`: operators that became several operations.
         port_uses: None where an earlier release made the payload: bound tensors are copied.
     """
 
@@ -155,6 +156,7 @@ class ProgramSpec:
     fills: tuple[ArenaFill, ...] = ()
     entry: bool = False
     port_uses: PortUses | None = None
+    rewritings: tuple[str, ...] = ()
 
     @property
     def stream_digests(self) -> frozenset[str]:
@@ -195,10 +197,11 @@ class ProgramSpec:
         integers = sum(call.kernel.startswith(INTEGER_LABEL) for call in self.calls)
         tiles = Counter(m[1] for call in self.calls if (m := _WINOGRAD.match(call.kernel)))
         summed = (f"products and convolutions of 8-bit integers: {integers}",) if integers else ()
-        return summed + tuple(
+        winograd = tuple(
             f"3x3 convolutions as Winograd's F({m}x{m}, 3x3): {count}"
             for m, count in sorted(tiles.items())
         )
+        return (*summed, *winograd, *self.rewritings)
 
     @property
     def checks(self) -> bool:

@@ -60,7 +60,8 @@ def compile_partition(
     Raises:
         Unsupported: With these shapes a node is not supported after all.
     """
-    schedule = schedule_partition(graph, shapes, target.custom)
+    lowered = lower_graph(graph, shapes, target.custom)
+    schedule = assign_layouts(fuse_pointwise(lowered))
     kernels = [kernel for step in schedule.steps for kernel in generate_kernels(step, target)]
     largest = max((b.size for kernel in kernels for b in kernel.operands), default=0)
     if largest > MAX_ELEMENTS:
@@ -85,6 +86,7 @@ def compile_partition(
         outputs=_outputs(graph, schedule, plan),
         fills=tuple(ArenaFill(ArenaSpan(at, size), value) for at, size, value in plan.fills),
         entry=entry,
+        rewritings=lowered.notes,
         port_uses=find_port_uses(kernels, schedule.inputs, schedule.outputs),
         tuned={
             k.problem: target.tuned[k.problem]

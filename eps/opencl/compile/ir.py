@@ -481,8 +481,13 @@ class Stretch:
 
 @dataclass(slots=True)
 class KernelGraph:
-    """Operations in an order in which they can run."""
+    """Operations in an order in which they can run.
+
+    Attributes:
+        notes: For `explain()`: operators that became several operations.
+    """
 
     inputs: tuple[IrTensor, ...]
     outputs: tuple[IrTensor, ...]
     ops: list[Op] = field(default_factory=list)
+    notes: tuple[str, ...] = ()

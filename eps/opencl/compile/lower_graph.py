@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ctx_formats.lean_dataclass import replace
 from ctx_formats.model_writer import model_bytes
 from ctx_formats.onnx_model import GraphDef, Model, TensorType, ValueInfo
 from eps.opencl.compile.element_types import C_TYPES
-from eps.opencl.compile.ir import IrTensor, KernelGraph, Op, Unsupported
+from eps.opencl.compile.ir import Alias, IrTensor, KernelGraph, Op, Pointwise, Unsupported
 from eps.opencl.compile.lower import LOWERINGS
 from eps.opencl.compile.lower.node import NodeView, constant
 from eps.opencl.compile.lower.quantised import dequantize_constant
@@ -31,7 +32,13 @@ MAX_FOLDED = 1 << 26
 
 
 class GraphLowering:
-    """Lowers nodes in order; `values` has a tensor for each name that is known so far."""
+    """Lowers nodes in order.
+
+    Attributes:
+        values: A tensor for each name that is known so far.
+        written_out: How many nodes of an operator became several operations, and which, apart
+            from elementwise ones and views.
+    """
 
     def __init__(self, graph: Graph, custom: CustomKernels | None = None) -> None:
         """Nothing is known but the graph's constants; `custom` are operators of the user's own."""
@@ -39,6 +46,7 @@ class GraphLowering:
         self._custom = custom
         self.values: dict[str, IrTensor] = {}
         self.ops: list[Op] = []
+        self.written_out: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
     def value(self, name: str) -> IrTensor | None:
         """The tensor of a name; None if it is not known."""
@@ -63,6 +71,9 @@ class GraphLowering:
         except Unsupported:
             del self.ops[before:]
             raise
+        kinds = [type(op) for op in self.ops[before:] if not isinstance(op, Alias | Pointwise)]
+        if len(kinds) > 1:
+            self.written_out[node.op_type, tuple(sorted(kind.__name__ for kind in kinds))] += 1
         for name, result in zip(node.outputs, results, strict=False):
             if name:
                 self.values[name] = result
@@ -135,7 +146,16 @@ def lower_graph(
     for info, tensor in zip(graph.outputs, outputs, strict=True):
         if tensor.dtype not in C_TYPES:
             raise Unsupported(f"'{info.name}' has element type {tensor.dtype}, which no kernel has")
-    return KernelGraph(tuple(inputs), outputs, tracer.ops)
+    return KernelGraph(tuple(inputs), outputs, tracer.ops, _describe(tracer.written_out))
+
+
+def _describe(written_out: Counter[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+    """One line for each operator and what its nodes became."""
+    lines = []
+    for (operator, kinds), count in sorted(written_out.items()):
+        parts = ", ".join(f"{kind} x{n * count}" for kind, n in Counter(kinds).items())
+        lines.append(f"{operator} x{count} written out as {parts}: no kernel of its own")
+    return tuple(lines)
 
 
 def input_dtype(graph: Graph, name: str) -> str:

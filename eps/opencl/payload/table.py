@@ -32,13 +32,17 @@ MAX_TASKS = (1 << 31) - 1
 MAX_GROUP = 1 << 16
 MAX_RANK = 64
 MAX_BYTES = 1 << 46
+MAX_NOTES = 256
+MAX_NOTE = 1 << 10
 
 
 def encode_spec(spec: ProgramSpec) -> dict[str, object]:
     """Everything of a spec but its source and weights."""
     uses = {} if spec.port_uses is None else {"uses": _encode_uses(spec.port_uses)}
+    rewritings = {"rewritings": list(spec.rewritings)} if spec.rewritings else {}
     return {
         **uses,
+        **rewritings,
         "options": spec.options,
         "arena": spec.arena,
         "entry": spec.entry,
@@ -104,9 +108,21 @@ def decode_spec(
         outputs=tuple(_decode_port(row, arena) for row in array(table.get("outputs"), "outputs")),
         fills=tuple(_decode_fill(row, arguments) for row in array(table.get("fills"), "fills")),
         entry=truth(table.get("entry"), "entry"),
+        rewritings=_decode_notes(table.get("rewritings", [])),
     )
     rows = table.get("uses")  # missing in payloads of releases that copied every input
     return spec if rows is None else replace(spec, port_uses=_decode_uses(rows, spec))
+
+
+def _decode_notes(rows: object) -> tuple[str, ...]:
+    notes = tuple(text(row, "rewritings") for row in array(rows, "rewritings"))
+    if len(notes) > MAX_NOTES or any(
+        len(note) > MAX_NOTE or not note.isprintable() for note in notes
+    ):
+        raise FormatError(
+            "rewritings", f"{len(notes)} lines", f"at most {MAX_NOTES} of {MAX_NOTE} characters"
+        )
+    return notes
 
 
 def _decode_uses(row: object, spec: ProgramSpec) -> PortUses:
