@@ -138,6 +138,8 @@ def test_multiples_of_a_stride_are_computed_from_one_parameter() -> None:
         "  float sums[%d];",
         "  float x[3], sums[%d];",
         "  float f[%d] __attribute__((aligned(64)));",
+        "  __private char rows[8 * %d + 4], more[2];",
+        "  float8 sums[3][%d];",
         "  #pragma unroll %d",
         "  __builtin_prefetch(p, 0, %d);",
         "  x = 300000000%d;",

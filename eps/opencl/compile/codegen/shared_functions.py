@@ -26,7 +26,7 @@ a literal for each element, which costs less than dividing by a variable."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _FIXED = re.compile(
     r"^\s*#.*$"  # pragmas
-    r"|^\s*(?:\w+ )+\w+(?:\[\d+\])+[ ;,].*$"  # sizes of arrays
+    r"|^\s*(?:\w+ )+\w+\[.*$"  # sizes of arrays
     r"|__(?:builtin|attribute)\w*\(.*$",  # arguments that have to be constants
     re.MULTILINE,
 )
