@@ -107,14 +107,17 @@ def write_contraction(
     code = Code()
     code.add("const int id = get_global_id(0);")
     size = 1 if target.groups is None else target.groups.size
-    if size == 1:
+    if size == 1 and sizes.batch == 1:
+        batch, panel, group = ["0"] * len(spec.batch), "panel", "group"
+        code.add(f"const int panel = id / {groups}, group = id % {groups};")
+    elif size == 1:
         *batch, panel, group = decode(code, "id", [*spec.batch, panels, groups], "b")
     else:
         code.add(f"if (id >= {outer * groups}) return;")
         *batch, group, panel = decode(code, "id", [*spec.batch, groups, panels], "b")
     y_index = len(finish.views) + 2
-    first = "0" if panels == 1 else f"min({panel} * {tile.channels}, {sizes.width - tile.channels})"
-    code.add(f"const int n0 = {first};")
+    last = max(sizes.width - tile.channels, 0)
+    code.add(f"const int n0 = min({panel} * {tile.channels}, {last});")
     code.add(f"__global const {pointee_type(spec.x[0])}* x = p0 + {_at(batch, spec.x)};")
     code.add(
         f"__global const {pointee_type(spec.w[0])}* w = p1 + {_weights_at(spec, batch, panel)};"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ctx_formats.lean_dataclass import replace
 from eps.opencl.compile.codegen.arithmetic import pack_panels
-from eps.opencl.compile.codegen.kernel import Code, Kernel, decode, finish_of, share
+from eps.opencl.compile.codegen.kernel import Code, Kernel, finish_of, share
 from eps.opencl.compile.codegen.tiling import choose_tiling, share_tiles
 from eps.opencl.compile.codegen.winograd_block import WinogradBlock
 from eps.opencl.compile.codegen.winograd_tiles import Tiles
@@ -162,13 +162,12 @@ class _Writer:
         views = self.finish.views
         block = replace(self._block(size, len(views) + 2), plane=self.tiles.plane(count))
         code.add("const int id = get_global_id(0);")
-        if heavy:
-            panel, number = decode(code, "id", [self._panels, blocks], "b")
-        else:
-            number, panel = decode(code, "id", [blocks, self._panels], "b")
-        self._write_block(code, block, number)
+        across, down = (blocks, 1) if heavy else (1, self._panels)
+        code.add(f"const int panel = id / {across} % {self._panels};")
+        code.add(f"const int block = id / {down} % {blocks};")
+        self._write_block(code, block, "block")
         code.add(f"__global const float* v = p0 + first * {self.tiles.depth};")
-        self._write_panel(code, block, panel)
+        self._write_panel(code, block, "panel")
         operands = (values, self.weights, *(view.buffer for view in views), self.y.buffer)
         return self._kernel(code, operands, blocks * self._panels)
 

@@ -136,7 +136,8 @@ def _write_pixel(code: Code, block: WinogradBlock, image: str, column: int, valu
     for view in (*finish.views, block.y):
         sn, sc, sh, sw = view.strides
         terms = [(image, sn), ("(r0 + i)", sh), ("c0", sw), ("(n0 + n)", sc)]
-        places.append((offset_of(terms, view.offset + column * sw), sc))
+        # Written out where it is 0, too: more convolutions share a function.
+        places.append((f"{offset_of(terms)} + {view.offset + column * sw}", sc))
     *outer, (at, step) = places
     loads = {
         i: load(f"p{finish.first + i - 1}", place, stride, vector)

@@ -1,7 +1,7 @@
 // Conv(Conv0.0, Conv0.1)
 //
 // launch 0: pointwise_d266c1f08225(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
-// launch 1: product3x1_24to16_2766fd09e72b(arena[0, +4608], weight 0, arena[4608, +1600]), 1 work-items in groups of 1
+// launch 1: product3x1_24to16_858befb28214(arena[0, +4608], weight 0, arena[4608, +1600]), 1 work-items in groups of 1
 // launch 2: pointwise_a15a39d7f7f7(arena[4608, +1600], arena[6272, +1600]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -24,17 +24,18 @@ __kernel void pointwise_d266c1f08225(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product3x1_24to16_2766fd09e72b(
+__kernel void product3x1_24to16_858befb28214(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 0);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + 0 * 1152;
+  __global const float* w = p1 + 0 + panel * 1152;
   __global float* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 5; t < min(0 * 5 + 5, 5); ++t) {
+  for (int t = group * 5; t < min(group * 5 + 5, 5); ++t) {
     const int r0 = min((t) * 1, 4), c0 = 0;
     __global const float* xt = x + r0 * 192 + c0 * 16;
     float8 a0_0 = 0.0f, a0_1 = 0.0f;

@@ -1,7 +1,7 @@
 // QLinearConv(QLinearConv0.0, QLinearConv0.1, QLinearConv0.2, QLinearConv0.3, QLinearConv0.4, QLinearConv0.5, QLinearConv0.6, QLinearConv0.7)
 //
 // launch 0: pointwise_33adeb0cbcbe(arena[384, +288], arena[0, +288]), 1 work-items in groups of 1
-// launch 1: integer_31a41daef3fc(arena[0, +288], weight 0, weight 1, arena[384, +256]), 1 work-items in groups of 1
+// launch 1: integer_15d3dc949a05(arena[0, +288], weight 0, weight 1, arena[384, +256]), 1 work-items in groups of 1
 // launch 2: pointwise_4e999f02b01b(arena[384, +256], arena[640, +256]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -24,20 +24,21 @@ __kernel void pointwise_33adeb0cbcbe(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void integer_31a41daef3fc(
+__kernel void integer_15d3dc949a05(
     __global const uchar* p0,
     __global const char* p1,
     __global const int* p2,
     __global uchar* p3)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 0);
   __global const uchar* x = p0 + 0;
-  __global const char* w = p1 + 0 + 0 * 1248;
+  __global const char* w = p1 + 0 + panel * 1248;
   __global uchar* y = p3 + 0 + n0 * 1;
   const int8 h1_0 = vload8(0, p2 + 0 + n0 * 1 + 0);
   const int8 h1_1 = vload8(0, p2 + 0 + n0 * 1 + 8);
-  for (int t = 0 * 4; t < min(0 * 4 + 4, 4); ++t) {
+  for (int t = group * 4; t < min(group * 4 + 4, 4); ++t) {
     const int r0 = min((t) * 1, 3), c0 = 0;
     __global const uchar* xt = x + r0 * 48 + c0 * 8;
     int8 a0_0 = vload8(0, (__global const int*)(w + 1152));

@@ -1,10 +1,10 @@
 // ConvTranspose(ConvTranspose0.0, ConvTranspose0.1)
 //
 // launch 0: pointwise_d266c1f08225(arena[4608, +4608], arena[0, +4608]), 1 work-items in groups of 1
-// launch 1: product1x1_8to4_fcbc7eb11074(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 2: product1x1_8to4_dbabdd0a2930(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 3: product1x1_8to4_6fe04443e134(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
-// launch 4: product1x1_8to4_5b708fee2cc4(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 1: product1x1_8to4_6d12fffa5d72(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 2: product1x1_8to4_2551329a8b1b(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 3: product1x1_8to4_0e79b46e3b26(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
+// launch 4: product1x1_8to4_cf6deb84340f(arena[0, +4608], weight 0, arena[4608, +9216]), 1 work-items in groups of 1
 // launch 5: pointwise_a25fda2c385f(arena[4608, +9216], arena[13824, +9216]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -27,17 +27,18 @@ __kernel void pointwise_d266c1f08225(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to4_fcbc7eb11074(
+__kernel void product1x1_8to4_6d12fffa5d72(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 4, 0);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + 0 * 32;
+  __global const float* w = p1 + 0 + panel * 32;
   __global float* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
+  for (int t = group * 12; t < min(group * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
     float4 a0_0 = 0.0f;
@@ -173,17 +174,18 @@ __kernel void product1x1_8to4_fcbc7eb11074(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to4_dbabdd0a2930(
+__kernel void product1x1_8to4_2551329a8b1b(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 4, 0);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + 0 * 32;
+  __global const float* w = p1 + 0 + panel * 32;
   __global float* y = p2 + 4 + n0 * 1;
-  for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
+  for (int t = group * 12; t < min(group * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
     float4 a0_0 = 0.0f;
@@ -319,17 +321,18 @@ __kernel void product1x1_8to4_dbabdd0a2930(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to4_6fe04443e134(
+__kernel void product1x1_8to4_0e79b46e3b26(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 4, 0);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + 0 * 32;
+  __global const float* w = p1 + 0 + panel * 32;
   __global float* y = p2 + 96 + n0 * 1;
-  for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
+  for (int t = group * 12; t < min(group * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
     float4 a0_0 = 0.0f;
@@ -465,17 +468,18 @@ __kernel void product1x1_8to4_6fe04443e134(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to4_5b708fee2cc4(
+__kernel void product1x1_8to4_cf6deb84340f(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 4, 0);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + 0 * 32;
+  __global const float* w = p1 + 0 + panel * 32;
   __global float* y = p2 + 100 + n0 * 1;
-  for (int t = 0 * 12; t < min(0 * 12 + 12, 12); ++t) {
+  for (int t = group * 12; t < min(group * 12 + 12, 12); ++t) {
     const int r0 = min((t) * 1, 11), c0 = 0;
     __global const float* xt = x + r0 * 96 + c0 * 8;
     float4 a0_0 = 0.0f;

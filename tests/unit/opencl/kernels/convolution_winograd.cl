@@ -2,7 +2,7 @@
 //
 // launch 0: pointwise_74f271d20890(arena[173056, +147456], arena[0, +173056]), 4 work-items in groups of 1
 // launch 1: convolution_6c8296db82cc(arena[0, +173056], arena[173056, +334080]), 1 work-items in groups of 1
-// launch 2: winograd4_f344d832548d(arena[173056, +334080], weight 0, arena[507136, +147456]), 8 work-items in groups of 1
+// launch 2: winograd4_e93102859bf2(arena[173056, +334080], weight 0, arena[507136, +147456]), 8 work-items in groups of 1
 // launch 3: pointwise_3b5b315764b3(arena[507136, +147456], arena[173056, +147456]), 4 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -86,21 +86,21 @@ __kernel void convolution_6c8296db82cc(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void winograd4_f344d832548d(
+__kernel void winograd4_e93102859bf2(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int b1 = id % 2;
-  const int b0 = (id) / 2;
-  const int first = min(b1 * 18, 30);
+  const int panel = id / 2 % 4;
+  const int block = id / 1 % 2;
+  const int first = min(block * 18, 30);
   const int count = min(18, 36 - first);
   float products[10368];
   __global const float* v = p0 + first * 64;
-  const int n0 = min(b0 * 16, 48);
+  const int n0 = min(panel * 16, 48);
   for (int p = 0; p < 36; ++p) {
-    __global const float* w = p1 + (b0 * 36 + p) * 1024;
+    __global const float* w = p1 + (panel * 36 + p) * 1024;
     for (int s = 0; s * 6 < count; ++s) {
       const int s0 = min(s * 6, count - 6);
       __global const float* xp = v + p * 2320 + s0 * 64;
@@ -247,7 +247,7 @@ __kernel void winograd4_f344d832548d(
         const float8 y1 = yd1 * 0.625f + yd3 * 1.5f;
         const float8 y2 = ys1 * 0.390625f + ys3 * 2.25f;
         const float8 y3 = rows[i * 6 + 5] + yd1 * 0.24414062f + yd3 * 3.375f;
-        vstore8(y0, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n));
+        vstore8(y0, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 0);
         vstore8(y1, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 64);
         vstore8(y2, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 128);
         vstore8(y3, 0, p2 + (r0 + i) * 1536 + c0 * 64 + (n0 + n) + 192);

@@ -1,22 +1,22 @@
 // GRU(GRU0.0, GRU0.1, GRU0.2)
 //
-// launch 0: product1x1_8to48_1f04ff5e32c1(arena[1920, +320], weight 0, arena[0, +1920]), 3 work-items in groups of 1
+// launch 0: product1x1_8to48_1cb926f0cc25(arena[1920, +320], weight 0, arena[0, +1920]), 3 work-items in groups of 1
 // launch 1: pointwise_ccab50ea08d2(arena[0, +1920], weight 1, arena[1920, +1920]), 1 work-items in groups of 1
 // launch 2: recurrence_a04cc735e917(arena[1920, +1920], weight 2, weight 3, weight 4, arena[0, +768]), 2 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to48_1f04ff5e32c1(
+__kernel void product1x1_8to48_1cb926f0cc25(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int b0 = id;
-  const int n0 = min(b0 * 16, 32);
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 32);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + b0 * 128;
+  __global const float* w = p1 + 0 + panel * 128;
   __global float* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 2; t < min(0 * 2 + 2, 2); ++t) {
+  for (int t = group * 2; t < min(group * 2 + 2, 2); ++t) {
     const int r0 = 0, c0 = min((t) * 5, 5);
     __global const float* xt = x + r0 * 0 + c0 * 8;
     float8 a0_0 = 0.0f, a0_1 = 0.0f;

@@ -1,22 +1,22 @@
 // LSTM(LSTM0.0, LSTM0.1, LSTM0.2)
 //
-// launch 0: product1x1_8to64_01712d2233f4(arena[2560, +320], weight 0, arena[0, +2560]), 4 work-items in groups of 1
+// launch 0: product1x1_8to64_558e0114b2c7(arena[2560, +320], weight 0, arena[0, +2560]), 4 work-items in groups of 1
 // launch 1: pointwise_6a308d05c8e3(arena[0, +2560], weight 1, arena[2560, +2560]), 1 work-items in groups of 1
 // launch 2: recurrence_e3b37883ee5e(arena[2560, +2560], weight 2, weight 2, arena[0, +896]), 2 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_8to64_01712d2233f4(
+__kernel void product1x1_8to64_558e0114b2c7(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int b0 = id;
-  const int n0 = min(b0 * 16, 48);
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 48);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + b0 * 128;
+  __global const float* w = p1 + 0 + panel * 128;
   __global float* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 2; t < min(0 * 2 + 2, 2); ++t) {
+  for (int t = group * 2; t < min(group * 2 + 2, 2); ++t) {
     const int r0 = 0, c0 = min((t) * 5, 5);
     __global const float* xt = x + r0 * 0 + c0 * 8;
     float8 a0_0 = 0.0f, a0_1 = 0.0f;

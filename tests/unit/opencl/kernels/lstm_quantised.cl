@@ -5,7 +5,7 @@
 // launch 2: pointwise_11e06f8e43cb(arena[384, +4], arena[512, +4], arena[5120, +4]), 1 work-items in groups of 1
 // launch 3: pointwise_cf828e80e081(arena[384, +4], arena[5120, +4], arena[5248, +1]), 1 work-items in groups of 1
 // launch 4: pointwise_069b84aace4c(arena[0, +320], arena[5120, +4], arena[5248, +1], arena[2560, +80]), 1 work-items in groups of 1
-// launch 5: integer_2065c3668911(arena[2560, +80], weight 0, arena[0, +2560]), 4 work-items in groups of 1
+// launch 5: integer_8cd4c68d9e21(arena[2560, +80], weight 0, arena[0, +2560]), 4 work-items in groups of 1
 // launch 6: pointwise_b438015c0850(arena[5120, +4], weight 1, arena[0, +2560], arena[5248, +1], weight 2, arena[2560, +2560]), 1 work-items in groups of 1
 // launch 7: quantisedlstm_f02dbb7ed7da(arena[2560, +2560], weight 3, weight 4, weight 1, arena[0, +896]), 1 work-items in groups of 1
 
@@ -159,18 +159,18 @@ __kernel void pointwise_069b84aace4c(
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void integer_2065c3668911(
+__kernel void integer_8cd4c68d9e21(
     __global const uchar* p0,
     __global const char* p1,
     __global int* p2)
 {
   const int id = get_global_id(0);
-  const int b0 = id;
-  const int n0 = min(b0 * 16, 48);
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 48);
   __global const uchar* x = p0 + 0;
-  __global const char* w = p1 + 0 + b0 * 224;
+  __global const char* w = p1 + 0 + panel * 224;
   __global int* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 3; t < min(0 * 3 + 3, 3); ++t) {
+  for (int t = group * 3; t < min(group * 3 + 3, 3); ++t) {
     const int r0 = 0, c0 = min((t) * 4, 6);
     __global const uchar* xt = x + r0 * 0 + c0 * 8;
     int8 a0_0 = vload8(0, (__global const int*)(w + 128));

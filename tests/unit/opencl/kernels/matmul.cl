@@ -1,20 +1,20 @@
 // MatMul(MatMul0.0, MatMul0.1)
 //
-// launch 0: product1x1_48to32_c2c2bc35b70c(arena[0, +12288], weight 0, arena[12288, +8192]), 2 work-items in groups of 1
+// launch 0: product1x1_48to32_4a66529e73fe(arena[0, +12288], weight 0, arena[12288, +8192]), 2 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void product1x1_48to32_c2c2bc35b70c(
+__kernel void product1x1_48to32_4a66529e73fe(
     __global const float* p0,
     __global const float* p1,
     __global float* p2)
 {
   const int id = get_global_id(0);
-  const int b0 = id;
-  const int n0 = min(b0 * 16, 16);
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 16, 16);
   __global const float* x = p0 + 0;
-  __global const float* w = p1 + 0 + b0 * 768;
+  __global const float* w = p1 + 0 + panel * 768;
   __global float* y = p2 + 0 + n0 * 1;
-  for (int t = 0 * 11; t < min(0 * 11 + 11, 11); ++t) {
+  for (int t = group * 11; t < min(group * 11 + 11, 11); ++t) {
     const int r0 = 0, c0 = min((t) * 6, 58);
     __global const float* xt = x + r0 * 0 + c0 * 48;
     float8 a0_0 = 0.0f, a0_1 = 0.0f;

@@ -1,21 +1,22 @@
 // MatMulInteger(MatMulInteger0.0, MatMulInteger0.1, MatMulInteger0.2)
 //
-// launch 0: integer_709e4ed85401(arena[256, +96], weight 0, weight 1, arena[0, +192]), 1 work-items in groups of 1
+// launch 0: integer_e4196513f3a8(arena[256, +96], weight 0, weight 1, arena[0, +192]), 1 work-items in groups of 1
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void integer_709e4ed85401(
+__kernel void integer_e4196513f3a8(
     __global const uchar* p0,
     __global const char* p1,
     __global const int* p2,
     __global int* p3)
 {
   const int id = get_global_id(0);
-  const int n0 = 0;
+  const int panel = id / 1, group = id % 1;
+  const int n0 = min(panel * 8, 0);
   __global const uchar* x = p0 + 0;
-  __global const char* w = p1 + 0 + 0 * 192;
+  __global const char* w = p1 + 0 + panel * 192;
   __global int* y = p3 + 0 + n0 * 1;
   const int8 h1_0 = vload8(0, p2 + 0 + n0 * 1 + 0);
-  for (int t = 0 * 1; t < min(0 * 1 + 1, 1); ++t) {
+  for (int t = group * 1; t < min(group * 1 + 1, 1); ++t) {
     const int r0 = 0, c0 = 0;
     __global const uchar* xt = x + r0 * 0 + c0 * 16;
     int8 a0_0 = vload8(0, (__global const int*)(w + 128));
