@@ -73,7 +73,7 @@ def parse_shape_sets(texts: Sequence[str]) -> list[ShapeSet]:
                 "input; list one shape, or as many"
             )
     return [
-        {name: found[min(index, len(found) - 1)] for name, found in shapes.items()}
+        {name: each[min(index, len(each) - 1)] for name, each in shapes.items()}
         for index in range(most)
     ]
 

@@ -40,7 +40,7 @@ def shapes_to_compile(
         sizes = {**of_model.sizes, **sizes_of(graph, declared)}
         shapes = bind_shapes(graph, declared, sizes)
         if shapes is None:
-            shapes = bind_shapes(graph, {**_found_inside(graph, of_model), **declared}, sizes)
+            shapes = bind_shapes(graph, {**_shapes_inside(graph, of_model), **declared}, sizes)
         if shapes is not None:
             shape_sets.append(tuple(shapes.values()))
             continue
@@ -52,9 +52,9 @@ def shapes_to_compile(
     return shape_sets
 
 
-def _found_inside(graph: Graph, inside: InsideShapes) -> dict[str, Shape]:
-    found = {info.name: inside.find(info.name) for info in graph.inputs}
-    return {name: shape for name, shape in found.items() if shape is not None}
+def _shapes_inside(graph: Graph, inside: InsideShapes) -> dict[str, Shape]:
+    shapes = {info.name: inside.find(info.name) for info in graph.inputs}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def prepare(
