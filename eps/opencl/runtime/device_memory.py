@@ -163,11 +163,13 @@ class DeviceWeights:
         with self._lock:
             return sum({id(block): block.size for block in self._blocks.values()}.values())
 
-    def missing_bytes(self, weights: Sequence[Weight]) -> int:
+    def missing_bytes(
+        self, weights: Sequence[Weight], stream_digests: Collection[str] = frozenset()
+    ) -> int:
         """Bytes that `hold` would allocate for these weights."""
         with self._lock:
             missing = {w.digest: w for w in weights if w.digest not in self._blocks}
-        copied = [w for w in missing.values() if not (self._mapped and self._can_map(w))]
+        copied = [w for w in missing.values() if not self._reads_in_place(w, stream_digests)]
         return sum(map(self._aligned_size, copied))
 
     def wait_for_uploads(self) -> None:
@@ -206,8 +208,8 @@ class DeviceWeights:
         lent: list[Weight] = []
         copied: list[Weight] = []
         for weight in weights:
-            in_place = self._mapped or (self._maps_streams and weight.digest in stream_digests)
-            (lent if in_place and self._can_map(weight) else copied).append(weight)
+            in_place = self._reads_in_place(weight, stream_digests)
+            (lent if in_place else copied).append(weight)
         with opencl_errors(f"placing {sum(w.data.nbytes for w in weights)} bytes of weights"):
             made = [self._map(weight) for weight in lent]
             return [*made, *(self._upload(part) for part in self._split_by_size(copied))]
@@ -230,6 +232,10 @@ class DeviceWeights:
     def _aligned_size(self, weight: Weight) -> int:
         """Bytes from the start of a weight to where the next may start."""
         return -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
+
+    def _reads_in_place(self, weight: Weight, stream_digests: Collection[str]) -> bool:
+        wanted = self._mapped or (self._maps_streams and weight.digest in stream_digests)
+        return wanted and self._can_map(weight)
 
     def _can_map(self, weight: Weight) -> bool:
         address = np.frombuffer(weight.data, np.uint8).ctypes.data

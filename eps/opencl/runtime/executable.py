@@ -170,7 +170,8 @@ class Executable:
         self.copies = access.copies
         self._bound: BoundPorts | None = None
         self._parts: dict[ArenaSpan, Buffer] = {}
-        require_room(context, weights.missing_bytes(spec.weights), spec.arena)
+        missing = weights.missing_bytes(spec.weights, spec.stream_digests)
+        require_room(context, missing, spec.arena)
         held = weights.hold(spec.weights, spec.stream_digests)
         with ExitStack() as undo:
             undo.callback(weights.drop, spec.weights)

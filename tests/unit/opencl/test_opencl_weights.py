@@ -235,6 +235,7 @@ def test_weights_that_are_read_in_order_stay_where_they_are(device: str) -> None
     streamed, other = Weight("a", data[:size]), Weight("b", data[size:])
     alignment = describe_target(found).alignment
     held = DeviceWeights(context, alignment, mapped=False, maps_streams=True)
+    assert held.missing_bytes([streamed, other], {"a"}) == size
     buffers = held.hold([streamed, other], {"a"})
     held.wait_for_uploads()
     data[:] = bytes([7]) * len(data)
