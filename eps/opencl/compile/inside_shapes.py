@@ -8,6 +8,7 @@ Shapes that depend on data, such as that of NonZero, stay unknown.
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 from ctx_formats.onnx_model import TensorType
@@ -25,7 +26,11 @@ log = get_logger(__name__)
 
 
 class InsideShapes:
-    """Shapes of the values of a model; inferred when the first is asked for."""
+    """Shapes of the values of a model; inferred when the first is asked for.
+
+    The graph is not kept alive, because that would keep its weights in memory after the session
+    is made; it is alive while partitions are chosen and compiled.
+    """
 
     def __init__(
         self,
@@ -43,7 +48,7 @@ class InsideShapes:
             inputs: Shapes by input name.
             samples: Whether other dimensions of inputs have a size on trial; else they stay free.
         """
-        self._graph = graph if graph is not None and not graph.is_body else None
+        self._graph = weakref.ref(graph) if graph is not None and not graph.is_body else None
         self._inputs = inputs or {}
         self.sizes: Mapping[str, int] = dict(sizes or {})
         self._samples = samples
@@ -53,10 +58,11 @@ class InsideShapes:
 
     def find(self, name: str) -> Shape | None:
         """The shape of a value; None where it does not follow from those of the inputs."""
-        if self._graph is None:
-            return None
         if self._shapes is None:
-            self._shapes = self._infer(self._graph)
+            graph = self._graph() if self._graph is not None else None
+            if graph is None:
+                return None
+            self._shapes = self._infer(graph)
         return self._shapes.get(name)
 
     def _infer(self, graph: Graph) -> Mapping[str, Shape]:
