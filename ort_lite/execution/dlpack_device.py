@@ -115,8 +115,8 @@ def _dtype_of(tensor: DLTensor, *, is_bool: bool) -> np.dtype[Any]:
     kind = kinds.get(tensor.code)
     if kind is None or tensor.lanes != 1 or tensor.bits not in (8, 16, 32, 64, 128):
         raise BindingError(
-            f"DLPack type code {tensor.code} of {tensor.bits} bits and {tensor.lanes} lanes is no "
-            "element type of ONNX"
+            f"DLPack type code {tensor.code} of {tensor.bits} bits and {tensor.lanes} lanes is not "
+            "an element type of ONNX"
         )
     return np.dtype(f"{kind}{tensor.bits // 8}")
 

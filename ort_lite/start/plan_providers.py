@@ -30,7 +30,7 @@ class ProviderPlan:
     """The execution providers of a session that a model needs.
 
     Attributes:
-        opened: Requests of those to be opened besides the first and the default one.
+        opened: Requests of those to be opened, without the first and the default one.
         choice: All names, and why the others are not opened; None where all are.
     """
 
