@@ -234,8 +234,8 @@ class DeviceWeights:
         return -(-max(weight.data.nbytes, 1) // self._alignment) * self._alignment
 
     def _reads_in_place(self, weight: Weight, stream_digests: Collection[str]) -> bool:
-        wanted = self._mapped or (self._maps_streams and weight.digest in stream_digests)
-        return wanted and self._can_map(weight)
+        mapped = self._mapped or (self._maps_streams and weight.digest in stream_digests)
+        return mapped and self._can_map(weight)
 
     def _can_map(self, weight: Weight) -> bool:
         address = np.frombuffer(weight.data, np.uint8).ctypes.data
