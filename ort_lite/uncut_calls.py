@@ -54,8 +54,12 @@ class UncutCalls:
             self._depths[me] = depth - 1
 
     def end(self) -> None:
-        """Let no thread begin a call, and wait for those that have."""
+        """Let no thread begin a call, and wait for those of other threads that have.
+
+        A signal handler that raises where `__exit__` begins leaves this thread's own call behind.
+        """
         self._ending = True
+        self._depths.pop(get_ident(), None)
         until = monotonic() + PATIENCE
         while self._depths and monotonic() < until:
             sleep(POLL)

@@ -16,6 +16,7 @@ import numpy as np
 from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk.c_api import DATA_TYPES
 from eps.openvino.sdk.libraries import EXTENSION
+from eps.openvino.sdk.signal_stack import KeptSignalStack
 from eps.openvino.sdk_errors import PROPERTY_ERRORS
 from ort_lite.ep import Port, Ports, load_extension, uncut
 
@@ -50,12 +51,14 @@ class BindingRuntime:
 
     def available_devices(self) -> Sequence[str]:
         """See Runtime."""
-        return list(self._core.available_devices)
+        with KeptSignalStack():
+            return list(self._core.available_devices)
 
     def property(self, device: str, key: str) -> str | None:
         """See Runtime."""
         try:
-            return str(self._core.get_property(device, key))
+            with KeptSignalStack():
+                return str(self._core.get_property(device, key))
         except PROPERTY_ERRORS:
             return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ctx_formats.onnx_model import DataType
 from eps.openvino.sdk import c_api
+from eps.openvino.sdk.signal_stack import KeptSignalStack
 from eps.openvino.sdk_errors import SDK_ERRORS
 from ort_lite.ep import Port, Ports
 
@@ -45,7 +46,8 @@ class CRuntime:
     def available_devices(self) -> Sequence[str]:
         """See Runtime."""
         devices = c_api.Devices()
-        self._api.ov_core_get_available_devices(self._core, devices)
+        with KeptSignalStack():
+            self._api.ov_core_get_available_devices(self._core, devices)
         try:
             return [bytes(devices.names[i]).decode() for i in range(devices.size)]
         finally:
@@ -54,9 +56,10 @@ class CRuntime:
     def property(self, device: str, key: str) -> str | None:
         """See Runtime."""
         try:
-            return self._api.text(
-                self._api.ov_core_get_property, self._core, device.encode(), key.encode()
-            )
+            with KeptSignalStack():
+                return self._api.text(
+                    self._api.ov_core_get_property, self._core, device.encode(), key.encode()
+                )
         except SDK_ERRORS:
             return None
 

@@ -117,6 +117,7 @@ def _prepare_cpu(options: Mapping[str, str]) -> None:
     here; opening the device reports them.
     """
     from eps.openvino.sdk.c_api import VERSIONS, core_with, open_library  # noqa: PLC0415 - lazy: reload
+    from eps.openvino.sdk.signal_stack import KeptSignalStack  # noqa: PLC0415 - lazy: reload
 
     library = c_library()
     if library is None:
@@ -126,7 +127,8 @@ def _prepare_cpu(options: Mapping[str, str]) -> None:
         api = open_library(library)
         if api.version().startswith(VERSIONS):
             core = core_with(api, "CPU", config)
-            api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
+            with KeptSignalStack():
+                api.text(api.ov_core_get_property, core, b"CPU", b"FULL_DEVICE_NAME")
             read = api.ov_core_read_model_from_memory_buffer
             api.create(read, core, SMALL_IR, len(SMALL_IR), None, free=api.ov_model_free)
     except (OSError, InvalidArgument, *SDK_ERRORS):

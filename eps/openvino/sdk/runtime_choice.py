@@ -38,6 +38,7 @@ class Sdk:
         self._released = False
         # Properties of the user's are set on a Core, and one without the device has no contexts.
         own = options.load_config or options.npu_platform
+        self._device = options.device
         self._shares_core = not own and options.device.startswith(("GPU", "NPU"))
         self._runtime: Runtime = _through_c_api(options) or self.binding()
 
@@ -71,14 +72,18 @@ class Sdk:
         self._require_open()
         if self._core is None:
             try:
-                from eps.openvino.sdk.binding import ov  # noqa: PLC0415 - lazy: reload
+                from eps.openvino.sdk.binding import BindingRuntime, ov  # noqa: PLC0415 - lazy: reload
             except ImportError as exc:  # a library that it needs is missing or of another system
                 raise EPFail(f"the openvino package cannot be loaded: {exc}") from exc
 
             from ort_lite.ep import uncut  # noqa: PLC0415 - lazy: reload
 
             with openvino_errors("starting"), uncut:
-                self._core = self._shared_core() if self._shares_core else ov.Core()
+                core = self._shared_core() if self._shares_core else ov.Core()
+                if not self._device.startswith(("GPU", "NPU")):
+                    # Loads the plug-in with the signal stack kept; a compile would not keep it.
+                    BindingRuntime(core).property("CPU", "FULL_DEVICE_NAME")
+            self._core = core
         return self._core
 
     @staticmethod
