@@ -146,8 +146,7 @@ def _absence_error(name: str, target: str, exc: OSError) -> FormatError:
     return FormatError(
         "path",
         f"{name!r} {why} (looked for {target})",
-        "a file next to the model: copy it there, set ep.context_file_path to the model's "
-        "original path, or compile the model again",
+        "a file next to the model",
         reason=Reason.MISSING_PAYLOAD,
     )
 

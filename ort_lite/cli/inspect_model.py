@@ -44,7 +44,9 @@ SHOWN_CHARACTERS = 100
 def inspect(model: Path, *, device: str, as_json: bool) -> ExitCode:
     """Show MODEL's inputs, outputs and operators, and each EPContext node with its payload.
 
-    Needs no SDK and no device. Does not verify the digests of payloads: use `ort-lite check`.
+    Needs no SDK and no device, and works without the files of weights that MODEL names: each is
+    listed, with its problem if a session would refuse it. Does not verify the digests of payloads:
+    use `ort-lite check`.
     """
     from ort_lite.cli.model_facts import read_facts
 
@@ -88,6 +90,11 @@ def _lines(facts: ModelFacts) -> Iterator[str]:
         + (f", and {more} more operators" if more > 0 else "")
     )
     yield f"  weights     {facts.weights}, {size_text(facts.weight_bytes)}"
+    for file in facts.weight_files:
+        size = "" if file.file_bytes is None else f", {size_text(file.file_bytes)}"
+        yield f"  weight file {file.location}{size}"
+        if file.problem:
+            yield from wrapped_lines("  problem     ", file.problem)
     for key, value in facts.metadata.items():
         yield f"  metadata    {key}: {_shorten(value)}"
     for context in facts.contexts:

@@ -11,7 +11,6 @@ from ctx_formats.copied_file import open_file
 from ctx_formats.ep_context import EpContextNode
 from ctx_formats.errors import FormatError
 from ctx_formats.notes import read_notes
-from ctx_formats.onnx_model import ExternalData
 from ctx_formats.safe_path import resolve_payload
 from ctx_formats.tensor_size import tensor_bytes
 from ort_lite.context.nodes import is_context_node
@@ -61,12 +60,28 @@ class ContextFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WeightFile:
+    """A file of external data that a model names.
+
+    Attributes:
+        location: Path relative to the model's folder, as the model has it.
+        file_bytes: Size of the file; None if it cannot be opened.
+        problem: Why a session refuses the model for this file; "" if the file has all weights.
+    """
+
+    location: str
+    file_bytes: int | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """A model file.
 
     Attributes:
         nodes: Operators, those in bodies included, and how often each is there.
         weight_bytes: Of all initializers, external ones included.
+        weight_files: Files of external data, by location; empty if the model has none.
     """
 
     path: str
@@ -79,17 +94,19 @@ class ModelFacts:
     nodes: Mapping[str, int]
     weights: int
     weight_bytes: int
+    weight_files: Sequence[WeightFile]
     metadata: Mapping[str, str]
     contexts: Sequence[ContextFacts]
 
 
 def read_facts(path: Path) -> ModelFacts:
-    """The facts of a model file.
+    """The facts of a model file; weights in other files are not read.
 
     Raises:
-        OrtLiteError: The model itself cannot be read; a bad payload is only reported.
+        OrtLiteError: The model itself cannot be read; a bad payload and a bad or absent file of
+            weights are only reported.
     """
-    loaded = load(path, SessionOptions())
+    loaded = load(path, SessionOptions(), with_weights=False)
     try:
         return _facts(loaded, path)
     finally:
@@ -111,6 +128,7 @@ def _facts(loaded: LoadedModel, path: Path) -> ModelFacts:
         nodes=dict(nodes.most_common()),
         weights=len(graph.initializers),
         weight_bytes=_weight_bytes(graph),
+        weight_files=_weight_files(loaded),
         metadata=dict(model.metadata_props),
         contexts=[_context(node, path) for node in contexts],
     )
@@ -120,12 +138,19 @@ def _operator(node: Node) -> str:
     return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
 
 
+def _weight_files(loaded: LoadedModel) -> list[WeightFile]:
+    problems = loaded.external.find_problems(loaded.model.graph)
+    sizes = {location: len(file) for location, file in loaded.external.files()}
+    return [
+        WeightFile(location=location, file_bytes=sizes.get(location), problem=problems[location])
+        for location in sorted(problems)
+    ]
+
+
 def _weight_bytes(graph: GraphDef) -> int:
     total = 0
     for tensor in graph.initializers.values():
-        if isinstance(tensor.data, ExternalData):
-            total += tensor.data.length or 0
-        elif isinstance(tensor.data, tuple):
+        if isinstance(tensor.data, tuple):
             total += sum(map(len, tensor.data))
         else:
             total += tensor_bytes(tensor.data_type, tensor.dims)

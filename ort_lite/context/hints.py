@@ -11,21 +11,31 @@ if TYPE_CHECKING:
     from ctx_formats.errors import FormatError
     from ctx_formats.identity import HardwareIdentity
 
-UNKNOWN_MODEL = "<the original model>"
 _MAX_NAME = 255
+_SUFFIX = "ExecutionProvider"
 
 
-def recompile_hint(onnx_model_filename: str) -> str:
-    """The command that compiles a model again.
+def recompile_hint(onnx_model_filename: str, *, provider: str = "", option: str = "") -> str:
+    """How to compile a model again; ends with a command that can be pasted, if its name is known.
 
     Args:
         onnx_model_filename: As an EPContext node records it; "" for none. It is not trusted: a
             name that could hide in a terminal or pass for an option is left out.
+        provider: Full name of the execution provider that `option` is for.
+        option: Provider option as "key=value" that the compile needs; "" for none.
     """
     name = onnx_model_filename
     shown = name and name.isprintable() and len(name) <= _MAX_NAME and not name.startswith("-")
-    model = quote_argument(name) if shown else UNKNOWN_MODEL
-    return f"compile the model again on this machine: ort-lite compile {model}"
+    needs = f" with provider option {option}" if option else ""
+    if not shown:
+        return (
+            "compile the original ONNX model again on this machine"
+            f"{needs} (this file does not record its name; see ort-lite compile --help)"
+        )
+    command = f"ort-lite compile {quote_argument(name)}"
+    if option:
+        command += f" -e {provider.removesuffix(_SUFFIX).lower()} -O {quote_argument(option)}"
+    return f"compile the model again on this machine{needs}: {command}"
 
 
 def quote_argument(text: str) -> str:
@@ -67,7 +77,7 @@ def refusal_of(
 
         hint = MEND
     return InvalidGraph(
-        f"{exc} (reason: {exc.reason}). To fix this: {hint}.",
+        f"{exc} (reason: {exc.reason}). To fix this: {hint}",
         reason=exc.reason,
         recorded=recorded,
         hint=hint,

@@ -352,7 +352,7 @@ def _call_import(
         reason = known.reason or Reason.VENDOR_REJECTED
         hint = known.hint or recompile_hint(node.onnx_model_filename)
         shown = "" if "(reason: " in known.message else f" (reason: {reason})"
-        mend = "" if hint in known.message else f" To fix this: {hint}."
+        mend = "" if hint in known.message else f" To fix this: {hint}"
         raise InvalidGraph(
             f"EPContext node '{node.name}': {known.message}{shown}{mend}",
             reason=reason,

@@ -45,10 +45,10 @@ def require_fit(
         raise refusal_of(seal, node.onnx_model_filename, recorded=checked.recorded)
     missing = _missing_option(ep, checked)
     if missing:
-        hint = f"{recompile_hint(node.onnx_model_filename)} with provider option {missing}"
+        hint = recompile_hint(node.onnx_model_filename, provider=node.source, option=missing)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the session has provider option {missing}, and the "
-            f"payload was made without it (reason: {Reason.OPTIONS}). To fix this: {hint}.",
+            f"payload was made without it (reason: {Reason.OPTIONS}). To fix this: {hint}",
             reason=Reason.OPTIONS,
             recorded=checked.recorded,
             present=getattr(ep, "identity", None),
@@ -58,7 +58,7 @@ def require_fit(
         hint = recompile_hint(node.onnx_model_filename)
         raise InvalidGraph(
             f"EPContext node '{node.name}': the payload refers to shared weights, and this "
-            f"{node.source} does not support them (reason: {Reason.FORMAT}). To fix this: {hint}.",
+            f"{node.source} does not support them (reason: {Reason.FORMAT}). To fix this: {hint}",
             reason=Reason.FORMAT,
             recorded=checked.recorded,
             hint=hint,
@@ -93,7 +93,7 @@ def require_identity(
         hint = f"{verdict.hint}, or {again}" if verdict.hint else again
         raise InvalidGraph(
             f"EPContext node '{node.name}' was compiled for something else: {verdict.message} "
-            f"(reason: {verdict.reason}). To fix this: {hint}.",
+            f"(reason: {verdict.reason}). To fix this: {hint}",
             reason=verdict.reason or Reason.VENDOR_REJECTED,
             recorded=recorded,
             present=getattr(ep, "identity", None),

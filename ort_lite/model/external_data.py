@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from ort_lite.trust.verification import Proof
 
 
+REMEDY = (
+    ": copy it there, or name its folder with session.model_external_initializers_file_folder_path"
+)
+"""End of the error on a file of weights that is absent."""
+
+
 class ExternalFiles:
     """The data files of one model, each opened once; `close` closes them.
 
@@ -81,6 +87,27 @@ class ExternalFiles:
         if self._proof is not None:
             self._require_proven(self._proof, spans)
         return _each_external(graph, self._attach)
+
+    def find_problems(self, graph: GraphDef) -> dict[str, str]:
+        """Problem of each data file that `graph` names, by location; reads no weights.
+
+        "" for a file that has the bytes of all its tensors; otherwise the error that `attach`
+        raises for the first tensor that lacks them.
+        """
+        problems: dict[str, str] = {}
+
+        def note(tensor: Tensor) -> Tensor:
+            location = _place(tensor).location
+            if not problems.get(location):
+                try:
+                    self._note(tensor, {})
+                    problems[location] = ""
+                except Fail as exc:
+                    problems[location] = exc.message
+            return tensor
+
+        _each_external(graph, note)
+        return problems
 
     def files(self) -> Iterator[tuple[str, ExternalFile]]:
         """Locations and files in use, in the order of their names."""
@@ -182,7 +209,8 @@ class ExternalFiles:
                 # ONNX Runtime's words for a path that must not be read, which people match on.
                 unsafe = exc.reason == Reason.UNSAFE_PATH
                 said = "External data path validation failed. " if unsafe else ""
-                raise Fail(f"{said}External data of initializer '{tensor}': {exc}") from exc
+                remedy = REMEDY if exc.reason == Reason.MISSING_PAYLOAD else ""
+                raise Fail(f"{said}External data of initializer '{tensor}': {exc}{remedy}") from exc
             self._files[location] = file
         return len(file)
 

@@ -126,7 +126,7 @@ class LoadedModel:
             self.mapped.close()
 
 
-def load(source: object, options: SessionOptions) -> LoadedModel:
+def load(source: object, options: SessionOptions, *, with_weights: bool = True) -> LoadedModel:
     """Read and decode a model.
 
     Files that others write to meanwhile are read again, up to ATTEMPTS times.
@@ -135,6 +135,8 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
         source: A path, or the bytes (bytes, bytearray, memoryview) of a ModelProto or of a model
             in the ORT format.
         options: For the folder of external data, and the keys of those who may have signed it.
+        with_weights: Whether files of external data are read; otherwise the tensors in them keep
+            their ExternalData, and the files may be absent.
 
     Raises:
         InvalidGraph: Reason untrusted; options ask for a signature, and none is right.
@@ -156,11 +158,12 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
             data = memoryview(source)
             if not isinstance(source, bytes) and not _stays_in_place(data, options):
                 data = memoryview(bytes(source))
-            place = _Place(None, os.curdir, is_ort=_is_ort_bytes(data, options))
+            is_ort = _is_ort_bytes(data, options)
+            place = _Place(None, os.curdir, is_ort=is_ort, with_weights=with_weights)
             return _load(ModelBytes(data), place, options)
         for _ in range(ATTEMPTS):
             try:
-                return _read(path, options)
+                return _read(path, options, with_weights=with_weights)
             except FileChangedError as exc:
                 change = exc
     except MemoryError as exc:
@@ -168,7 +171,7 @@ def load(source: object, options: SessionOptions) -> LoadedModel:
     raise _changed_error(path, change)
 
 
-def _read(path: str, options: SessionOptions) -> LoadedModel:
+def _read(path: str, options: SessionOptions, *, with_weights: bool) -> LoadedModel:
     """One try at reading a model, whose files are one version of it.
 
     Raises:
@@ -179,7 +182,7 @@ def _read(path: str, options: SessionOptions) -> LoadedModel:
     folder = os.path.realpath(folder or os.curdir)
     is_ort = _is_ort_path(path, options)
     with _open_file(path, os.path.join(folder, name)) as file, ExitStack() as undo:
-        place = _Place(path, folder, stamp=file.stamp, is_ort=is_ort)
+        place = _Place(path, folder, stamp=file.stamp, is_ort=is_ort, with_weights=with_weights)
         if is_ort:
             data, mapped = _read_ort(file, options)
             if mapped is not None:
@@ -206,6 +209,7 @@ class _Place:
         folder: The file's, without symlinks.
         stamp: Of the file.
         is_ort: Whether it is in the ORT format.
+        with_weights: Whether files of external data are read.
         mapped: The file, if it is mapped.
     """
 
@@ -213,6 +217,7 @@ class _Place:
     folder: str
     stamp: FileStamp | None = None
     is_ort: bool = False
+    with_weights: bool = True
     mapped: MappedFile | CopiedFile | None = None
 
 
@@ -238,7 +243,7 @@ def _load(data: ModelBytes, place: _Place, options: SessionOptions) -> LoadedMod
             *(folder, path, in_memory, named, proof), mapped=options.flag(MAP_WEIGHTS)
         )
         undo.callback(external.close)
-        model = replace(model, graph=external.attach(graph))
+        model = replace(model, graph=external.attach(graph) if place.with_weights else graph)
         undo.pop_all()
     return LoadedModel(
         model=model,

@@ -182,7 +182,7 @@ def _crash_error(suspect: Suspect, problem: str) -> InvalidGraph:
     hint = recompile_hint(suspect.node.onnx_model_filename)
     return InvalidGraph(
         f"EPContext node '{suspect.node.name}': a child process that imported the payload "
-        f"{problem} (reason: {Reason.VENDOR_CRASHED}). To fix this: {hint}.",
+        f"{problem} (reason: {Reason.VENDOR_CRASHED}). To fix this: {hint}",
         reason=Reason.VENDOR_CRASHED,
         recorded=suspect.notes.identity if suspect.notes else None,
         present=suspect.present,

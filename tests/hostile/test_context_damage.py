@@ -197,15 +197,18 @@ def test_the_error_names_both_sides_and_the_way_out(made: ContextModel) -> None:
     assert "ort-lite compile" in str(error)
 
 
+UNNAMED = "(this file does not record its name; see ort-lite compile --help)"
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
         ("m.onnx", "ort-lite compile m.onnx"),
         ("my model.onnx", 'ort-lite compile "my model.onnx"'),
-        ("", "ort-lite compile <the original model>"),
-        ("-o", "ort-lite compile <the original model>"),
-        ("m\x1b[31m.onnx", "ort-lite compile <the original model>"),
-        ("m" * 300, "ort-lite compile <the original model>"),
+        ("", UNNAMED),
+        ("-o", UNNAMED),
+        ("m\x1b[31m.onnx", UNNAMED),
+        ("m" * 300, UNNAMED),
     ],
     ids=["recorded", "quoted", "none", "option", "control", "long"],
 )
@@ -215,6 +218,7 @@ def test_the_way_out_names_the_original_model(made: ContextModel, name: str, tol
     made.edit(set_attribute("ep_sdk_version", "2024.1.0"))
     error = refusal(made, "sdk_version")
     assert error.hint.endswith(told)
+    assert str(error).endswith(told), "nothing follows a command, so that it can be pasted"
     assert "\x1b" not in str(error)
     (verdict,) = ort.check_compatibility(made.path)
     assert verdict.hint == error.hint

@@ -202,6 +202,7 @@ def test_a_context_without_the_option_is_refused_where_the_session_has_it(tmp_pa
     with pytest.raises(ort.InvalidGraph, match="ieee_semantics=true, and the payload") as caught:
         ort.InferenceSession(path, providers=[(OPENVINO, ON)])
     assert caught.value.reason == "options"
+    assert "compile the original ONNX model again" in caught.value.hint  # from memory: no name
     assert "with provider option ieee_semantics=true" in caught.value.hint
     (verdict,) = ort.check_compatibility(path, providers=[(OPENVINO, ON)])
     assert verdict.reason == "options"

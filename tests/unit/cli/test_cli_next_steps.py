@@ -14,7 +14,9 @@ from PIL import Image
 from unit.cli.conftest import write_dense
 from unit.cli.test_cli_inputs import write_mean_of_image
 
+from ort_lite import InferenceSession
 from ort_lite.cli.exit_codes import ExitCode
+from ort_lite.status import Fail
 
 COMMANDS = ("inspect", "check", "compile", "run", "bench", "explain")
 
@@ -182,18 +184,59 @@ def test_help_that_cannot_be_written_is_one_line(arguments: list[str]) -> None:
     assert done.stderr == "error: cannot write the result to stdout: No space left on device\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "inspect"])
 def test_missing_weights_are_named_with_where_they_belong(
     invoke, tmp_path: Path, command: str
 ) -> None:
-    path = write_dense(tmp_path / "m.onnx")
-    kept = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
-    onnx.save_model(onnx.load(path), path, **kept)
+    path = write_dense_with_data(tmp_path)
     (tmp_path / "m.data").unlink()
     result = invoke(command, path)
     assert result.code == ExitCode.COMPILE_FAILED
     assert f"'m.data' is not there (looked for {tmp_path / 'm.data'})" in result.err
     assert "Hint: copy or download that file, too, next to the model." in result.err
+
+
+def write_dense_with_data(folder: Path) -> Path:
+    path = write_dense(folder / "m.onnx")
+    kept = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
+    onnx.save_model(onnx.load(path), path, **kept)
+    return path
+
+
+def test_inspect_shows_a_model_without_its_weights_and_says_that_they_are_missing(
+    invoke, tmp_path: Path
+) -> None:
+    path = write_dense_with_data(tmp_path)
+    before = invoke("inspect", path, "--json").json
+    (tmp_path / "m.data").unlink()
+    result = invoke("inspect", path)
+    assert result.code == ExitCode.OK
+    words = " ".join(result.out.split())
+    assert "nodes 3: MatMul x1, Add x1, Relu x1 weights 2, 32 B weight file m.data problem" in words
+    assert "'m.data' is not there" in words
+    after = invoke("inspect", path, "--json").json
+    (complete,) = before.pop("weight_files")
+    (missing,) = after.pop("weight_files")
+    assert before == after
+    assert (complete["file_bytes"], complete["problem"]) == (32, "")
+    assert missing["file_bytes"] is None
+
+
+@pytest.mark.parametrize("location", ["m.data", "gone.data", "../m.data", "/etc/passwd", "C:x"])
+def test_inspect_reports_what_a_session_says_of_a_weight_file(
+    invoke, tmp_path: Path, location: str
+) -> None:
+    path = write_dense_with_data(tmp_path)
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        tensor.external_data[0].value = location
+    path.write_bytes(model.SerializeToString())
+    (tmp_path / "m.data").write_bytes(b"short")
+    (file,) = invoke("inspect", path, "--json").json["weight_files"]
+    with pytest.raises(Fail) as refused:
+        InferenceSession(path)
+    assert file["location"] == location
+    assert file["problem"] == refused.value.message
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_a_name_without_a_file_tells_where_it_was_looked_for(
     ) as found:
         resolve_payload(tmp_path, name)
     assert found.value.reason is Reason.MISSING_PAYLOAD
-    assert "copy it there" in str(found.value)
+    assert found.value.expected == "a file next to the model"
 
 
 @pytest.mark.parametrize(
