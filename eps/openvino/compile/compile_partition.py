@@ -80,7 +80,7 @@ def _compile(
     known: KnownShapes,
 ) -> CompiledPartition:
     graph, name = fused.graph, fused.name
-    rewritten = rewrite_partition(graph, ieee=options.ieee)
+    rewritten = rewrite_partition(graph, ieee=options.ieee, kind=options.kind)
     with read_model(core, graph, rewritten) as model:
         fix_shapes(model, graph, options, known)
         if options.needs_static_shapes and any(p.partial_shape.is_dynamic for p in model.inputs):
@@ -119,7 +119,9 @@ def _find_refused(
     def refusal(indices: Sequence[int]) -> str:
         part = graph.extract(list(indices), "part")
         try:
-            with read_model(core, part, rewrite_partition(part, ieee=options.ieee)) as model:
+            with read_model(
+                core, part, rewrite_partition(part, ieee=options.ieee, kind=options.kind)
+            ) as model:
                 fix_shapes(model, part, options, known)
                 core.compile_model(model, options.device, compile_config(options))
         except ConversionError:  # without its neighbours a part may lack types

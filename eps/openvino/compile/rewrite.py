@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 QUANTIZATION = "DynamicQuantizeLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
+CONVOLUTION = "Conv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,15 @@ class Rewritten:
     notes: tuple[str, ...] = ()
 
 
-def rewrite_partition(graph: Graph, *, ieee: bool = False) -> Rewritten:
+def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Rewritten:
     """Write out what OpenVINO does not compute as ONNX has it; with `ieee` NaN and infinities stay.
+
+    Convolutions that its CPU plug-in computes slowly are written in another form.
 
     Args:
         graph: The partition.
         ieee: Whether the provider option `ieee_semantics` is set.
+        kind: Of device, such as "CPU"; empty for what is only converted.
     """
     definition, quotients = graph.definition, frozenset[str]()
     notes: list[str] = []
@@ -57,6 +61,12 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False) -> Rewritten:
         written = write_out_attention(definition, graph)
         notes += describe_rewriting(definition, written, "OpenVINO's own gives wrong numbers")
         definition = written
+    if kind == "CPU" and any(node.op_type == CONVOLUTION for node in graph.nodes):
+        from eps.openvino.compile.narrow_convolutions import drop_widths  # noqa: PLC0415 - lazy: rare
+
+        written = drop_widths(definition, graph)
+        notes += describe_narrowing(definition, written)
+        definition = written
     return Rewritten(definition, quotients, tuple(notes))
 
 
@@ -72,6 +82,13 @@ def describe_rewriting(before: GraphDef, after: GraphDef, reason: str) -> list[s
     if not come:
         return []
     return [f"{_count(gone)} written out as {_count(come)}: {reason}"]
+
+
+def describe_narrowing(before: GraphDef, after: GraphDef) -> list[str]:
+    """One line with the number of convolutions that have one axis less; none for none."""
+    outputs = {node.outputs for node in before.nodes}
+    count = sum(n.op_type == CONVOLUTION and n.outputs not in outputs for n in after.nodes)
+    return [f"Conv x{count} over inputs of width 1 computed without that axis"] if count else []
 
 
 def _count(operators: Counter[str]) -> str:

@@ -70,7 +70,9 @@ def weightless_blob(
         restore the constants exactly.
     """
     try:
-        with read_model(core, graph, rewrite_partition(graph, ieee=options.ieee)) as model:
+        with read_model(
+            core, graph, rewrite_partition(graph, ieee=options.ieee, kind=options.kind)
+        ) as model:
             fix_shapes(model, graph, options, KnownShapes())
             # Folds what the plug-in would fold later. Accepts only the package's Model.
             apply_moc_transformations(openvino.Model(model), cf=True)

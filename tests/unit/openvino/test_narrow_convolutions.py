@@ -1,0 +1,93 @@
+"""Convolutions over inputs of width 1 lose that axis, and keep their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import ort_lite as ort
+
+OPENVINO = "OpenVINOExecutionProvider"
+NARROW = "Conv x1 over inputs of width 1 computed without that axis"
+
+
+def convolution(
+    x: tuple[object, ...] = (1, 64, 64, 1),
+    w: tuple[int, ...] = (128, 64, 5, 1),
+    *,
+    bias: bool = True,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """Relu of a Conv of x."""
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(rng.standard_normal(w).astype(np.float32), "w")]
+    if bias:
+        weights.append(numpy_helper.from_array(rng.random(w[0], np.float32), "b"))
+    inputs = ["x", *(value.name for value in weights)]
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", inputs, ["c"], **attributes),
+            helper.make_node("Relu", ["c"], ["y"]),
+        ],
+        "narrow",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(x))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def check(proto: onnx.ModelProto, shape: tuple[int, ...]) -> list[str]:
+    """Notes about rewritings, once the answer is onnx.reference's."""
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    with ort.InferenceSession(proto.SerializeToString(), providers=[OPENVINO]) as session:
+        (y,) = session.run(None, {"x": x})
+        (part,) = session.explain().partitions
+    assert part.ep == OPENVINO
+    assert y.shape == expected.shape
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    return list(part.notes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"pads": [3, 0, 1, 0]},
+        {"strides": [2, 1]},
+        {"strides": [2, 3], "pads": [2, 0, 2, 0]},
+        {"dilations": [3, 2], "kernel_shape": [5, 1]},
+        {"auto_pad": "SAME_UPPER", "strides": [2, 1]},
+        {"auto_pad": "VALID"},
+    ],
+    ids=str,
+)
+def test_answers_are_those_of_the_specification(attributes: dict[str, Any]) -> None:
+    assert NARROW in check(convolution(**attributes), (1, 64, 64, 1))
+
+
+def test_the_height_and_the_batch_may_be_free() -> None:
+    proto = convolution(("n", 128, "h", 1), (96, 128, 5, 1), bias=False)
+    assert NARROW in check(proto, (2, 128, 40, 1))
+
+
+@pytest.mark.parametrize(
+    ("proto", "shape"),
+    [
+        (convolution((1, 64, 64, 2)), (1, 64, 64, 2)),
+        (convolution((1, 64, 64, "w")), (1, 64, 64, 1)),
+        (convolution(w=(128, 64, 5, 3), pads=[0, 1, 0, 1]), (1, 64, 64, 1)),
+        (convolution(strides=[1, 2], pads=[0, 1, 0, 0]), (1, 64, 64, 1)),
+        (convolution((1, 64, 64, 1), (128, 8, 5, 1), group=8), (1, 64, 64, 1)),
+        (convolution((1, 4, 8, 1), (4, 4, 3, 1)), (1, 4, 8, 1)),
+    ],
+    ids=["width 2", "free width", "wide filter", "padding alone", "groups", "small"],
+)
+def test_others_stay_as_they_are(proto: onnx.ModelProto, shape: tuple[int, ...]) -> None:
+    assert NARROW not in check(proto, shape)
