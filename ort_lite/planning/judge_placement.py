@@ -12,7 +12,7 @@ from ctx_formats.lean_dataclass import dataclass, replace
 from ort_lite.ep.interface import GraphView
 from ort_lite.planning.expected_runs import expected_runs
 from ort_lite.planning.left_nodes import list_left_nodes
-from ort_lite.planning.node_work import estimate_work, is_free, value_bytes
+from ort_lite.planning.node_work import estimate_work, find_folded, is_free, value_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class Judge:
             return {}
         movable = self.home.get_capability(GraphView(graph, frozenset(nodes))).supported
         movable -= frozenset(declined)
-        scale = _Scale(graph, costs, at_home)
+        scale = _Scale(graph, costs, at_home, find_folded(graph))
         left: dict[int, str] = {}
         for group in groups:
             left |= self._judge_partition(scale, group, movable)
@@ -108,7 +108,8 @@ def may_pay(
         at_home: Of the default EP.
         runs: How often the graph runs in one run of the session.
     """
-    work = [estimate_work(graph, node) for node in range(len(graph.nodes))]
+    folded = find_folded(graph)
+    work = [estimate_work(graph, node) for node in range(len(graph.nodes)) if node not in folded]
     saved = sum(max(0.0, one.microseconds(at_home) - one.microseconds(costs)) for one in work)
     share = costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
     if saved > costs.launch + share + costs.crossing:
@@ -144,14 +145,19 @@ class _Balance:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Weighs nodes of one graph on two execution providers."""
+    """Weighs nodes of one graph on two execution providers.
+
+    Attributes:
+        folded: Nodes of the graph that no run computes.
+    """
 
     graph: Graph
     costs: PlacementCosts
     at_home: PlacementCosts
+    folded: frozenset[int]
 
     def balance(self, nodes: Sequence[int]) -> _Balance:
-        work = [estimate_work(self.graph, node) for node in nodes]
+        work = [estimate_work(self.graph, node) for node in nodes if node not in self.folded]
         crossing = sum(self._crossing(name) for name in _border(self.graph, nodes))
         here = sum(one.microseconds(self.at_home) for one in work)
         there = sum(one.microseconds(self.costs) for one in work)
@@ -159,7 +165,8 @@ class _Scale:
 
     def fixed_cost(self, nodes: Sequence[int], runs: float) -> float:
         """Launch of a partition, and a run's share of its compile."""
-        free = any(estimate_work(self.graph, node).free for node in nodes)
+        running = (node for node in nodes if node not in self.folded)
+        free = any(estimate_work(self.graph, node).free for node in running)
         share = self.costs.compile / RUNS_PER_COMPILE / max(runs, LEAST_RUNS)
         return (self.costs.launch + share) * (self.costs.free_factor if free else 1)
 

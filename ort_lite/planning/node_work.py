@@ -14,6 +14,7 @@ from ctx_formats.errors import FormatError
 from ctx_formats.lean_dataclass import dataclass, replace
 from ctx_formats.onnx_model import TensorType
 from ctx_formats.tensor_size import element_bits
+from ort_lite.transforms.subexpressions import NONDETERMINISTIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,6 +103,19 @@ def estimate_work(graph: Graph, index: int) -> NodeWork:
         products, unfolded = special(graph, index, out)
         return replace(work, products=products, unfolded=unfolded)
     return replace(work, math=out) if node.op_type in _MATH else work
+
+
+def find_folded(graph: Graph) -> frozenset[int]:
+    """Nodes whose results are constants: execution providers compute them when they compile."""
+    folded: set[int] = set()
+    constants: set[str] = set()
+    for index, node in enumerate(graph.nodes):
+        if node.op_type in NONDETERMINISTIC or graph.bodies(index):
+            continue
+        if all(not n or n in constants or graph.constant(n) is not None for n in node.inputs):
+            folded.add(index)
+            constants.update(node.outputs)
+    return frozenset(folded)
 
 
 def is_free(graph: Graph, name: str) -> bool:

@@ -131,6 +131,24 @@ def test_partitions_are_judged_one_by_one() -> None:
     assert owners == ["Fast", "Home", "Home", "Home", "Fast"]
 
 
+def test_nodes_of_constants_save_nothing_since_no_run_computes_them() -> None:
+    kept = 40
+    nodes = [helper.make_node("Abs", ["x"], ["a"])]
+    nodes += [helper.make_node("Neg", [f"w{i}"], [f"w{i + 1}"]) for i in range(kept)]
+    nodes += [helper.make_node("MatMul", ["a", f"w{kept}"], ["y"])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xy"]
+    weight = helper.make_tensor("w0", TensorProto.FLOAT, [4, 4], [1.0] * 16)
+    graph = helper.make_graph(nodes, "constants", ends[:1], ends[1:], [weight])
+    opset = helper.make_opsetid("", 17)
+    model = helper.make_model(graph, ir_version=8, opset_imports=[opset]).SerializeToString()
+    assert divided(resolved(model), accelerated="Neg MatMul") == ["Home"] * len(nodes)
+    nodes[1].input[0] = "a"  # now every run computes them
+    model = helper.make_model(
+        helper.make_graph(nodes, "values", ends[:1], ends[1:]), ir_version=8, opset_imports=[opset]
+    ).SerializeToString()
+    assert divided(resolved(model), accelerated="Neg MatMul") == ["Home"] + ["Fast"] * (kept + 1)
+
+
 def test_a_graph_that_is_one_partition_is_never_divided() -> None:
     assert divided(chain("Neg"), accelerated="Neg") == ["Fast"]
 
