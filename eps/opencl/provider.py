@@ -126,7 +126,7 @@ class OpenCLExecutionProvider(ExecutionProvider):
 
         context = self._require_builder().access.context
         total = context.device.global_mem_size
-        return DeviceFigures(live=context.live_bytes, peak=context.peak_bytes, total=total)
+        return DeviceFigures(live=context.allocated.live, peak=context.allocated.peak, total=total)
 
     def placement_costs(self) -> PlacementCosts:
         """Those of the device."""

@@ -139,6 +139,7 @@ class OpenVINOMemory(DeviceMemory):
             self._context = core.get_default_context(device)
         sizes = [self._read_size(core, device, key) for key in properties]
         self._total, self._largest = sizes[0], sizes[-1]
+        self._counting = Lock()
         self._copies = dict.fromkeys(field_names(CopyCounts), 0)
         self._process = os.getpid()
 
@@ -179,9 +180,9 @@ class OpenVINOMemory(DeviceMemory):
                 f"{what} needs {size} bytes in one piece, and the {self._kind} allows "
                 f"{self._largest}: use a smaller shape, or keep it in host memory"
             )
-        if self._total and size + self.live_bytes > self._total:
+        if self._total and size + self.tensors.live > self._total:
             raise BindingError(
-                f"{what} needs {size} bytes, and {self.live_bytes} of the {self._total} "
+                f"{what} needs {size} bytes, and {self.tensors.live} of the {self._total} "
                 f"bytes of the {self._kind} hold other tensors: release some, or use a smaller "
                 "shape"
             )
@@ -237,7 +238,7 @@ class OpenVINOTensor(DeviceTensor):
     def own(self, handle: Any) -> None:  # noqa: ANN401 - an SDK object
         """Take over a tensor of the extension."""
         self._handle = handle
-        self.memory.note_bytes(self.nbytes)
+        self.memory.tensors.add(self.nbytes)
 
     @property
     def handle(self) -> Any:  # noqa: ANN401 - an SDK object
@@ -305,7 +306,7 @@ class OpenVINOTensor(DeviceTensor):
         handle, self._handle = self._handle, None
         self._released = True
         if handle is not None:
-            self.memory.note_bytes(-self.nbytes)
+            self.memory.tensors.add(-self.nbytes)
 
     def __del__(self) -> None:
         """Give the memory back."""

@@ -120,6 +120,7 @@ _HOMES = {
         "kernel",
     ),
     "ort_lite.ep.memory_use": (
+        "ByteCounter",
         "DeviceFigures",
         "MemoryUse",
         "SupportsDeviceFigures",
@@ -236,6 +237,7 @@ if TYPE_CHECKING:
     from ort_lite.ep.kernels import SupportsKernels as SupportsKernels
     from ort_lite.ep.kernels import attribute_value as attribute_value
     from ort_lite.ep.kernels import kernel as kernel
+    from ort_lite.ep.memory_use import ByteCounter as ByteCounter
     from ort_lite.ep.memory_use import DeviceFigures as DeviceFigures
     from ort_lite.ep.memory_use import MemoryUse as MemoryUse
     from ort_lite.ep.memory_use import SupportsDeviceFigures as SupportsDeviceFigures

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass
+from ort_lite.ep.memory_use import ByteCounter
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
@@ -157,22 +157,14 @@ class DeviceMemory(ABC):
 
     Attributes:
         place: Its names and numbers.
-        live_bytes: Size of the tensors that are there.
-        peak_bytes: The most that they had at once.
+        tensors: Size of the tensors that are there.
     """
 
     place: MemoryPlace
 
     def __init__(self) -> None:
         """Nothing is allocated yet."""
-        self.live_bytes = self.peak_bytes = 0
-        self._counting = Lock()
-
-    def note_bytes(self, change: int) -> None:
-        """Take note of memory that a tensor takes, or gives back where it is negative."""
-        with self._counting:
-            self.live_bytes += change
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        self.tensors = ByteCounter()
 
     @abstractmethod
     def copy_counts(self) -> CopyCounts:

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from ctx_formats.lean_dataclass import dataclass
+
+
+class ByteCounter:
+    """Bytes of memory that are allocated in one place; several threads may count.
+
+    Attributes:
+        live: Allocated now.
+        peak: The most that were allocated at once.
+    """
+
+    __slots__ = ("_lock", "live", "peak")
+
+    def __init__(self) -> None:
+        """Nothing is allocated yet."""
+        self.live = self.peak = 0
+        self._lock = Lock()
+
+    def add(self, change: int) -> None:
+        """Count memory that is allocated, or given back where the number is negative."""
+        with self._lock:
+            self.live += change
+            self.peak = max(self.peak, self.live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

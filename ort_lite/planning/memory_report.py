@@ -106,7 +106,7 @@ def _report(ep: ExecutionProvider, partitions: Sequence[Partition]) -> DeviceMem
     uses = [one.memory_use() for one in compiled if isinstance(one, SupportsMemoryReport)]
     known = len(uses) == len(compiled)
     memory = getattr(ep, "memory", None)
-    bound, most_bound = (0, 0) if memory is None else (memory.live_bytes, memory.peak_bytes)
+    bound, most_bound = (0, 0) if memory is None else (memory.tensors.live, memory.tensors.peak)
     peak = _sum(use.peak for use in uses) if known else None
     figures = ep.device_figures() if isinstance(ep, SupportsDeviceFigures) else None
     notes = list(dict.fromkeys(use.note for use in uses if use.note))

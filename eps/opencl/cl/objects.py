@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_uint64, c_void_p
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from eps.opencl.cl.c_api import Region, create
@@ -16,7 +15,7 @@ from eps.opencl.cl.constants import (
     CL_QUEUE_PROFILING_ENABLE,
 )
 from eps.opencl.cl.loader import api
-from ort_lite.ep import Owned
+from ort_lite.ep import ByteCounter, Owned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,11 +29,10 @@ class Context(Owned):
     """An OpenCL context of one device.
 
     Attributes:
-        live_bytes: Size of the buffers that are counted, see `Buffer.count_in`.
-        peak_bytes: The most that they had at once.
+        allocated: Size of the buffers that are counted, see `Buffer.count_in`.
     """
 
-    __slots__ = ("__weakref__", "_counting", "device", "live_bytes", "peak_bytes")
+    __slots__ = ("__weakref__", "allocated", "device")
 
     def __init__(self, device: Device) -> None:
         """Open the device.
@@ -58,14 +56,7 @@ class Context(Owned):
 
     def _begin(self, device: Device) -> None:
         self.device = device
-        self.live_bytes = self.peak_bytes = 0
-        self._counting = Lock()
-
-    def note_bytes(self, change: int) -> None:
-        """Take note of memory that is allocated, or given back where the number is negative."""
-        with self._counting:
-            self.live_bytes += change
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        self.allocated = ByteCounter()
 
 
 class Buffer(Owned):
@@ -76,7 +67,7 @@ class Buffer(Owned):
     def count_in(self, context: Context, size: int) -> Buffer:
         """Count its bytes as memory of the context until it is released; the buffer itself."""
         self._counted = context, size
-        context.note_bytes(size)
+        context.allocated.add(size)
         return self
 
     def release(self) -> None:
@@ -84,7 +75,7 @@ class Buffer(Owned):
         if hasattr(self, "_counted"):
             context, size = self._counted
             del self._counted
-            context.note_bytes(-size)
+            context.allocated.add(-size)
         super().release()
 
     @classmethod

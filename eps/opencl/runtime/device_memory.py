@@ -80,7 +80,7 @@ def require_room(context: Context, weights: int, arena: int) -> None:
             f"{device.name} allows {device.max_mem_alloc_size}: use smaller shapes, or another "
             "device"
         )
-    total, live = device.global_mem_size, context.live_bytes
+    total, live = device.global_mem_size, context.allocated.live
     if weights + arena + live > total:
         raise EPFail(
             f"the model needs {weights + arena} bytes on {device.name} ({weights} for weights, "

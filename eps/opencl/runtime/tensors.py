@@ -163,7 +163,7 @@ class OpenCLMemory(DeviceMemory):
                 f"{what} needs {size} bytes in one piece, and the OpenCL device allows "
                 f"{self._largest}: use a smaller shape, or keep it in host memory"
             )
-        live = self.context.live_bytes
+        live = self.context.allocated.live
         if size + live > self._total:
             raise BindingError(
                 f"{what} needs {size} bytes, and this process uses {live} of the {self._total} "
@@ -210,7 +210,7 @@ class OpenCLTensor(DeviceTensor):
         """Take over a buffer, which counts as memory of the device unless it is the program's."""
         self._buffer = buffer
         self._size = max(self.nbytes, 1) if counted else 0
-        self.memory.note_bytes(self._size)
+        self.memory.tensors.add(self._size)
 
     @property
     def buffer(self) -> Buffer:
@@ -301,7 +301,7 @@ class OpenCLTensor(DeviceTensor):
         buffer, self._buffer = self._buffer, None
         if buffer is None:
             return
-        self.memory.note_bytes(-self._size)
+        self.memory.tensors.add(-self._size)
         if os.getpid() == self.memory._process:  # noqa: SLF001 - of the same module
             with suppress(EPFail):  # of a lost device, which uses nothing any more
                 self.wait()

@@ -127,10 +127,10 @@ def test_copies_between_tensors_pass_the_host_only_where_one_is_there() -> None:
 
 def test_what_does_not_fit_is_refused_before_anything_is_allocated() -> None:
     memory = on_device(X).held_value().memory
-    before = memory.peak_bytes
+    before = memory.tensors.peak
     with pytest.raises(ort.InvalidArgument, match="needs 4398046511104 bytes in"):
         ort.OrtValue.ortvalue_from_shape_and_type([1 << 30, 1 << 10], np.float32, "opencl", 0)
-    assert memory.peak_bytes == before
+    assert memory.tensors.peak == before
 
 
 def test_a_device_that_is_not_here_is_refused_with_those_that_are() -> None:
@@ -141,11 +141,11 @@ def test_a_device_that_is_not_here_is_refused_with_those_that_are() -> None:
 def test_memory_goes_back_with_the_value() -> None:
     value = on_device(X)
     memory = value.held_value().memory
-    before = memory.live_bytes
+    before = memory.tensors.live
     other = on_device(X)
-    assert memory.live_bytes == before + X.nbytes
+    assert memory.tensors.live == before + X.nbytes
     del other
-    assert memory.live_bytes == before
+    assert memory.tensors.live == before
     value.held_value().release()
     with pytest.raises(ort.EPFail, match=r"float32\[24, 24\] is used after its release"):
         value.numpy()

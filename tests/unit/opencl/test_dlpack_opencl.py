@@ -97,29 +97,29 @@ def test_memory_lives_as_long_as_what_was_made_of_it() -> None:
     gc.collect()
     value = on_device()
     memory = value.held_value().memory
-    live = memory.context.live_bytes
+    live = memory.context.allocated.live
     shared = ort.OrtValue.from_dlpack(value)
     del value
     gc.collect()
-    assert memory.context.live_bytes == live
+    assert memory.context.allocated.live == live
     np.testing.assert_array_equal(shared.numpy(), X)
     del shared
     gc.collect()
-    assert memory.context.live_bytes == live - X.nbytes
+    assert memory.context.allocated.live == live - X.nbytes
 
 
 def test_a_capsule_that_nobody_uses_gives_the_memory_back() -> None:
     gc.collect()
     value = on_device()
     memory = value.held_value().memory
-    live = memory.context.live_bytes
+    live = memory.context.allocated.live
     capsule = value.__dlpack__()
     del value
     gc.collect()
-    assert memory.context.live_bytes == live
+    assert memory.context.allocated.live == live
     del capsule
     gc.collect()
-    assert memory.context.live_bytes == live - X.nbytes
+    assert memory.context.allocated.live == live - X.nbytes
 
 
 def test_a_tensor_may_begin_inside_a_buffer() -> None:

@@ -292,11 +292,11 @@ def test_what_does_not_fit_is_refused_before_anything_is_allocated(kind: str, de
     half = memory.allocate([ROOM // 8], np.dtype(np.float32))
     with pytest.raises(ort.InvalidArgument, match="524288 of the 1048576 bytes"):
         memory.allocate([ROOM // 8 + 1], np.dtype(np.float32))
-    assert (memory.live_bytes, memory.core.made) == (ROOM // 2, [device])
+    assert (memory.tensors.live, memory.core.made) == (ROOM // 2, [device])
     half.release()
-    assert memory.live_bytes == 0
+    assert memory.tensors.live == 0
     memory.allocate([ROOM // 4], np.dtype(np.float32))
-    assert memory.peak_bytes == ROOM
+    assert memory.tensors.peak == ROOM
 
 
 def test_a_released_tensor_says_so() -> None:
