@@ -37,21 +37,11 @@ _HOMES = {
     "ort_lite.execution.adapters": ("AdapterFormat", "LoraAdapter"),
     "ort_lite.execution.allocators": (
         "OrtArenaCfg",
-        "OrtSyncStream",
         "copy_tensors",
         "create_and_register_allocator",
         "create_and_register_allocator_v2",
     ),
     "ort_lite.execution.io_binding": ("IOBinding", "SessionIOBinding"),
-    "ort_lite.execution.memory_info": (
-        "OrtAllocatorType",
-        "OrtDevice",
-        "OrtDeviceMemoryType",
-        "OrtDeviceVendorId",
-        "OrtMemType",
-        "OrtMemoryInfo",
-        "OrtMemoryInfoDeviceType",
-    ),
     "ort_lite.execution.random_seed": ("set_seed",),
     "ort_lite.execution.sparse_tensor": ("SparseTensor",),
     "ort_lite.execution.sparse_values": ("OrtSparseFormat",),
@@ -80,6 +70,16 @@ _HOMES = {
         "get_ep_devices",
         "get_hardware_devices",
     ),
+    "ort_lite.providers.memory_info": (
+        "OrtAllocatorType",
+        "OrtDevice",
+        "OrtDeviceMemoryType",
+        "OrtDeviceVendorId",
+        "OrtMemType",
+        "OrtMemoryInfo",
+        "OrtMemoryInfoDeviceType",
+    ),
+    "ort_lite.providers.sync_stream": ("OrtSyncStream",),
     "ort_lite.providers.registered_libraries": (
         "register_execution_provider_library",
         "unregister_execution_provider_library",
@@ -142,7 +142,6 @@ if TYPE_CHECKING:
     from ort_lite.execution.adapters import AdapterFormat as AdapterFormat
     from ort_lite.execution.adapters import LoraAdapter as LoraAdapter
     from ort_lite.execution.allocators import OrtArenaCfg as OrtArenaCfg
-    from ort_lite.execution.allocators import OrtSyncStream as OrtSyncStream
     from ort_lite.execution.allocators import copy_tensors as copy_tensors
     from ort_lite.execution.allocators import (
         create_and_register_allocator as create_and_register_allocator,
@@ -152,13 +151,6 @@ if TYPE_CHECKING:
     )
     from ort_lite.execution.io_binding import IOBinding as IOBinding
     from ort_lite.execution.io_binding import SessionIOBinding as SessionIOBinding
-    from ort_lite.execution.memory_info import OrtAllocatorType as OrtAllocatorType
-    from ort_lite.execution.memory_info import OrtDevice as OrtDevice
-    from ort_lite.execution.memory_info import OrtDeviceMemoryType as OrtDeviceMemoryType
-    from ort_lite.execution.memory_info import OrtDeviceVendorId as OrtDeviceVendorId
-    from ort_lite.execution.memory_info import OrtMemoryInfo as OrtMemoryInfo
-    from ort_lite.execution.memory_info import OrtMemoryInfoDeviceType as OrtMemoryInfoDeviceType
-    from ort_lite.execution.memory_info import OrtMemType as OrtMemType
     from ort_lite.execution.random_seed import set_seed as set_seed
     from ort_lite.execution.sparse_tensor import SparseTensor as SparseTensor
     from ort_lite.execution.sparse_values import OrtSparseFormat as OrtSparseFormat
@@ -187,12 +179,20 @@ if TYPE_CHECKING:
     from ort_lite.providers.devices import OrtHardwareDeviceType as OrtHardwareDeviceType
     from ort_lite.providers.devices import get_ep_devices as get_ep_devices
     from ort_lite.providers.devices import get_hardware_devices as get_hardware_devices
+    from ort_lite.providers.memory_info import OrtAllocatorType as OrtAllocatorType
+    from ort_lite.providers.memory_info import OrtDevice as OrtDevice
+    from ort_lite.providers.memory_info import OrtDeviceMemoryType as OrtDeviceMemoryType
+    from ort_lite.providers.memory_info import OrtDeviceVendorId as OrtDeviceVendorId
+    from ort_lite.providers.memory_info import OrtMemoryInfo as OrtMemoryInfo
+    from ort_lite.providers.memory_info import OrtMemoryInfoDeviceType as OrtMemoryInfoDeviceType
+    from ort_lite.providers.memory_info import OrtMemType as OrtMemType
     from ort_lite.providers.registered_libraries import (
         register_execution_provider_library as register_execution_provider_library,
     )
     from ort_lite.providers.registered_libraries import (
         unregister_execution_provider_library as unregister_execution_provider_library,
     )
+    from ort_lite.providers.sync_stream import OrtSyncStream as OrtSyncStream
     from ort_lite.run_options import RunOptions as RunOptions
     from ort_lite.session import InferenceSession as InferenceSession
     from ort_lite.session_log import set_default_logger_severity as set_default_logger_severity

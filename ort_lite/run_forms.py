@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from ort_lite.ep.device_tensors import DeviceMemory, Place
     from ort_lite.ep.interface import Value
     from ort_lite.execution.io_binding import IOBinding, SessionIOBinding
-    from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.value_vector import OrtValueVector
     from ort_lite.execution.values import OrtValue
     from ort_lite.planning.preparation import PreparedGraph
+    from ort_lite.providers.devices import OrtEpDevice
+    from ort_lite.providers.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.run_options import RunOptions
     from ort_lite.session_log import LogScope
 
@@ -238,20 +239,41 @@ class RunForms(SessionAnswers):
         ]
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Memory of each input: host memory."""
-        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
+        """For each input the memory that a run reads it from without a copy.
 
-        return [OrtMemoryInfo() for _ in self.get_inputs()]
+        That is a device's if all partitions that read the input run there, and host memory if not.
+        """
+        from ort_lite.planning.port_memory import infos_of, input_memories  # noqa: PLC0415 - lazy: rare
+
+        names = [one.name for one in self.get_inputs()]
+        return infos_of(input_memories(self._present().prepared.partitions, names))
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
-        """Memory of each output: host memory."""
-        from ort_lite.execution.memory_info import OrtMemoryInfo  # noqa: PLC0415 - lazy: rare
+        """For each output the memory that the partition which computes it writes to."""
+        from ort_lite.planning.port_memory import infos_of, output_memories  # noqa: PLC0415 - lazy: rare
 
-        return [OrtMemoryInfo() for _ in self.get_outputs()]
+        inputs = [one.name for one in self.get_inputs()]
+        names = [one.name for one in self.get_outputs()]
+        return infos_of(output_memories(self._present().prepared.partitions, inputs, names))
 
-    def get_input_epdevices(self) -> list[None]:
-        """For each input the device whose memory it is best in: None, for host memory."""
-        return [None for _ in self.get_inputs()]
+    def get_input_epdevices(self) -> list[OrtEpDevice | None]:
+        """For each input the device of the execution provider that reads it first.
+
+        None for an input that nothing reads, and where the device is not among those that
+        `get_ep_devices` lists.
+        """
+        from ort_lite.planning.port_memory import first_readers  # noqa: PLC0415 - lazy: rare
+        from ort_lite.providers.devices import find_ep_device  # noqa: PLC0415 - lazy: rare
+
+        names = [one.name for one in self.get_inputs()]
+        options = self.get_provider_options()
+        readers = first_readers(self._present().prepared.partitions, names)
+        devices = {
+            ep.name: find_ep_device(ep.name, ep.identity, options[ep.name])
+            for ep in readers
+            if ep is not None
+        }
+        return [None if ep is None else devices[ep.name] for ep in readers]
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs to be bound to memory, for `run_with_iobinding`."""

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ort_lite.ep import DeviceMemory, DeviceTensor, ExecutionProvider, PlacementCosts, Probe
+    from ort_lite.ep import (
+        DeviceMemory,
+        DeviceStream,
+        DeviceTensor,
+        ExecutionProvider,
+        PlacementCosts,
+        Probe,
+    )
 
 NAME = "OpenCLExecutionProvider"
 DLPACK_OPENCL = 4
@@ -70,6 +77,19 @@ class _Factory:
         from eps.opencl.runtime.tensors import find_memory
 
         return find_memory(device_name, device_id, vendor_id)
+
+    def find_memory_of(self, options: Mapping[str, str]) -> DeviceMemory | None:
+        """The memory of the device that provider options open; see `SupportsStreams`."""
+        from eps.opencl.runtime.tensors import find_memory_of
+
+        return find_memory_of(parse_options(options))
+
+    def open_stream(self, options: Mapping[str, str]) -> DeviceStream:
+        """A command queue in the context that values share; see `SupportsStreams`."""
+        from eps.opencl.runtime.stream import OpenCLStream
+        from eps.opencl.runtime.tensors import find_memory_of
+
+        return OpenCLStream(find_memory_of(parse_options(options)))
 
     def adopt(
         self, data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None

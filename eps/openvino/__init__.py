@@ -93,6 +93,21 @@ class _Factory:
 
         return find_memory(device_name, device_id, vendor_id)
 
+    def find_memory_of(self, options: Mapping[str, str]) -> DeviceMemory | None:
+        """The memory of the device that provider options open; see `SupportsStreams`."""
+        device = options.get(DEVICE_OPTION, "CPU")
+        if device_kind(device) not in ("GPU", "NPU") or self.missing():
+            return None
+        from eps.openvino.sdk.libraries import load_newest_tbb
+
+        load_newest_tbb()
+        from eps.openvino.memory import has_memory, memory_of, shared_core
+
+        return memory_of(shared_core(), device) if has_memory(device) else None
+
+    def open_stream(self, options: Mapping[str, str]) -> None:
+        """None: copies have been made when they return; see `SupportsStreams`."""
+
     def create(self, options: Mapping[str, str]) -> ExecutionProvider:
         """Open the device that `device_type` names (CPU if it is not given)."""
         parsed = parse_options(options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ort_lite.execution.memory_info import OrtDevice, OrtDeviceVendorId
+from ort_lite.providers.memory_info import OrtDevice, OrtDeviceVendorId
 from ort_lite.providers.provider_list import read_requests
 from ort_lite.providers.warn_user import warn_user
 from ort_lite.status import InvalidArgument

@@ -1,4 +1,4 @@
-"""Arenas, shared allocators and streams: checked as in onnxruntime, and without effect.
+"""Arenas and shared allocators, checked as in onnxruntime and without effect; copies of tensors.
 
 Values are in numpy's memory or a device's, and what runs need in between comes from a workspace
 that sessions keep; no allocator of a user's steers either.
@@ -6,16 +6,23 @@ that sessions keep; no allocator of a user's steers either.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING
 
-from ort_lite.execution.memory_info import OrtMemoryInfo, OrtMemoryInfoDeviceType
+import numpy as np
+
+from ort_lite.ep.device_tensors import DeviceTensor
+from ort_lite.execution.fill_place import fill_place
 from ort_lite.named_enum import NamedIntEnum
+from ort_lite.providers.memory_info import OrtMemoryInfo, OrtMemoryInfoDeviceType
+from ort_lite.providers.sync_stream import OrtSyncStream
 from ort_lite.session_log import get_logger
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ort_lite.ep.device_streams import DeviceStream
+    from ort_lite.ep.interface import Value
     from ort_lite.execution.values import OrtValue
 
 log = get_logger(__name__)
@@ -124,26 +131,6 @@ def _check(mem_info: object, arena_cfg: object) -> None:
         raise TypeError(f"an arena is set up by an OrtArenaCfg, got {arena_cfg!r}")
 
 
-class OrtSyncStream:
-    """A queue of a device; no execution provider here lends its own to a program."""
-
-    def __new__(cls) -> Self:
-        """Not to be made; `OrtEpDevice.create_sync_stream` says why there is none.
-
-        Raises:
-            TypeError: Always.
-        """
-        raise TypeError(f"{cls.__name__}: No constructor defined!")
-
-    def get_handle(self) -> NoReturn:
-        """The address of the queue; this class has no queue.
-
-        Raises:
-            BindingError: Always.
-        """
-        raise BindingError("no stream was made")
-
-
 def copy_tensors(
     src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: OrtSyncStream | None = None
 ) -> None:
@@ -154,10 +141,14 @@ def copy_tensors(
     Args:
         src: Tensors.
         dst: As many, of the same types and shapes.
-        stream: Ordering of device work, of which there is none here.
+        stream: A queue of the device that has tensors: the copies are enqueued there, in order.
+            Runs and every use of a tensor on the device wait for them. A program that changes or
+            reads an array in host memory that is copied must call `stream.synchronize()` before
+            that.
 
     Raises:
-        BindingError: The numbers, a type or a shape differ; a RuntimeError, too.
+        BindingError: The numbers, a type or a shape differ; a RuntimeError, too. Nothing was
+            copied.
         EPFail: A device failed.
         TypeError: `stream` is something else.
     """
@@ -169,5 +160,25 @@ def copy_tensors(
             f"Invalid arguments provided to CopyTensors: {len(src)} sources, "
             f"{len(dst)} destinations"
         )
-    for source, destination in zip(src, dst, strict=True):
-        destination.update_inplace(source)
+    pairs = [
+        (source.tensor(), destination.require_like(source.tensor()))
+        for source, destination in zip(src, dst, strict=True)
+    ]
+    queue = None if stream is None else stream.device_stream
+    for source, place in pairs:
+        if queue is not None and _goes_through(queue, source, place):
+            queue.copy(source, place)
+            continue
+        if queue is not None:
+            queue.synchronize()  # an earlier copy may be of an array of this one
+        fill_place(place, source, "the copy")
+
+
+def _goes_through(queue: DeviceStream, *values: Value) -> bool:
+    """Whether a queue copies between two values: tensors of its memory and contiguous arrays."""
+    tensors = [value for value in values if isinstance(value, DeviceTensor)]
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    return bool(tensors) and (
+        all(queue.memory.reaches(tensor.memory) for tensor in tensors)
+        and all(array.flags.c_contiguous for array in arrays)
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ort_lite import forks
 from ort_lite.ep.device_tensors import SupportsForeignTensors, SupportsMemoryLookup
-from ort_lite.execution.memory_info import KHRONOS, OrtDevice, OrtMemoryInfo, is_host, read_device
+from ort_lite.providers.memory_info import KHRONOS, OrtDevice, OrtMemoryInfo, is_host, read_device
 from ort_lite.status import BindingError, EPFail
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor, MemoryPlace
 
 _KINDS = {1: "gpu", 3: "npu"}
+OWN_ALLOCATORS = frozenset(("OpenVINO_GPU", "OpenVINO_RT_NPU"))
+"""Allocators of one execution provider; another one may have memory of the same device."""
 
 
 def find_memory(
@@ -38,21 +40,22 @@ def find_memory(
         BindingError: No execution provider that is installed has such a device.
         EPFail: The device cannot be opened.
     """
-    problem = "Can't allocate memory on the device"
+    problem, allocator = "Can't allocate memory on the device", ""
     if isinstance(device_type, OrtMemoryInfo):
         place = device_type
         problem = f"No shared allocator found for: {place}"  # onnxruntime's text
         device = OrtDevice(
             *(place.device_type(), 0, place.device_vendor_id, place.device_id)  # as in OrtDevice
         )
+        allocator = place.name if place.name in OWN_ALLOCATORS else ""
     else:
         device = read_device(device_type, device_id, vendor_id)
     if is_host(device):
         return None
     for memory in known:
-        if _fits(memory.place, device):
+        if _fits(memory.place, device) and allocator in ("", memory.place.allocator):
             return memory
-    return _find_anywhere(device, problem)
+    return _find_anywhere(device, problem, allocator)
 
 
 def adopt(data: object, shape: Sequence[int] | None, dtype: np.dtype[Any] | None) -> DeviceTensor:
@@ -105,7 +108,7 @@ def _fits(place: MemoryPlace, device: OrtDevice) -> bool:
     )
 
 
-def _find_anywhere(device: OrtDevice, problem: str) -> DeviceMemory:
+def _find_anywhere(device: OrtDevice, problem: str, allocator: str) -> DeviceMemory:
     from ort_lite.providers.catalog import entries  # noqa: PLC0415 - lazy: rare
 
     vendor = device.device_vendor_id()
@@ -121,7 +124,7 @@ def _find_anywhere(device: OrtDevice, problem: str) -> DeviceMemory:
         except EPFail as exc:
             problems.append(exc.message)
             continue
-        if memory is not None:
+        if memory is not None and allocator in ("", memory.place.allocator):
             forks.note_started(factory.name)
             return memory
     why = f": {'; '.join(problems)}" if problems else ""

@@ -8,7 +8,6 @@ import numpy as np
 
 from ort_lite.ep.device_tensors import DeviceMemory, DeviceTensor
 from ort_lite.execution.device_values import find_memory
-from ort_lite.execution.memory_info import OrtDevice, read_device, require_host
 from ort_lite.execution.value_vector import OrtValueVector
 from ort_lite.execution.values import (
     NO_STRINGS,
@@ -16,6 +15,7 @@ from ort_lite.execution.values import (
     array_at,
     require_bindable,
 )
+from ort_lite.providers.memory_info import OrtDevice, read_device, require_host
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:

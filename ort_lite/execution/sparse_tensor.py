@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from ort_lite.execution.memory_info import OrtDevice
+    from ort_lite.providers.memory_info import OrtDevice
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

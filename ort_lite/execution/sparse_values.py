@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ort_lite.execution.memory_info import OrtDevice, require_host
 from ort_lite.model.tensor_values import to_numpy, type_string
 from ort_lite.named_enum import NamedIntEnum
+from ort_lite.providers.memory_info import OrtDevice, require_host
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:

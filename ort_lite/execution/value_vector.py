@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ort_lite.execution.memory_info import OrtDevice, require_host
 from ort_lite.execution.values import OrtValue, array_at
+from ort_lite.providers.memory_info import OrtDevice, require_host
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:

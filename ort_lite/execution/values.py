@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ctx_formats.onnx_model import Tensor
     from ort_lite.ep.device_tensors import DeviceMemory
     from ort_lite.ep.interface import Value
-    from ort_lite.execution.memory_info import OrtDevice, OrtMemoryInfo
     from ort_lite.execution.sparse_tensor import SparseTensor
     from ort_lite.execution.sparse_values import SparseTensor as SparseValue
+    from ort_lite.providers.memory_info import OrtDevice, OrtMemoryInfo
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -330,7 +330,7 @@ class OrtValue:
         """Sizes; of the dense form, where the value is a sparse tensor."""
         if self.is_sparse_tensor():
             return self.as_sparse_tensor().dense_shape()
-        return list(self._tensor().shape)
+        return list(self.tensor().shape)
 
     def data_type(self) -> str:
         """`tensor(float)`, `sparse_tensor(float)`, `seq(tensor(float))` and the like."""
@@ -338,7 +338,7 @@ class OrtValue:
             return self.as_sparse_tensor().data_type()
         if isinstance(self._value, list):
             return f"seq({type_string(np.asarray(self._first()).dtype)})"
-        return type_string(self._tensor().dtype)
+        return type_string(self.tensor().dtype)
 
     def element_type(self) -> int:
         """TensorProto.DataType of the elements, of the first tensor of a sequence."""
@@ -346,7 +346,7 @@ class OrtValue:
             return int(onnx_data_type(self.as_sparse_tensor().values().dtype))
         if isinstance(self._value, list):
             return int(onnx_data_type(np.asarray(self._first()).dtype))
-        return int(onnx_data_type(self._tensor().dtype))
+        return int(onnx_data_type(self.tensor().dtype))
 
     def device_name(self) -> str:
         """Kind of device whose memory has the value: "cpu", "opencl", "gpu" or "npu"."""
@@ -380,7 +380,7 @@ class OrtValue:
 
     def tensor_size_in_bytes(self) -> int:
         """Size of the tensor's elements in bytes."""
-        return int(self._tensor().nbytes)
+        return int(self.tensor().nbytes)
 
     def update_inplace(self, data: Array | OrtValue) -> None:
         """Overwrite the elements; the shape must agree, the type where `data` is an OrtValue.
@@ -390,20 +390,29 @@ class OrtValue:
             EPFail: The device failed.
             TypeError: Neither an array nor an OrtValue.
         """
-        source = data._tensor() if isinstance(data, OrtValue) else data  # noqa: SLF001 - its own class
+        source = data.tensor() if isinstance(data, OrtValue) else data
         if not isinstance(source, np.ndarray | DeviceTensor):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
-        place = self._tensor()
+        from ort_lite.execution.fill_place import fill_place  # noqa: PLC0415 - lazy: rare
+
+        fill_place(self.require_like(source), source, "the update")
+
+    def require_like(self, source: Array | DeviceTensor) -> Array | DeviceTensor:
+        """The tensor, to which one of the same type and shape is going to be copied.
+
+        Raises:
+            BindingError: They do not agree, or it is not a tensor; a RuntimeError, too.
+        """
+        place = self.tensor()
         if source.shape != place.shape or source.dtype != place.dtype:
             raise BindingError(
                 f"update with {type_string(source.dtype)}{list(source.shape)}, expected "
                 f"{self.data_type()}{self.shape()}"
             )
-        from ort_lite.execution.fill_place import fill_place  # noqa: PLC0415 - lazy: rare
+        return place
 
-        fill_place(place, source, "the update")
-
-    def _tensor(self) -> Array | DeviceTensor:
+    def tensor(self) -> Array | DeviceTensor:
+        """The tensor itself, in host memory or on a device; BindingError for another value."""
         if isinstance(self._value, DeviceTensor):
             return self._value
         return self._array(_TENSORS_ONLY)

@@ -9,14 +9,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ort_lite import forks
+from ort_lite.ep.device_streams import SupportsStreams
 from ort_lite.named_enum import NamedIntEnum
 from ort_lite.providers import catalog
+from ort_lite.providers.memory_info import OrtDeviceMemoryType, OrtMemoryInfo, info_of
+from ort_lite.providers.sync_stream import OrtSyncStream
 from ort_lite.status import BindingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import NoReturn
 
+    from ctx_formats.identity import HardwareIdentity
+    from ort_lite.ep.device_tensors import DeviceMemory
     from ort_lite.ep.factory import DeviceInfo
     from ort_lite.providers.catalog import ProviderEntry
 
@@ -89,18 +94,59 @@ class OrtEpDevice:
     ep_metadata: Mapping[str, str] = field(default_factory=dict)
     ep_options: Mapping[str, str] = field(default_factory=dict)
 
-    def memory_info(self, device_mem_type: int, /) -> None:
-        """None: values live in host memory, and execution providers copy what they need."""
+    def memory_info(self, device_mem_type: int, /) -> OrtMemoryInfo | None:
+        """The memory in which the execution provider reads and writes tensors without a copy.
 
-    def create_sync_stream(self) -> NoReturn:
-        """Refuse: no execution provider here lends its queue to a program.
+        Args:
+            device_mem_type: Of OrtDeviceMemoryType.
+
+        Returns:
+            Host memory for OpenVINO on a CPU. None where the execution provider has no memory of
+            that kind, and always for CPUExecutionProvider, as in onnxruntime.
 
         Raises:
-            BindingError: Always, in onnxruntime's words for a CPU; a RuntimeError, too.
+            EPFail: The device cannot be opened.
         """
-        from ort_lite.status import BindingError  # noqa: PLC0415 - lazy: reload
+        kind = OrtDeviceMemoryType(device_mem_type)
+        factory = self._factory_with_memory()
+        if factory is None:
+            return None
+        memory = self._open_memory(factory)
+        if memory is None:
+            return OrtMemoryInfo()
+        return info_of(memory.place) if kind == OrtDeviceMemoryType.DEFAULT else None
 
-        raise BindingError("ep_device does not use DEFAULT memory of a non-CPU device.")
+    def create_sync_stream(self) -> OrtSyncStream:
+        """A queue of the device, for `copy_tensors`; OpenCL's sessions run on it, too.
+
+        Its handle is the value of OpenCL's provider option `command_queue`. Copies of OpenVINO
+        have been made when they return: its stream has the handle 0 and never waits.
+
+        Raises:
+            BindingError: CPUExecutionProvider, in onnxruntime's words; a RuntimeError, too.
+            EPFail: The device cannot be opened.
+        """
+        factory = self._factory_with_memory()
+        if factory is None:
+            raise BindingError("ep_device does not use DEFAULT memory of a non-CPU device.")
+        forks.require_threads(self.ep_name)
+        stream = factory.open_stream(self.ep_options)
+        if stream is not None:
+            forks.note_started(self.ep_name)
+        return OrtSyncStream.over(stream)
+
+    def _factory_with_memory(self) -> SupportsStreams | None:
+        """The factory of the execution provider; None if it does not know memory of devices."""
+        factory = catalog.entries()[self.ep_name].load()
+        return factory if isinstance(factory, SupportsStreams) else None
+
+    def _open_memory(self, factory: SupportsStreams) -> DeviceMemory | None:
+        """The memory of the device; None for host memory."""
+        forks.require_threads(self.ep_name)
+        memory = factory.find_memory_of(self.ep_options)
+        if memory is not None:
+            forks.note_started(self.ep_name)
+        return memory
 
 
 def get_ep_devices() -> list[OrtEpDevice]:
@@ -114,6 +160,32 @@ def get_ep_devices() -> list[OrtEpDevice]:
         for entry in catalog.entries().values()
         for device in entry.load().probe().devices
     ]
+
+
+def find_ep_device(
+    ep_name: str, identity: HardwareIdentity, options: Mapping[str, str]
+) -> OrtEpDevice | None:
+    """The listed device that an open execution provider runs on; None if it is not listed.
+
+    Args:
+        ep_name: Name of the execution provider.
+        identity: Of its device.
+        options: Provider options that it was opened with; they decide between equal devices.
+
+    Raises:
+        EPFail: The distribution that provides it is broken.
+    """
+    entry = catalog.entries().get(ep_name)
+    if entry is None:
+        return None
+    facts = identity.vendor, identity.device, identity.driver_version
+    equal = [
+        one
+        for one in entry.load().probe().devices
+        if (one.identity.vendor, one.identity.device, one.identity.driver_version) == facts
+    ]
+    named = [one for one in equal if one.options.items() <= options.items()]
+    return _ep_device(entry, (named or equal)[0]) if equal else None
 
 
 def get_hardware_devices() -> list[OrtHardwareDevice]:

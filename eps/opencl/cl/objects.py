@@ -193,6 +193,13 @@ class Queue(Owned):
         where = 1, offset, content.nbytes, content.ctypes.data
         api().clEnqueueReadBuffer(self, buffer, *where, 0, None, None)
 
+    def begin_read(self, content: Array, buffer: Buffer) -> Event:
+        """As `read` from the start, but the caller goes on; the event holds `content` meanwhile."""
+        event = c_void_p()
+        where = 0, 0, content.nbytes, content.ctypes.data
+        api().clEnqueueReadBuffer(self, buffer, *where, 0, None, event)
+        return Event(event, content)
+
     def clear(self, buffer: Buffer, size: int) -> None:
         """Enqueue setting the first `size` bytes to zero."""
         self.fill(buffer, 0, 0, size)

@@ -149,3 +149,21 @@ def share_context(listed: ListedDevice) -> Context:
             context = Context(device)
             _contexts[device.handle] = ref(context)
         return context
+
+
+def open_context(handle: int, listed: ListedDevice) -> Context:
+    """A context by its handle: that of the process, or one that the program made itself.
+
+    The memory of a context is counted by one object for all its users.
+
+    Raises:
+        OpenCLError: The driver does not know the handle.
+    """
+    with _opening:
+        known = _contexts.get(listed.device.handle)
+        context = known() if known is not None else None
+        if context is not None and context.handle == handle:
+            return context
+    from eps.opencl.cl.foreign import keep_context  # noqa: PLC0415 - lazy: rare
+
+    return keep_context(handle, listed.device)

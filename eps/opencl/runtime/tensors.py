@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_GPU, CL_MEM_READ_WRITE
-from eps.opencl.cl.foreign import keep_context
 from eps.opencl.cl.loader import api
 from eps.opencl.cl.objects import Queue
 from eps.opencl.cl.rare_calls import rare_calls
 from eps.opencl.options import OpenCLOptions
-from eps.opencl.runtime.device import find_devices, fitting_devices
+from eps.opencl.runtime.device import find_devices, fitting_devices, open_context
 from eps.opencl.runtime.device_memory import CopyCounter, DeviceAccess, allocate
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import (
@@ -76,13 +75,22 @@ def find_memory(device_name: str, device_id: int, vendor_id: int) -> OpenCLMemor
     return shared_memory(DeviceAccess(devices[device_id]))
 
 
+def find_memory_of(options: OpenCLOptions) -> OpenCLMemory:
+    """The memory of the best device that fits the options.
+
+    Raises:
+        EPFail: None fits, or it cannot be opened.
+    """
+    return shared_memory(DeviceAccess(fitting_devices(find_devices(), options)[0]))
+
+
 def memory_of_context(context: int, listed: ListedDevice) -> OpenCLMemory:
     """The memory of a context by its handle, which may be the program's own."""
     with _making:
         memory = _memories.get(context)
     if memory is not None and memory.context.handle == context:
         return memory
-    return shared_memory(DeviceAccess(listed, keep_context(context, listed.device)))
+    return shared_memory(DeviceAccess(listed, open_context(context, listed)))
 
 
 def shared_memory(access: DeviceAccess) -> OpenCLMemory:
@@ -261,7 +269,7 @@ class OpenCLTensor(DeviceTensor):
         self.wait()
         if array.nbytes:
             with opencl_errors("copying a tensor to the host"):
-                self.memory.queue.read(_bytes_of(array), buffer)
+                self.memory.queue.read(bytes_of(array), buffer)
             self.memory.copies.count_to_host(array.nbytes)
 
     def write(self, array: Array) -> None:
@@ -270,7 +278,7 @@ class OpenCLTensor(DeviceTensor):
         self.wait()
         if array.nbytes:
             with opencl_errors("copying a tensor to the device"):
-                self.memory.queue.write(buffer, _bytes_of(array))
+                self.memory.queue.write(buffer, bytes_of(array))
                 # A blocking write ends when the array may be reused, and Intel's runtime then
                 # still has small ones of its own to copy; kernels run in another queue.
                 self.memory.queue.finish()
@@ -330,7 +338,7 @@ def copy_buffer(
     rare_calls().clEnqueueCopyBuffer(queue, source, destination, *offsets, size, 0, None, None)
 
 
-def _bytes_of(array: Array) -> Array:
+def bytes_of(array: Array) -> Array:
     """The memory of a contiguous array as bytes: types of ml_dtypes have no ctypes interface."""
     flat: Array = array.reshape(-1).view(np.uint8)
     return flat

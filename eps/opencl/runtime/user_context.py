@@ -9,9 +9,9 @@ from eps.opencl.cl.foreign import (
     device_of_queue,
     devices_of_context,
     is_in_order,
-    keep_context,
     keep_queue,
 )
+from eps.opencl.runtime.device import open_context
 from eps.opencl.runtime.device_memory import DeviceAccess
 from eps.opencl.sdk_errors import opencl_errors
 from ort_lite.ep import EPFail, InvalidArgument
@@ -61,6 +61,6 @@ def open_for_user(listed: ListedDevice, options: OpenCLOptions) -> DeviceAccess:
     with opencl_errors("keeping the context of the user's"):
         if options.command_queue:
             queue = keep_queue(options.command_queue)
-            context = keep_context(context_of_queue(options.command_queue), listed.device)
+            context = open_context(context_of_queue(options.command_queue), listed)
             return DeviceAccess(listed, context, queue)
-        return DeviceAccess(listed, keep_context(options.context, listed.device))
+        return DeviceAccess(listed, open_context(options.context, listed))

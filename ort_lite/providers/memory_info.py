@@ -14,6 +14,8 @@ from ort_lite.status import BindingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ort_lite.ep.device_tensors import MemoryPlace
+
 _TYPES = {
     "cuda": 1,
     "cann": 3,
@@ -366,3 +368,8 @@ class OrtMemoryInfo:
     def device_type(self) -> int:
         """The kind of device, in the numbers of OrtDevice."""
         return self._facts.device_type
+
+
+def info_of(place: MemoryPlace) -> OrtMemoryInfo:
+    """The memory of a device, by the name of its allocator."""
+    return OrtMemoryInfo(place.allocator, device_id=place.device_id)
