@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eps.opencl.cl.c_api import CApi, OpenCLError, list_handles
 from eps.opencl.cl.constants import CL_DEVICE_TYPE_ALL
 from eps.opencl.cl.library import MISSING, library_of, package_folder
+from eps.opencl.cl.signal_handlers import KeptSignalHandlers
 from eps.opencl.runtime.icd import drivers_shown, platforms_unseen
 from eps.opencl.runtime.pocl_threads import threads_on_cores
 from ort_lite.ep import EPFail, NotInstalled
@@ -92,7 +93,7 @@ def _open_loader_once() -> _Loader:
         raise EPFail(f"OpenCL's loader cannot be loaded from {library}: {exc}") from exc
     listing: list[int] = []
     problem = None
-    with drivers_shown(folder) as note, threads_on_cores():
+    with drivers_shown(folder) as note, threads_on_cores(), KeptSignalHandlers():
         try:
             listing = list(
                 dict.fromkeys(list_handles(c_api.clGetPlatformIDs))
@@ -101,7 +102,8 @@ def _open_loader_once() -> _Loader:
             problem = exc
         _ask_for_devices(c_api, listing)
     unlisted = platforms_unseen(os.environ, listing)
-    _ask_for_devices(c_api, unlisted)
+    with KeptSignalHandlers():
+        _ask_for_devices(c_api, unlisted)
     return _Loader(c_api, note, (*listing, *unlisted), problem)
 
 

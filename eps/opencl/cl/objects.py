@@ -15,6 +15,7 @@ from eps.opencl.cl.constants import (
     CL_QUEUE_PROFILING_ENABLE,
 )
 from eps.opencl.cl.loader import api
+from eps.opencl.cl.signal_handlers import KeptSignalHandlers
 from ort_lite.ep import ByteCounter, Owned
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Context(Owned):
         self._begin(device)
         devices = (c_void_p * 1)(device.handle)
         # no CL_CONTEXT_PLATFORM: the loader would look for a platform in what it lists itself
-        handle = create(api().clCreateContext, None, 1, devices, None, None)
+        with KeptSignalHandlers():
+            handle = create(api().clCreateContext, None, 1, devices, None, None)
         super().__init__(handle, api().clReleaseContext)
 
     @classmethod
