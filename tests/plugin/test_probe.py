@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 NAME = "CrashingExecutionProvider"
 MODULE = Path(__file__).with_name("crashing_ep.py")
 CLI = "from ort_lite.cli import main; main()"
+LONG = 600
+"""Seconds that a child may take: more than on any busy machine, so that none is called hung."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Made:
     expected: np.ndarray
     trust: Path | None = None
 
-    def load(self, mode: str, seconds: int = 60, **fate: str) -> np.ndarray:
+    def load(self, mode: str, seconds: int = LONG, **fate: str) -> np.ndarray:
         options = ort.SessionOptions()
         entries = {
             "session.ep_context_probe": mode,
@@ -59,7 +61,7 @@ class Made:
     def _trusting(self) -> dict[str, str]:
         return {"session.ep_context_trust": str(self.trust)} if self.trust is not None else {}
 
-    def refusal(self, mode: str, seconds: int = 60, **fate: str) -> ort.InvalidGraph:
+    def refusal(self, mode: str, seconds: int = LONG, **fate: str) -> ort.InvalidGraph:
         with pytest.raises(ort.InvalidGraph) as found:
             self.load(mode, seconds, **fate)
         assert found.value.reason == "vendor_crashed"
@@ -70,6 +72,7 @@ class Made:
         """What a check without a session says: the reason, or the verdict."""
         options = ort.SessionOptions()
         options.add_session_config_entry("session.ep_context_probe", mode)
+        options.add_session_config_entry("session.ep_context_probe_seconds", str(LONG))
         options.add_session_config_entry("session.ep_context_cache_dir", str(self.cache))
         for key, value in self._trusting().items():
             options.add_session_config_entry(key, value)
@@ -281,7 +284,8 @@ def test_a_remembered_verdict_is_the_same_with_threads(foreign: Made) -> None:
     """The number of threads may become an option of the EP, under which verdicts are kept."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 2
-    for key, value in (("probe", "auto"), ("cache_dir", str(foreign.cache))):
+    entries = (("probe", "auto"), ("probe_seconds", str(LONG)), ("cache_dir", str(foreign.cache)))
+    for key, value in entries:
         options.add_session_config_entry(f"session.ep_context_{key}", value)
     options.add_provider(NAME, {"on_import": "abort"})
     with pytest.raises(ort.InvalidGraph):
@@ -303,7 +307,11 @@ def test_ctrl_c_while_compiling_leaves_nothing_behind(crashing: Site, tmp_path: 
 
 
 def test_the_command_line_ends_with_7(foreign: Made, crashing: Site, tmp_path: Path) -> None:
-    entries = ["session.ep_context_probe=auto", f"session.ep_context_cache_dir={foreign.cache}"]
+    entries = [
+        "session.ep_context_probe=auto",
+        f"session.ep_context_probe_seconds={LONG}",
+        f"session.ep_context_cache_dir={foreign.cache}",
+    ]
     chosen = [part for entry in entries for part in ("-c", entry)]
     provider = ["-e", NAME, "-O", "on_import=abort"]
     for name in ("run", "check"):

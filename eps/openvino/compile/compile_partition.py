@@ -102,7 +102,7 @@ def _compile(
     made = BindingModel(compiled)
     verdicts.learn(requirements_of(compiled, options))
     if options.npu_platform:
-        return OfflinePartition(made, name, options.npu_platform)
+        return OfflinePartition(made, name, options.npu_platform, rewritten.notes)
     try:
         order = port_order(graph.inputs, made.inputs), port_order(graph.outputs, made.outputs)
     except PortError as exc:

@@ -55,16 +55,20 @@ def offline_identity(core: openvino.Core, platform: str, build: str) -> Hardware
 class OfflinePartition(CompiledPartition):
     """A partition compiled for an absent device: it can be exported, not run."""
 
-    def __init__(self, model: RuntimeModel, name: str, platform: str) -> None:
-        """Wrap a model that OpenVINO compiled."""
+    def __init__(
+        self, model: RuntimeModel, name: str, platform: str, notes: tuple[str, ...] = ()
+    ) -> None:
+        """Wrap a model that OpenVINO compiled; `notes` name what was rewritten for it."""
         self.model: RuntimeModel | None = model
         self.name = name
         self._platform = platform
+        self._rewritings = notes
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For which NPU, and that it has computed nothing yet."""
-        return (f"compiled for NPU {self._platform}, which is absent; {UNPROVEN_ON_NPU}",)
+        """For which NPU, that it has computed nothing yet, and what was rewritten for it."""
+        absent = f"compiled for NPU {self._platform}, which is absent; {UNPROVEN_ON_NPU}"
+        return (absent, *self._rewritings)
 
     def run(self, inputs: Sequence[Value]) -> NoReturn:  # noqa: ARG002 - the interface's
         """Refuse: the device is absent.

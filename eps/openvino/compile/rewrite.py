@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 QUANTIZATION = "DynamicQuantizeLinear"
 GROUP_ATTENTION = "GroupQueryAttention"
 CONVOLUTION = "Conv"
+SPACE_TO_DEPTH = "SpaceToDepth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Rewritten:
 def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Rewritten:
     """Write out what OpenVINO does not compute as ONNX has it; with `ieee` NaN and infinities stay.
 
-    Convolutions that its CPU plug-in computes slowly are written in another form.
+    Convolutions that its CPU plug-in computes slowly are written in another form, and so is what
+    the NPU's compiler refuses.
 
     Args:
         graph: The partition.
@@ -66,6 +68,12 @@ def rewrite_partition(graph: Graph, *, ieee: bool = False, kind: str = "") -> Re
 
         written = drop_widths(definition, graph)
         notes += describe_narrowing(definition, written)
+        definition = written
+    if kind == "NPU" and any(node.op_type == SPACE_TO_DEPTH for node in graph.nodes):
+        from eps.openvino.compile.space_to_depth import write_out_batches  # noqa: PLC0415 - lazy: rare
+
+        written = write_out_batches(definition, graph)
+        notes += describe_rewriting(definition, written, "Intel's NPU compiler refuses batches")
         definition = written
     return Rewritten(definition, quotients, tuple(notes))
 
